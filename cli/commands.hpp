@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "cli/exit_code.hpp"
+
+namespace precache {
+
+/// What the chosen subcommand wants to be run, after the whole command line was read.
+using Action = std::function<ExitCode()>;
+
+/// Adds the subcommand; `action` is set if the user chose it.
+void add_build(CLI::App& app, Action& action);
+
+}  // namespace precache

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/option_values.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "formats/base/checked.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache::option_values {
+namespace {
+
+template <typename T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::pair<std::string_view, std::string_view> split(std::string_view text, char separator) {
+  const auto at = text.find(separator);
+  if (at == std::string_view::npos) return {text, {}};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+// Through double, as Python would: the nearest float of a decimal may be another one.
+std::optional<std::array<float, 3>> channel_values(std::string_view text, std::size_t channels) {
+  std::array<float, 3> values{};
+  std::size_t count = 0;
+  for (bool more = true; more; ++count) {
+    const auto [first, rest] = split(text, ',');
+    const auto value = number<double>(first);
+    if (!value || !std::isfinite(*value) || count == channels) return std::nullopt;
+    values[count] = static_cast<float>(*value);
+    more = text.find(',') != std::string_view::npos;
+    text = rest;
+  }
+  if (count == 1) values.fill(values[0]);
+  if (count != 1 && count != channels) return std::nullopt;
+  return values;
+}
+
+}  // namespace
+
+std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
+  const auto [first, second] = split(text, 'x');
+  const auto height = number<std::uint32_t>(first);
+  const auto width = text.find('x') == std::string::npos ? height : number<std::uint32_t>(second);
+  if (!height || !width || *height == 0 || *width == 0) {
+    throw InvalidArgument(fmt::format("--size '{}' is no size", text), "Give N for a square, or HEIGHTxWIDTH.");
+  }
+  return {*height, *width};
+}
+
+std::uint64_t bytes(const std::string& text) {
+  const auto digits = text.find_first_not_of("0123456789");
+  const auto value = number<std::uint64_t>(std::string_view(text).substr(0, digits));
+  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  constexpr std::string_view kPrefixes = "KMGTP";
+  if (value && *value != 0) {
+    if (unit.empty() || unit == "B") return *value;
+    const auto power = kPrefixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    const std::string rest = unit.substr(1);
+    if (power != std::string_view::npos && (rest.empty() || rest == "iB" || rest == "B")) {
+      std::uint64_t result = *value;
+      for (std::size_t i = 0; i <= power; ++i) result = checked_mul(result, rest == "B" ? 1000 : 1024);
+      return result;
+    }
+  }
+  throw InvalidArgument(fmt::format("--shard-size '{}' is no number of bytes", text), "Such as 512MiB, 2G or 1GB.");
+}
+
+double percent(const std::string& text) {
+  std::string_view digits = text;
+  if (digits.ends_with('%')) digits.remove_suffix(1);
+  const auto value = number<double>(digits);
+  if (!value || !(*value >= 0 && *value <= 100)) {
+    throw InvalidArgument(fmt::format("--max-bad '{}' is no percentage", text), "Such as 1% or 0.05%.");
+  }
+  return *value;
+}
+
+std::pair<std::uint64_t, std::uint64_t> part(const std::string& text) {
+  const auto [first, second] = split(text, '/');
+  const auto index = number<std::uint64_t>(first);
+  const auto count = number<std::uint64_t>(second);
+  if (!index || !count || *count == 0 || *index > *count) {
+    throw InvalidArgument(fmt::format("--part '{}' is no part", text),
+                          "Give I/N: parts 1/N to N/N make the whole, as do 0/N to (N-1)/N.");
+  }
+  return {*index, *count};
+}
+
+Normalization normalization(const std::string& text, Color color) {
+  if (text == "imagenet") {
+    if (color == Color::kGray) {
+      throw InvalidArgument("--normalize imagenet has three channels, --color gray has one",
+                            "Give MEAN/STD, such as 0.449/0.226.");
+    }
+    return {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  }
+  const std::size_t channels = color == Color::kRgb ? 3 : 1;
+  const auto [mean_text, std_text] = split(text, '/');
+  const auto mean = channel_values(mean_text, channels);
+  const auto std = channel_values(std_text, channels);
+  if (!mean || !std) {
+    throw InvalidArgument(fmt::format("--normalize '{}' is neither imagenet nor MEAN/STD", text),
+                          "Such as 0.5/0.5 or 0.485,0.456,0.406/0.229,0.224,0.225.");
+  }
+  return {*mean, *std};
+}
+
+}  // namespace precache::option_values

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/convert/build.hpp"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "convert/out_folder.hpp"
+#include "convert/plan.hpp"
+#include "convert/shard_run.hpp"
+#include "convert/source/class_names.hpp"
+#include "convert/source/keys.hpp"
+#include "convert/source/source.hpp"
+#include "convert/work_folder.hpp"
+#include "formats/base/checked.hpp"
+#include "formats/base/crc32c.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kIdentityVersion = 1;  // changes when equal options give other bytes than before
+
+Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
+  Labelling labelling;
+  if (options.labels == "none") {
+    labelling.kind = Labelling::Kind::kNone;
+  } else if (options.labels != "folder") {
+    labelling.kind = Labelling::Kind::kCsv;
+    labelling.csv = options.labels;
+  }
+  if (!options.classes.empty()) {
+    labelling.classes = read_class_names(options.classes);
+  } else if (out.manifest() && out.finished_split() == nullptr && labelling.kind != Labelling::Kind::kNone) {
+    labelling.classes = out.manifest()->classes;  // a further split numbers classes as the first did
+  }
+  return labelling;
+}
+
+std::string file_digest(const fs::path& path) { return fmt::format("crc32c:{:08x}", crc32c::value(read_file(path))); }
+
+/// The options that decide over the bytes of a dataset.
+std::string identity_of(const BuildOptions& options) {
+  const bool csv = options.labels != "none" && options.labels != "folder";
+  const nlohmann::ordered_json json = {
+      {"version", kIdentityVersion},
+      {"format", options.format},
+      {"recipe", nlohmann::ordered_json::parse(options.recipe.to_json())},
+      {"labels", csv ? file_digest(options.labels) : options.labels},
+      {"classes", options.classes.empty() ? "" : file_digest(options.classes)},
+      {"shards", options.shards},
+      {"shard-size", options.shards == 0 ? options.shard_size_bytes : 0},
+      {"seed", options.shuffle ? nlohmann::ordered_json(options.seed) : nlohmann::ordered_json()},
+      {"max-pixels", options.max_pixels}};
+  return json.dump();
+}
+
+void validate(const BuildOptions& options) {
+  options.recipe.validate();
+  const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.'; };
+  if (options.split.empty() || options.split.front() == '.' || options.split.size() > 100 ||
+      !std::ranges::all_of(options.split, is_plain)) {
+    throw InvalidArgument(fmt::format("'{}' is no name for a split", options.split),
+                          "Letters, digits, '_', '-' and '.' make one; a dot may not be the first.");
+  }
+  if (!(options.max_bad_percent >= 0 && options.max_bad_percent <= 100)) {
+    throw InvalidArgument("--max-bad is a percentage from 0 to 100");
+  }
+  if (options.part_count != 0 && options.part_index > options.part_count) {
+    throw InvalidArgument(fmt::format("there is no part {} of {}", options.part_index, options.part_count));
+  }
+  if (options.part_count != 0 && options.overwrite) {
+    throw InvalidArgument("--overwrite cannot go with --part: parts would delete each other's shards",
+                          "Remove the old dataset first, then start the parts.");
+  }
+  std::error_code error;
+  if (!fs::is_directory(options.source, error)) {
+    if (error) throw IoError("cannot open", options.source, error.value(), "SOURCE is a folder of images.");
+    throw InvalidArgument(fmt::format("'{}' is not a folder", options.source.string()), "SOURCE is a folder of images.");
+  }
+  const fs::path source = fs::canonical(options.source);
+  const fs::path out = fs::weakly_canonical(fs::absolute(options.out));
+  if (std::mismatch(source.begin(), source.end(), out.begin(), out.end()).first == source.end()) {
+    throw InvalidArgument(fmt::format("OUT '{}' lies inside SOURCE '{}'", options.out.string(), options.source.string()),
+                          "Choose an OUT outside, or the shards would become part of the source.");
+  }
+}
+
+void check_fits(const OutFolder& out, const BuildOptions& options) {
+  const auto& manifest = out.manifest();
+  if (!manifest) return;
+  const auto recipe = nlohmann::json::parse(manifest->recipe);
+  const bool same = manifest->format == options.format && recipe == nlohmann::json::parse(options.recipe.to_json());
+  if (same) return;
+  throw InvalidArgument(fmt::format("'{}' holds another dataset: format {}, recipe {}", options.out.string(),
+                                    manifest->format, manifest->recipe),
+                        "Splits of one dataset have one format and recipe. Choose another OUT" +
+                            std::string(out.finished_split() != nullptr ? ", or --overwrite." : "."));
+}
+
+std::uint64_t free_bytes(fs::path path) {
+  path = fs::absolute(path);
+  while (!fs::exists(path) && path.has_parent_path() && path != path.parent_path()) path = path.parent_path();
+  struct statvfs status {};
+  if (::statvfs(path.c_str(), &status) != 0) throw IoError("cannot look at the file system of", path, errno);
+  return checked_mul(status.f_bavail, status.f_frsize);
+}
+
+/// Everything that follows from the source and the options, before the first image is read.
+class Preparation {
+ public:
+  Preparation(const BuildOptions& options, Source source)
+      : source_(std::move(source)),
+        keys_(source_.listing),
+        framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(), source_.classes)),
+        plan_(source_.listing.size(), shard_count(options), options.shuffle ? std::optional(options.seed) : std::nullopt) {}
+  Preparation(const Preparation&) = delete;
+  Preparation& operator=(const Preparation&) = delete;
+
+  [[nodiscard]] const Source& source() const { return source_; }
+  [[nodiscard]] const Keys& keys() const { return keys_; }
+  [[nodiscard]] const Framing& framing() const { return *framing_; }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+
+  [[nodiscard]] BuildPreview preview(const BuildOptions& options) const {
+    BuildPreview preview;
+    preview.samples = source_.listing.size();
+    preview.classes = source_.classes;
+    preview.left_out = source_.left_out;
+    preview.shards = plan_.shards();
+    preview.largest_shard_samples = plan_.shard_records(0);
+    preview.smallest_shard_samples = plan_.shard_records(plan_.shards() - 1);
+    preview.tensor_bytes = options.recipe.spec().size_bytes();
+    preview.record_bytes = framing_->record_bytes();
+    for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {
+      preview.bytes_needed = checked_add(preview.bytes_needed, framing_->shard_bytes(plan_.shard_records(shard)));
+    }
+    preview.bytes_free = free_bytes(options.out);
+    std::vector<bool> used(source_.classes.size());
+    for (std::size_t i = 0; i < source_.listing.size(); ++i) {
+      const ListedFile file = source_.listing[i];
+      preview.source_bytes += file.size;
+      if (file.label >= 0 && static_cast<std::size_t>(file.label) < used.size()) used[static_cast<std::size_t>(file.label)] = true;
+    }
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (!used[i]) preview.empty_classes.push_back(source_.classes[i]);
+    }
+    return preview;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t shard_count(const BuildOptions& options) const {
+    const std::uint64_t samples = source_.listing.size();
+    if (options.shards > samples) {
+      throw InvalidArgument(fmt::format("{} shards are more than the {} samples", options.shards, samples));
+    }
+    if (options.shards != 0) return options.shards;
+    return shards_for_size(samples, framing_->record_bytes(), options.shard_size_bytes);
+  }
+
+  Source source_;
+  Keys keys_;
+  std::unique_ptr<const Framing> framing_;
+  Plan plan_;
+};
+
+bool is_same_split(const SplitEntry& split, const BuildOptions& options, const Preparation& preparation) {
+  return split.source_fingerprint == preparation.source().listing.fingerprint() &&
+         split.shuffled == options.shuffle && (!options.shuffle || split.seed == options.seed) &&
+         split.shards.size() == preparation.plan().shards();
+}
+
+/// One call of build(), from the lock to the manifest.
+class Build {
+ public:
+  Build(const BuildOptions& options, BuildProgress& progress)
+      : options_(options),
+        progress_(progress),
+        work_(options.out, options.split, options.part_count != 0),
+        out_(options.out, options.split) {
+    if (options_.overwrite) {
+      out_.discard_split();
+      work_.clear();
+    }
+    check_fits(out_, options_);
+  }
+
+  BuildReport run() {
+    if (out_.finished_split() != nullptr) return report_finished();
+    if (!work_.is_prepared()) {
+      if (options_.finish) {
+        throw InvalidArgument(fmt::format("there is nothing to finish in '{}'", options_.out.string()),
+                              "Run all parts with the same options first.");
+      }
+      refuse_foreign_shards();
+    }
+    const Preparation preparation(options_, work_.prepare(identity_of(options_), [&] {
+      return open_source(options_.source, labelling_of(options_, out_));
+    }));
+    report_.preview = preparation.preview(options_);
+    const auto pending = find_pending(preparation);
+    if (options_.finish && !pending.empty()) {
+      throw InvalidArgument(fmt::format("{} of {} shards are missing in '{}', the first is number {}", pending.size(),
+                                        report_.shards_planned, options_.out.string(), pending.front().number),
+                            "Run the parts that have them, then --finish again.");
+    }
+    if (!pending.empty()) convert(preparation, pending);
+    if (report_.status == BuildStatus::kComplete) {
+      if (options_.part_count == 0) publish(preparation);
+      if (options_.part_count != 0) report_.status = BuildStatus::kPartDone;
+    }
+    return std::move(report_);
+  }
+
+ private:
+  /// The same build once more changes nothing; another one is refused.
+  BuildReport report_finished() {
+    const SplitEntry& split = *out_.finished_split();
+    Labelling labelling = labelling_of(options_, out_);
+    if (options_.classes.empty() && labelling.kind != Labelling::Kind::kNone) labelling.classes = out_.manifest()->classes;
+    const Preparation preparation(options_, open_source(options_.source, labelling));
+    if (!is_same_split(split, options_, preparation)) {
+      throw InvalidArgument(fmt::format("'{}' already holds a finished split '{}'", options_.out.string(), options_.split),
+                            "Use --overwrite to replace it, --split to add another, or another OUT.");
+    }
+    report_.preview = preparation.preview(options_);
+    report_.samples = split.samples;
+    report_.shards_planned = report_.shards_done = report_.shards_resumed = split.shards.size();
+    for (const ShardEntry& shard : split.shards) report_.bytes += shard.bytes;
+    work_.remove();
+    return std::move(report_);
+  }
+
+  void refuse_foreign_shards() {
+    if (const auto shard = out_.any_shard()) {
+      throw InvalidArgument(fmt::format("'{}' is there already and no unfinished build of this folder", shard->string()),
+                            "Use --overwrite to replace it, or another OUT.");
+    }
+  }
+
+  [[nodiscard]] fs::path shard_path(std::uint64_t shard) const {
+    return out_.shard_path(shard, extension(parse_format(options_.format)));
+  }
+
+  /// Fills report_ with what is there already.
+  std::vector<PendingShard> find_pending(const Preparation& preparation) {
+    std::vector<PendingShard> pending;
+    const std::uint64_t parts = std::max<std::uint64_t>(1, options_.part_count);
+    for (std::uint64_t shard = options_.part_index % parts; shard < preparation.plan().shards(); shard += parts) {
+      ++report_.shards_planned;
+      planned_samples_ += preparation.plan().shard_records(shard);
+      if (auto result = work_.result(shard, shard_path(shard))) {
+        ++report_.shards_resumed;
+        add(*result);
+      } else {
+        pending.push_back({shard, work_.temporary(shard), shard_path(shard)});
+      }
+    }
+    return pending;
+  }
+
+  void add(const ShardResult& result) {
+    ++report_.shards_done;
+    report_.samples += result.entry.samples;
+    report_.bytes += result.entry.bytes;
+    report_.damaged += result.damaged;
+    report_.skipped.insert(report_.skipped.end(), result.skipped.begin(), result.skipped.end());
+  }
+
+  void check_space(const Preparation& preparation, const std::vector<PendingShard>& pending) {
+    std::uint64_t needed = 0;
+    for (const auto& shard : pending) {
+      needed = checked_add(needed, preparation.framing().shard_bytes(preparation.plan().shard_records(shard.number)));
+    }
+    const std::uint64_t available = free_bytes(options_.out);
+    if (needed <= available) return;
+    throw IoError("cannot write to", options_.out, ENOSPC,
+                  fmt::format("The shards need {} MiB, {} MiB are free. Make room, or choose a smaller --size or "
+                              "--dtype uint8, or another OUT.",
+                              needed >> 20, available >> 20));
+  }
+
+  void convert(const Preparation& preparation, const std::vector<PendingShard>& pending) {
+    check_space(preparation, pending);
+    const auto skipped_before = report_.skipped;
+    const double allowed = std::floor(static_cast<double>(planned_samples_) * options_.max_bad_percent / 100);
+    const ShardRunInput input{.listing = preparation.source().listing,
+                              .keys = preparation.keys(),
+                              .plan = preparation.plan(),
+                              .framing = preparation.framing(),
+                              .recipe = options_.recipe,
+                              .source = options_.source,
+                              .max_pixels = options_.max_pixels,
+                              .allowed_rejections = options_.fail_on_bad ? 0 : static_cast<std::uint64_t>(allowed),
+                              .rejected_before = skipped_before.size()};
+    ShardRunOutcome outcome = run_shards(input, pending, progress_, [&](const PendingShard& shard, const ShardResult& result) {
+      work_.save_result(shard.number, result);
+      add(result);
+    });
+    report_.converted = outcome.converted;
+    if (outcome.too_many_rejections) {
+      report_.status = BuildStatus::kTooManyBad;
+    } else if (outcome.stopped && report_.shards_done < report_.shards_planned) {
+      report_.status = BuildStatus::kInterrupted;
+    }
+    // Also those of shards that are not whole: a user who is told of bad files wants to see them all.
+    report_.skipped = skipped_before;
+    report_.skipped.insert(report_.skipped.end(), outcome.skipped.begin(), outcome.skipped.end());
+    if (outcome.too_many_rejections) out_.publish_skipped(report_.skipped);
+  }
+
+  void publish(const Preparation& preparation) {
+    SplitEntry split;
+    split.seed = options_.shuffle ? options_.seed : 0;
+    split.shuffled = options_.shuffle;
+    split.source_fingerprint = preparation.source().listing.fingerprint();
+    std::vector<SkippedSample> skipped;
+    for (std::uint64_t shard = 0; shard < preparation.plan().shards(); ++shard) {
+      auto result = work_.result(shard, shard_path(shard));
+      if (!result) throw IoError("the shard has vanished:", shard_path(shard), 0, "Run the same command again.");
+      result->entry.columns = preparation.framing().layout(result->entry.samples);
+      split.samples += result->entry.samples;
+      split.shards.push_back(std::move(result->entry));
+      skipped.insert(skipped.end(), result->skipped.begin(), result->skipped.end());
+    }
+    split.skipped = skipped.size();
+    if (static_cast<double>(skipped.size()) > static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100 ||
+        (options_.fail_on_bad && !skipped.empty())) {  // parts may each have been within it, or an earlier run allowed more
+      report_.status = BuildStatus::kTooManyBad;
+      report_.skipped = std::move(skipped);
+      out_.publish_skipped(report_.skipped);
+      return;
+    }
+    out_.publish_skipped(skipped);
+    Manifest dataset;
+    dataset.classes = preparation.source().classes;
+    dataset.spec = options_.recipe.spec();
+    dataset.recipe = options_.recipe.to_json();
+    dataset.format = options_.format;
+    out_.publish(dataset, std::move(split));
+    work_.remove();
+  }
+
+  const BuildOptions& options_;
+  BuildProgress& progress_;
+  WorkFolder work_;
+  OutFolder out_;
+  BuildReport report_;
+  std::uint64_t planned_samples_ = 0;
+};
+
+}  // namespace
+
+BuildPreview preview_build(const BuildOptions& options) {
+  validate(options);
+  const OutFolder out(options.out, options.split);
+  return Preparation(options, open_source(options.source, labelling_of(options, out))).preview(options);
+}
+
+BuildReport build(const BuildOptions& options, BuildProgress& progress) {
+  validate(options);
+  return Build(options, progress).run();
+}
+
+}  // namespace precache

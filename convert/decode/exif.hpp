@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace precache {
+
+/// The orientation tag of EXIF data (a TIFF directory, with or without "Exif\0\0" before it); any value it has.
+[[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
+
+/// The same from an XMP packet, which Pillow asks where EXIF has none.
+[[nodiscard]] std::optional<int> xmp_orientation(std::span<const std::byte> xmp);
+
+/// Orientation from both; 1 where there is none or it is no orientation.
+[[nodiscard]] int orientation_of(std::span<const std::byte> exif, std::span<const std::byte> xmp);
+
+}  // namespace precache

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace precache {
+
+/// Why a sample was left out: what a large folder is bound to contain, so a value and no exception.
+struct Rejection {
+  std::string stage;  // "read", "decode" or "limit"
+  std::string reason;
+};
+
+/// Pixels have four bytes inside the pipeline: red, green, blue and one that is not used.
+inline constexpr std::size_t kPixelBytes = 4;
+/// Readable bytes behind every row of pixels, so that vector loads may run over its end.
+inline constexpr std::size_t kRowSlack = 64;
+
+struct ImageHeader {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  int orientation = 1;  // as in EXIF: 1 to 8
+};
+
+/// A rectangle of an image as stored, before its orientation is applied.
+struct Region {
+  std::uint32_t x = 0;
+  std::uint32_t y = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+};
+
+/// Takes the rows of a region from top to bottom. A row is borrowed for the call and has kRowSlack bytes behind it.
+class RowSink {
+ public:
+  virtual ~RowSink() = default;
+  virtual void take_row(const std::uint8_t* pixels) = 0;
+};
+
+/// Decodes one kind of image file. Reusable for any number of images, by one thread at a time.
+class ImageDecoder {
+ public:
+  virtual ~ImageDecoder() = default;
+
+  /// Reads the header of `file`, which has to stay until decode() is done. Nothing is allocated on its word.
+  virtual std::optional<Rejection> open(std::span<const std::byte> file, ImageHeader& header) = 0;
+
+  /// Hands the rows of `region` to `sink`. Rejects a file that ends early or is broken, even outside the region where
+  /// that is cheap to see. REQUIRES: open() accepted the file; the region is not empty and inside the image.
+  virtual std::optional<Rejection> decode(const Region& region, RowSink& sink) = 0;
+
+  /// Whether the last image had damage that Pillow and this decoder tolerate.
+  [[nodiscard]] virtual bool warned() const = 0;
+};
+
+}  // namespace precache

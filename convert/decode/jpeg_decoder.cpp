@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/decode/jpeg_decoder.hpp"
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <vector>
+
+#include <jpeglib.h>  // needs <cstdio> before it
+#include <jerror.h>
+
+#include "convert/decode/jpeg_header.hpp"
+
+namespace precache {
+namespace {
+
+// A progressive file may repeat scans without end, each of which costs a pass over the image.
+constexpr int kMostScans = 500;
+
+struct ErrorManager {
+  jpeg_error_mgr base;  // first, as libjpeg knows only this
+  std::jmp_buf escape;
+  bool truncated;
+  char message[JMSG_LENGTH_MAX];
+};
+
+ErrorManager& errors_of(j_common_ptr info) { return *reinterpret_cast<ErrorManager*>(info->err); }
+
+[[noreturn]] void on_error(j_common_ptr info) {
+  ErrorManager& errors = errors_of(info);
+  errors.base.format_message(info, errors.message);
+  std::longjmp(errors.escape, 1);
+}
+
+void on_message(j_common_ptr) {}
+
+[[noreturn]] void on_truncation(j_decompress_ptr info) {
+  ErrorManager& errors = errors_of(reinterpret_cast<j_common_ptr>(info));
+  errors.truncated = true;
+  std::longjmp(errors.escape, 1);
+}
+
+boolean fill_buffer(j_decompress_ptr info) { on_truncation(info); }
+
+void skip_bytes(j_decompress_ptr info, long count) {
+  if (count <= 0) return;
+  if (static_cast<std::size_t>(count) > info->src->bytes_in_buffer) on_truncation(info);
+  info->src->next_input_byte += count;
+  info->src->bytes_in_buffer -= static_cast<std::size_t>(count);
+}
+
+void nothing(j_decompress_ptr) {}
+
+void check_scans(j_common_ptr info) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  ErrorManager& errors = errors_of(info);
+  std::snprintf(errors.message, sizeof errors.message, "more than %d scans", kMostScans);
+  std::longjmp(errors.escape, 1);
+}
+
+// Pillow's arithmetic; the values of CMYK files are stored inverted by convention.
+void cmyk_to_rgbx(std::uint8_t* pixels, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i, pixels += kPixelBytes) {
+    const int black = pixels[3];
+    for (int c = 0; c < 3; ++c) {
+      const int scaled = (255 - pixels[c]) * black + 128;
+      pixels[c] = static_cast<std::uint8_t>(black - ((scaled >> 8) + scaled) / 256);
+    }
+    pixels[3] = 255;
+  }
+}
+
+}  // namespace
+
+// What is alive across a longjmp lives here, not on the stack.
+struct JpegDecoder::Impl {
+  jpeg_decompress_struct info{};
+  ErrorManager errors{};
+  jpeg_source_mgr source{};
+  jpeg_progress_mgr progress{};
+  JpegHeaderReader header_reader;
+  std::span<const std::byte> file;
+  std::vector<std::uint8_t> row;
+
+  Impl() {
+    info.err = jpeg_std_error(&errors.base);
+    errors.base.error_exit = on_error;
+    errors.base.output_message = on_message;
+    jpeg_create_decompress(&info);
+    source.init_source = nothing;
+    source.fill_input_buffer = fill_buffer;
+    source.skip_input_data = skip_bytes;
+    source.resync_to_restart = jpeg_resync_to_restart;
+    source.term_source = nothing;
+    info.src = &source;
+    progress.progress_monitor = check_scans;
+    info.progress = &progress;
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() { jpeg_destroy_decompress(&info); }
+
+  void start();
+  void read_region(const Region& region, RowSink& sink);
+  /// Reads on to the last row, so that libjpeg sees every byte of the image.
+  void read_rest();
+  [[nodiscard]] bool ends_with_eoi() const {
+    const std::size_t size = file.size();
+    return size >= 2 && file[size - 2] == std::byte{0xff} && file[size - 1] == std::byte{0xd9};
+  }
+};
+
+void JpegDecoder::Impl::start() {
+  source.next_input_byte = reinterpret_cast<const JOCTET*>(file.data());
+  source.bytes_in_buffer = file.size();
+  jpeg_read_header(&info, TRUE);
+  info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
+  info.dct_method = JDCT_ISLOW;
+  info.do_fancy_upsampling = TRUE;
+  jpeg_start_decompress(&info);
+}
+
+void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
+  // Upsampling looks at the pixel beside, which is not there at a cut: one pixel of margin makes it not matter.
+  JDIMENSION left = region.x == 0 ? 0 : region.x - 1;
+  JDIMENSION width = std::min<JDIMENSION>(region.x + region.width + 1, info.output_width) - left;
+  if (width < info.output_width) {
+    jpeg_crop_scanline(&info, &left, &width);
+  } else {
+    left = 0;
+  }
+  row.resize(std::size_t{info.output_width} * kPixelBytes + kRowSlack);
+  JSAMPROW rows[] = {row.data()};
+  const JDIMENSION margin = region.y == 0 ? 0 : 1;
+  if (region.y > margin) jpeg_skip_scanlines(&info, region.y - margin);
+  if (margin != 0) jpeg_read_scanlines(&info, rows, 1);
+  for (std::uint32_t y = 0; y < region.height; ++y) {
+    jpeg_read_scanlines(&info, rows, 1);
+    if (info.out_color_space == JCS_CMYK) cmyk_to_rgbx(row.data(), info.output_width);
+    sink.take_row(row.data() + std::size_t{region.x - left} * kPixelBytes);
+  }
+}
+
+void JpegDecoder::Impl::read_rest() {
+  const JDIMENSION remaining = info.output_height - info.output_scanline;
+  if (remaining == 0) return;
+  // Skipping to the very end would not look at the data any more.
+  if (remaining > 1) jpeg_skip_scanlines(&info, remaining - 1);
+  JSAMPROW rows[] = {row.data()};
+  jpeg_read_scanlines(&info, rows, 1);
+}
+
+JpegDecoder::JpegDecoder() : impl_(std::make_unique<Impl>()) {}
+JpegDecoder::~JpegDecoder() = default;
+
+std::optional<Rejection> JpegDecoder::open(std::span<const std::byte> file, ImageHeader& header) {
+  impl_->file = file;
+  return impl_->header_reader.read(file, header);
+}
+
+bool JpegDecoder::warned() const { return impl_->errors.base.num_warnings > 0; }
+
+std::optional<Rejection> JpegDecoder::decode(const Region& region, RowSink& sink) {
+  Impl& impl = *impl_;
+  impl.errors.truncated = false;
+  // libjpeg reports errors by a jump to here; no object with a destructor is alive between.
+  if (setjmp(impl.errors.escape) != 0) {
+    jpeg_abort_decompress(&impl.info);
+    if (impl.errors.truncated) return Rejection{"decode", "the file ends before the image does"};
+    return Rejection{"decode", impl.errors.message};
+  }
+  impl.start();
+  impl.read_region(region, sink);
+  if (!impl.ends_with_eoi()) impl.read_rest();
+  jpeg_abort_decompress(&impl.info);
+  return std::nullopt;
+}
+
+}  // namespace precache

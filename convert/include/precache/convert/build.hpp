@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "precache/convert/recipe.hpp"
+
+namespace precache {
+
+/// The limit beyond which Pillow refuses an image as a decompression bomb.
+inline constexpr std::uint64_t kDefaultMaxPixels = 178'956'970;
+
+struct BuildOptions {
+  std::filesystem::path source;
+  std::filesystem::path out;
+  std::string format = "tar";
+  Recipe recipe;
+  std::string split = "train";
+  /// "folder", "none" or the path of a CSV file.
+  std::string labels = "folder";
+  /// A file of class names, one a line, or a dataset.json; empty: from the source.
+  std::filesystem::path classes;
+  std::uint64_t shard_size_bytes = std::uint64_t{512} << 20;
+  /// 0: by shard size.
+  std::uint64_t shards = 0;
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  std::uint64_t max_pixels = kDefaultMaxPixels;
+
+  // Below: not part of a dataset's identity, may differ when a build is continued.
+  bool fail_on_bad = false;
+  double max_bad_percent = 1.0;
+  bool overwrite = false;
+  /// Only the shards whose number is `part_index` modulo `part_count`; 0: all, and the manifest.
+  std::uint64_t part_index = 0;
+  std::uint64_t part_count = 0;
+  /// Only write the manifest, once all parts are there.
+  bool finish = false;
+};
+
+struct SkippedSample {
+  std::string path;
+  std::string stage;
+  std::string reason;
+};
+
+/// What a build would do, for --dry-run.
+struct BuildPreview {
+  std::uint64_t samples = 0;
+  std::uint64_t source_bytes = 0;
+  std::vector<std::string> classes;
+  std::vector<std::string> empty_classes;
+  std::map<std::string, std::uint64_t> left_out;
+  std::uint64_t shards = 0;
+  std::uint64_t smallest_shard_samples = 0;
+  std::uint64_t largest_shard_samples = 0;
+  std::uint64_t tensor_bytes = 0;
+  std::uint64_t record_bytes = 0;
+  std::uint64_t bytes_needed = 0;
+  std::uint64_t bytes_free = 0;
+};
+
+enum class BuildStatus {
+  kComplete,     // dataset.json is written
+  kPartDone,     // all shards of this part are written
+  kTooManyBad,   // more samples were rejected than allowed
+  kInterrupted,  // the caller asked to stop
+};
+
+struct BuildReport {
+  BuildStatus status = BuildStatus::kComplete;
+  BuildPreview preview;
+  std::uint64_t samples = 0;         // in the shards that are complete
+  std::uint64_t bytes = 0;           // of those shards
+  std::uint64_t shards_done = 0;     // of this part, earlier runs included
+  std::uint64_t shards_resumed = 0;  // of those, found complete when this run began
+  std::uint64_t shards_planned = 0;  // for this part
+  std::uint64_t converted = 0;       // samples converted by this run
+  std::uint64_t damaged = 0;         // samples in the shards that a decoder took with a warning
+  std::vector<SkippedSample> skipped;
+};
+
+/// Watches a running build. Counters may be read from any thread while build() runs.
+struct BuildProgress {
+  std::atomic<std::uint64_t> samples_planned{0};  // for this run
+  std::atomic<std::uint64_t> samples_done{0};     // converted or rejected
+  std::atomic<std::uint64_t> samples_skipped{0};
+  std::atomic<std::uint64_t> bytes_written{0};
+  std::atomic<bool> stop{false};  // set it to end the build tidily
+};
+
+/// Lists the source and plans, writing nothing. Throws as build() does.
+[[nodiscard]] BuildPreview preview_build(const BuildOptions& options);
+
+/// Turns the images of a folder into shards; continues where an earlier, equal call stopped.
+///
+/// Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or would touch another dataset,
+/// IoError when the system refuses; what is complete by then stays, and the next equal call goes on from there.
+[[nodiscard]] BuildReport build(const BuildOptions& options, BuildProgress& progress);
+
+/// Threads that this process may really use: CPU affinity and cgroup quota considered.
+[[nodiscard]] unsigned usable_threads();
+
+}  // namespace precache

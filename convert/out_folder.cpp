@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/out_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/base/file.hpp"
+#include "formats/framing.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSkippedHeader = "split\tpath\tstage\treason\n";
+
+// A field of a tab-separated line.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '\t':
+        result += "\\t";
+        break;
+      case '\n':
+        result += "\\n";
+        break;
+      case '\r':
+        result += "\\r";
+        break;
+      case '\\':
+        result += "\\\\";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error) throw IoError("cannot remove", path, error.value());
+}
+
+}  // namespace
+
+OutFolder::OutFolder(fs::path out, std::string split) : out_(std::move(out)), split_(std::move(split)) {
+  if (fs::exists(manifest_path())) manifest_ = Manifest::read(manifest_path());
+}
+
+const SplitEntry* OutFolder::finished_split() const {
+  if (!manifest_) return nullptr;
+  const auto found = manifest_->splits.find(split_);
+  return found == manifest_->splits.end() ? nullptr : &found->second;
+}
+
+fs::path OutFolder::shard_path(std::uint64_t shard, std::string_view extension) const {
+  return out_ / fmt::format("{}-{:06}{}", split_, shard, extension);
+}
+
+std::vector<fs::path> OutFolder::shards() const {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(out_, error)) {
+    const std::string file = entry.path().filename().string();
+    const std::string extension_text = entry.path().extension().string();
+    const bool ours = std::ranges::any_of(std::array{Format::kTar, Format::kTfrecord, Format::kHdf5},
+                                          [&](Format format) { return extension(format) == extension_text; });
+    if (!ours || !file.starts_with(split_ + "-")) continue;
+    const std::string_view number = std::string_view(file).substr(
+        split_.size() + 1, file.size() - extension_text.size() - split_.size() - 1);
+    if (is_digits(number)) found.push_back(entry.path());
+  }
+  if (error) throw IoError("cannot list", out_, error.value());
+  std::ranges::sort(found);
+  return found;
+}
+
+std::optional<fs::path> OutFolder::any_shard() const {
+  const auto all = shards();
+  return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
+void OutFolder::discard_split() {
+  if (finished_split() != nullptr) {
+    manifest_->splits.erase(split_);
+    if (manifest_->splits.empty()) {
+      manifest_.reset();
+      remove_file(manifest_path());
+    } else {
+      write_file_atomically(manifest_path(), manifest_->to_json());
+    }
+  }
+  for (const auto& shard : shards()) remove_file(shard);
+  publish_skipped({});
+}
+
+void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const {
+  const auto path = out_ / "skipped.tsv";
+  std::string lines;
+  if (fs::exists(path)) {  // keep what other splits have there
+    const auto bytes = read_file(path);
+    std::string_view rest = as_text(bytes);
+    while (!rest.empty()) {
+      const auto end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+      const std::string_view line = rest.substr(0, end);
+      if (line != kSkippedHeader && !line.starts_with(split_ + "\t")) lines += line;
+      rest.remove_prefix(end);
+    }
+  }
+  for (const auto& sample : skipped) {
+    lines += fmt::format("{}\t{}\t{}\t{}\n", split_, escaped(sample.path), sample.stage, escaped(sample.reason));
+  }
+  if (!lines.empty()) {
+    write_file_atomically(path, std::string(kSkippedHeader) + lines);
+  } else if (fs::exists(path)) {
+    remove_file(path);
+  }
+}
+
+void OutFolder::publish(const Manifest& dataset, SplitEntry split) {
+  if (!manifest_) manifest_ = dataset;
+  manifest_->splits[split_] = std::move(split);
+  write_file_atomically(manifest_path(), manifest_->to_json());
+}
+
+}  // namespace precache

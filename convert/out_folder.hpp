@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "precache/convert/build.hpp"
+#include "precache/formats/manifest.hpp"
+
+namespace precache {
+
+/// The finished things in OUT: the manifest, shards under their final names and the report of skipped samples.
+class OutFolder {
+ public:
+  OutFolder(std::filesystem::path out, std::string split);
+
+  [[nodiscard]] const std::optional<Manifest>& manifest() const { return manifest_; }
+  /// The split if it is finished, else null.
+  [[nodiscard]] const SplitEntry* finished_split() const;
+  [[nodiscard]] std::filesystem::path shard_path(std::uint64_t shard, std::string_view extension) const;
+  /// A shard of this split that stands in OUT, whoever wrote it.
+  [[nodiscard]] std::optional<std::filesystem::path> any_shard() const;
+
+  /// Removes the split: from the manifest first, then its shards and its skipped samples.
+  void discard_split();
+  /// Writes the report of skipped samples of this split beside those of others.
+  void publish_skipped(const std::vector<SkippedSample>& skipped) const;
+  /// Adds the split to the manifest, or makes it.
+  void publish(const Manifest& dataset, SplitEntry split);
+
+ private:
+  [[nodiscard]] std::filesystem::path manifest_path() const { return out_ / kManifestName; }
+  [[nodiscard]] std::vector<std::filesystem::path> shards() const;
+
+  std::filesystem::path out_;
+  std::string split_;
+  std::optional<Manifest> manifest_;
+};
+
+}  // namespace precache

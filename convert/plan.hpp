@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "precache/formats/permutation.hpp"
+
+namespace precache {
+
+/// What one record is made of.
+struct PlannedRecord {
+  std::uint64_t sample = 0;  // number in the listing
+};
+
+/// Which sample goes to which record of which shard: a pure function of its arguments. Shards differ by at most one
+/// record.
+class Plan {
+ public:
+  /// Without a seed the order of the listing is kept. REQUIRES: 0 < shards <= samples.
+  Plan(std::uint64_t samples, std::uint64_t shards, std::optional<std::uint64_t> seed);
+
+  [[nodiscard]] std::uint64_t records() const { return records_; }
+  [[nodiscard]] std::uint64_t shards() const { return shards_; }
+  /// The first record of a shard, counted through all shards; `shard == shards()` gives the end.
+  [[nodiscard]] std::uint64_t shard_begin(std::uint64_t shard) const;
+  [[nodiscard]] std::uint64_t shard_records(std::uint64_t shard) const {
+    return shard_begin(shard + 1) - shard_begin(shard);
+  }
+  [[nodiscard]] PlannedRecord record(std::uint64_t shard, std::uint64_t slot) const;
+
+ private:
+  std::uint64_t records_;
+  std::uint64_t shards_;
+  std::optional<Permutation> permutation_;
+};
+
+/// How many shards of about `shard_bytes` hold `records` records of `record_bytes`.
+[[nodiscard]] std::uint64_t shards_for_size(std::uint64_t records, std::uint64_t record_bytes,
+                                            std::uint64_t shard_bytes);
+
+}  // namespace precache

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/shard_builder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "formats/base/crc32c.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+
+std::string ShardResult::to_json() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& sample : skipped) {
+    // Paths are bytes; as a JSON array of numbers they survive whatever they are.
+    list.push_back({{"path", std::vector<std::uint8_t>(sample.path.begin(), sample.path.end())},
+                    {"stage", sample.stage},
+                    {"reason", sample.reason}});
+  }
+  const nlohmann::ordered_json json = {{"samples", entry.samples},
+                                       {"bytes", entry.bytes},
+                                       {"crc32c", entry.crc32c},
+                                       {"damaged", damaged},
+                                       {"skipped", std::move(list)}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+ShardResult ShardResult::from_json(std::string_view text, const std::filesystem::path& path) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    ShardResult result;
+    result.entry.samples = json.at("samples").get<std::uint64_t>();
+    result.entry.bytes = json.at("bytes").get<std::uint64_t>();
+    result.entry.crc32c = json.at("crc32c").get<std::uint32_t>();
+    result.damaged = json.at("damaged").get<std::uint64_t>();
+    for (const auto& sample : json.at("skipped")) {
+      const auto bytes = sample.at("path").get<std::vector<std::uint8_t>>();
+      result.skipped.push_back({std::string(bytes.begin(), bytes.end()), sample.at("stage").get<std::string>(),
+                                sample.at("reason").get<std::string>()});
+    }
+    return result;
+  } catch (const nlohmann::json::exception& error) {
+    throw CorruptData(path, 0, error.what());
+  }
+}
+
+ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path temporary,
+                           std::filesystem::path final_path, std::uint64_t slots)
+    : framing_(framing),
+      final_path_(std::move(final_path)),
+      file_(temporary, O_RDWR | O_CREAT),
+      open_slots_(slots),
+      crcs_(slots) {
+  // A temporary that is not at its path any more became the finished shard of another process just now.
+  if (!file_.try_lock(true) || !file_.is_at_path()) {
+    throw IoError("another process is writing", final_path_, 0,
+                  "Wait for it to end; or give each process another --part.");
+  }
+  file_.truncate(0);
+  const std::uint64_t bytes = framing_.shard_bytes(slots);
+  try {
+    file_.preallocate(bytes);
+  } catch (const IoError& error) {
+    throw IoError(fmt::format("cannot reserve {} bytes for", bytes), final_path_, error.code());
+  }
+}
+
+ShardBuilder::~ShardBuilder() {
+  if (!committed_) ::unlink(file_.path().c_str());
+}
+
+bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc, bool damaged) {
+  file_.write_at(offset(slot), record);
+  crcs_[slot] = crc;
+  if (damaged) ++damaged_;
+  return open_slots_.fetch_sub(1) == 1;
+}
+
+bool ShardBuilder::reject(std::uint64_t slot, SkippedSample skipped) {
+  {
+    const std::scoped_lock lock(mutex_);
+    holes_.push_back(slot);
+    skipped_.emplace_back(slot, std::move(skipped));
+  }
+  return open_slots_.fetch_sub(1) == 1;
+}
+
+std::vector<std::uint64_t> ShardBuilder::close_holes() {
+  std::ranges::sort(holes_);
+  std::vector<std::uint64_t> slots(crcs_.size());
+  std::iota(slots.begin(), slots.end(), std::uint64_t{0});
+  std::vector<std::byte> record(framing_.record_bytes());
+  std::size_t last_hole = holes_.size();  // holes_[last_hole..] are at the end already
+  for (std::size_t i = 0; i < last_hole; ++i) {
+    while (last_hole > i && holes_[last_hole - 1] == slots.size() - 1) {
+      slots.pop_back();
+      --last_hole;
+    }
+    if (i == last_hole) break;
+    const std::uint64_t hole = holes_[i];
+    const std::uint64_t from = slots.size() - 1;
+    file_.read_at(offset(from), record);
+    file_.write_at(offset(hole), record);
+    slots[hole] = slots[from];
+    slots.pop_back();
+  }
+  return slots;
+}
+
+void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name_of_slot) {
+  const auto slots = close_holes();
+  std::vector<SampleName> names;
+  names.reserve(slots.size());
+  for (const std::uint64_t slot : slots) names.push_back(name_of_slot(slot));
+  const Envelope envelope = framing_.envelope(names);
+  const std::uint64_t end = offset(slots.size());
+  file_.write_at(0, envelope.prologue);
+  file_.write_at(end, envelope.epilogue);
+  file_.truncate(end + envelope.epilogue.size());
+
+  std::uint32_t crc = crc32c::value(envelope.prologue);
+  const crc32c::BlockCombiner combiner(framing_.record_bytes());
+  for (const std::uint64_t slot : slots) crc = combiner.append(crc, crcs_[slot]);
+  crc = crc32c::combine(crc, crc32c::value(envelope.epilogue), envelope.epilogue.size());
+
+  std::ranges::sort(skipped_, {}, [](const auto& entry) { return entry.first; });
+  for (auto& [slot, skipped] : skipped_) result_.skipped.push_back(std::move(skipped));
+  result_.damaged = damaged_;
+  result_.entry = {final_path_.filename().string(), slots.size(), end + envelope.epilogue.size(), crc,
+                   framing_.layout(slots.size())};
+}
+
+ShardResult ShardBuilder::commit() {
+  file_.sync();
+  rename_durably(file_.path(), final_path_);
+  committed_ = true;
+  return std::move(result_);
+}
+
+}  // namespace precache

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "formats/base/file.hpp"
+#include "formats/framing.hpp"
+#include "precache/convert/build.hpp"
+#include "precache/formats/manifest.hpp"
+
+namespace precache {
+
+/// A finished shard as the work folder remembers it.
+struct ShardResult {
+  ShardEntry entry;
+  std::uint64_t damaged = 0;  // samples that a decoder took with a warning
+  std::vector<SkippedSample> skipped;
+
+  [[nodiscard]] std::string to_json() const;
+  /// Throws CorruptData.
+  [[nodiscard]] static ShardResult from_json(std::string_view text, const std::filesystem::path& path);
+};
+
+/// One shard while its records are written, in any order and by any number of threads, to a temporary file.
+///
+/// Each slot gets one write() or reject(). The call that makes the last of them returns true; then complete() and
+/// commit() are due, once, by one thread.
+class ShardBuilder {
+ public:
+  /// Creates and locks the temporary and reserves its space. Throws IoError, also if another process is writing this
+  /// shard.
+  ShardBuilder(const Framing& framing, std::filesystem::path temporary, std::filesystem::path final_path,
+               std::uint64_t slots);
+  /// Removes the temporary of a shard that was not committed.
+  ~ShardBuilder();
+
+  /// REQUIRES: `record` was framed, `crc` is what frame() returned.
+  [[nodiscard]] bool write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc, bool damaged);
+  [[nodiscard]] bool reject(std::uint64_t slot, SkippedSample skipped);
+
+  /// Closes the holes that rejected samples left, each by the last record that survived, and writes prologue and
+  /// epilogue. `name_of_slot` names the sample that was planned for a slot.
+  void complete(const std::function<SampleName(std::uint64_t)>& name_of_slot);
+  /// Syncs the file and renames it into place.
+  [[nodiscard]] ShardResult commit();
+
+ private:
+  [[nodiscard]] std::uint64_t offset(std::uint64_t slot) const {
+    return framing_.records_base() + slot * framing_.record_bytes();
+  }
+  /// The slots whose records end up at positions 0, 1, ... of the shard.
+  [[nodiscard]] std::vector<std::uint64_t> close_holes();
+
+  const Framing& framing_;
+  std::filesystem::path final_path_;
+  File file_;
+  std::atomic<std::uint64_t> open_slots_;
+  std::atomic<std::uint64_t> damaged_{0};
+  std::vector<std::uint32_t> crcs_;  // by slot
+  std::mutex mutex_;                 // for the two below
+  std::vector<std::uint64_t> holes_;
+  std::vector<std::pair<std::uint64_t, SkippedSample>> skipped_;  // by slot
+  ShardResult result_;
+  bool committed_ = false;
+};
+
+}  // namespace precache

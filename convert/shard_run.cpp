@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/shard_run.hpp"
+
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "convert/source/file_reader.hpp"
+#include "convert/transform/image_transform.hpp"
+
+namespace precache {
+namespace {
+
+using OnShard = std::function<void(const PendingShard&, const ShardResult&)>;
+
+/// Syncs finished shards on a thread of its own, as that is waiting and no work; at most two wait for it, so that
+/// memory holds no more unwritten data than that.
+class Committer {
+ public:
+  explicit Committer(const OnShard& on_shard) : on_shard_(on_shard), thread_([this] { run(); }) {}
+  ~Committer() { stop(); }
+
+  void submit(const PendingShard& shard, std::unique_ptr<ShardBuilder> builder) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return queue_.size() < 2 || error_; });
+    if (error_) std::rethrow_exception(error_);
+    queue_.emplace_back(&shard, std::move(builder));
+    changed_.notify_all();
+  }
+
+  /// Waits for all that was submitted.
+  void finish() {
+    stop();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  using Job = std::pair<const PendingShard*, std::unique_ptr<ShardBuilder>>;
+
+  void stop() {
+    {
+      const std::scoped_lock lock(mutex_);
+      closed_ = true;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void run() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return !queue_.empty() || closed_; });
+      if (queue_.empty()) return;
+      Job job = std::move(queue_.front());
+      queue_.pop_front();
+      changed_.notify_all();
+      if (error_) continue;
+      lock.unlock();
+      try {
+        on_shard_(*job.first, job.second->commit());
+      } catch (...) {
+        const std::scoped_lock error_lock(mutex_);
+        error_ = std::current_exception();
+        changed_.notify_all();
+      }
+    }
+  }
+
+  const OnShard& on_shard_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> queue_;
+  std::exception_ptr error_;
+  bool closed_ = false;
+  std::thread thread_;
+};
+
+/// One record's bytes, aligned like the records in a file.
+class RecordBuffer {
+ public:
+  explicit RecordBuffer(std::size_t bytes)
+      : memory_(std::aligned_alloc(64, (bytes + 63) / 64 * 64), std::free), bytes_(bytes) {
+    if (!memory_) throw std::bad_alloc();
+  }
+  [[nodiscard]] std::span<std::byte> span() { return {static_cast<std::byte*>(memory_.get()), bytes_}; }
+
+ private:
+  std::unique_ptr<void, void (*)(void*)> memory_;
+  std::size_t bytes_;
+};
+
+class Run {
+ public:
+  Run(const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
+      const OnShard& on_shard)
+      : input_(input), pending_(pending), progress_(progress), shards_(pending.size()), committer_(on_shard) {
+    ends_.reserve(pending.size());
+    for (const PendingShard& shard : pending) {
+      ends_.push_back((ends_.empty() ? 0 : ends_.back()) + input.plan.shard_records(shard.number));
+    }
+    progress.samples_planned = ends_.empty() ? 0 : ends_.back();
+    rejected_ = input.rejected_before;
+  }
+
+  ShardRunOutcome run() {
+    // Each worker takes records one by one in the order of the plan, so few shards are open at a time and what is
+    // done lies at the front when the run is cut short.
+    tbb::parallel_for(0, tbb::this_task_arena::max_concurrency(), 1, [&](int) { work(); },
+                      tbb::simple_partitioner());
+    committer_.finish();
+    ShardRunOutcome outcome;
+    std::ranges::sort(skipped_, {}, [](const auto& entry) { return entry.first; });
+    for (auto& [position, skipped] : skipped_) outcome.skipped.push_back(std::move(skipped));
+    outcome.converted = converted_;
+    outcome.too_many_rejections = too_many();
+    outcome.stopped = progress_.stop;
+    return outcome;
+  }
+
+ private:
+  struct Shard {
+    std::once_flag opened;
+    std::unique_ptr<ShardBuilder> builder;
+  };
+
+  [[nodiscard]] bool too_many() const { return rejected_ > input_.allowed_rejections; }
+  [[nodiscard]] bool stopping() const {
+    return progress_.stop || too_many() || tbb::is_current_task_group_canceling();
+  }
+
+  void work() {
+    FileReader reader(input_.source);
+    ImageTransform transform(input_.recipe, input_.max_pixels);
+    RecordBuffer buffer(input_.framing.record_bytes());
+    while (!stopping()) {
+      const std::uint64_t position = next_.fetch_add(1);
+      if (ends_.empty() || position >= ends_.back()) return;
+      const auto index = static_cast<std::size_t>(std::ranges::upper_bound(ends_, position) - ends_.begin());
+      const std::uint64_t slot = position - (index == 0 ? 0 : ends_[index - 1]);
+      if (convert(index, slot, position, reader, transform, buffer.span())) complete(index);
+      ++progress_.samples_done;
+    }
+  }
+
+  ShardBuilder& builder(std::size_t index) {
+    Shard& shard = shards_[index];
+    std::call_once(shard.opened, [&] {
+      const PendingShard& pending = pending_[index];
+      shard.builder = std::make_unique<ShardBuilder>(input_.framing, pending.temporary, pending.final_path,
+                                                     input_.plan.shard_records(pending.number));
+    });
+    return *shard.builder;
+  }
+
+  /// True if this was the last record of its shard.
+  bool convert(std::size_t index, std::uint64_t slot, std::uint64_t position, FileReader& reader,
+               ImageTransform& transform, std::span<std::byte> record) {
+    const std::uint64_t sample = input_.plan.record(pending_[index].number, slot).sample;
+    const ListedFile listed = input_.listing[sample];
+    ShardBuilder& shard = builder(index);
+    std::span<const std::byte> bytes;
+    auto rejection = reader.read(listed, bytes);
+    if (!rejection) {
+      const auto tensor = record.subspan(input_.framing.tensor_offset(), input_.recipe.spec().size_bytes());
+      rejection = transform.run(bytes, tensor);
+    }
+    if (rejection) {
+      ++progress_.samples_skipped;
+      SkippedSample skipped{std::string(listed.path), rejection->stage, rejection->reason};
+      {
+        const std::scoped_lock lock(mutex_);
+        skipped_.emplace_back(position, skipped);
+      }
+      ++rejected_;
+      return shard.reject(slot, std::move(skipped));
+    }
+    const std::uint32_t crc = input_.framing.frame(record, {input_.keys.key(sample), listed.label});
+    const bool last = shard.write(slot, record, crc, transform.warned());
+    progress_.bytes_written += record.size();
+    ++converted_;
+    return last;
+  }
+
+  void complete(std::size_t index) {
+    const PendingShard& pending = pending_[index];
+    shards_[index].builder->complete([&](std::uint64_t slot) {
+      const std::uint64_t sample = input_.plan.record(pending.number, slot).sample;
+      return SampleName{input_.keys.key(sample), input_.listing[sample].label};
+    });
+    committer_.submit(pending, std::move(shards_[index].builder));
+  }
+
+  const ShardRunInput& input_;
+  const std::vector<PendingShard>& pending_;
+  BuildProgress& progress_;
+  std::vector<std::uint64_t> ends_;  // of the pending shards, counted in records of this run
+  std::vector<Shard> shards_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> converted_{0};
+  std::atomic<std::uint64_t> rejected_{0};
+  std::mutex mutex_;
+  std::vector<std::pair<std::uint64_t, SkippedSample>> skipped_;
+  Committer committer_;
+};
+
+}  // namespace
+
+ShardRunOutcome run_shards(const ShardRunInput& input, const std::vector<PendingShard>& pending,
+                           BuildProgress& progress, const OnShard& on_shard) {
+  return Run(input, pending, progress, on_shard).run();
+}
+
+}  // namespace precache

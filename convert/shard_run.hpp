@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "convert/plan.hpp"
+#include "convert/shard_builder.hpp"
+#include "convert/source/keys.hpp"
+#include "convert/source/source.hpp"
+#include "formats/framing.hpp"
+#include "precache/convert/build.hpp"
+
+namespace precache {
+
+/// A shard that is to be written.
+struct PendingShard {
+  std::uint64_t number = 0;
+  std::filesystem::path temporary;
+  std::filesystem::path final_path;
+};
+
+/// What all records of a run have in common.
+struct ShardRunInput {
+  const Listing& listing;
+  const Keys& keys;
+  const Plan& plan;
+  const Framing& framing;
+  const Recipe& recipe;
+  std::filesystem::path source;
+  std::uint64_t max_pixels;
+  /// The run ends early when more samples than this were rejected, those of `rejected_before` included.
+  std::uint64_t allowed_rejections;
+  std::uint64_t rejected_before;
+};
+
+struct ShardRunOutcome {
+  std::vector<SkippedSample> skipped;  // by this run, in the order of the plan
+  std::uint64_t converted = 0;
+  bool too_many_rejections = false;
+  bool stopped = false;
+};
+
+/// Converts the samples of the pending shards on all threads of the caller's arena, shard by shard in their order.
+/// `on_shard` is called for each committed shard, from one thread at a time.
+[[nodiscard]] ShardRunOutcome run_shards(
+    const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
+    const std::function<void(const PendingShard&, const ShardResult&)>& on_shard);
+
+}  // namespace precache

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/folder_walk.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <oneapi/tbb/enumerable_thread_specific.h>
+#include <oneapi/tbb/task_group.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <mutex>
+
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::array<std::string_view, 6> kImageExtensions{"jpg", "jpeg", "jpe", "jfif", "mpo", "png"};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+std::string lower_extension(std::string_view file_name) {
+  const auto dot = file_name.rfind('.');
+  return dot == std::string_view::npos ? std::string() : lower(file_name.substr(dot + 1));
+}
+
+/// A folder on the way from the root, to see loops of symbolic links.
+struct Ancestor {
+  dev_t device;
+  ino_t inode;
+  std::shared_ptr<const Ancestor> parent;
+};
+
+bool is_among(const std::shared_ptr<const Ancestor>& folder, const struct stat& status) {
+  for (const Ancestor* a = folder.get(); a != nullptr; a = a->parent.get()) {
+    if (a->device == status.st_dev && a->inode == status.st_ino) return true;
+  }
+  return false;
+}
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+class Walker {
+ public:
+  explicit Walker(const std::filesystem::path& root) : root_(root) {}
+
+  FolderWalk run() {
+    struct stat status {};
+    if (::stat(root_.c_str(), &status) != 0) throw IoError("cannot open", root_, errno);
+    if (!S_ISDIR(status.st_mode)) {
+      throw InvalidArgument("'" + root_.string() + "' is not a folder",
+                            "SOURCE is a folder with a subfolder of images for each class.");
+    }
+    tasks_.run_and_wait([&] { visit("", nullptr, status); });
+    FolderWalk result;
+    for (const FolderWalk& part : parts_) {
+      result.images.append(part.images);
+      for (const auto& [reason, count] : part.left_out) result.left_out[reason] += count;
+    }
+    result.top_folders = std::move(top_folders_);
+    std::ranges::sort(result.top_folders);
+    return result;
+  }
+
+ private:
+  void visit(const std::string& folder, std::shared_ptr<const Ancestor> parent, const struct stat& status) {
+    const auto path = root_ / folder;
+    const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(path.c_str()));
+    if (!directory) throw IoError("cannot list", path, errno);
+    const auto self = std::make_shared<const Ancestor>(Ancestor{status.st_dev, status.st_ino, std::move(parent)});
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(directory.get());
+      if (entry == nullptr && errno != 0) throw IoError("cannot list", path, errno);
+      if (entry == nullptr) return;
+      const std::string_view entry_name = entry->d_name;
+      if (entry_name == "." || entry_name == "..") continue;
+      visit_entry(::dirfd(directory.get()), folder, *entry, self);
+    }
+  }
+
+  void visit_entry(int directory, const std::string& folder, const dirent& entry,
+                   const std::shared_ptr<const Ancestor>& self) {
+    LeftOut& left_out = parts_.local().left_out;
+    const std::string_view entry_name = entry.d_name;
+    const bool image = has_image_extension(entry_name);
+    if (entry.d_type == DT_REG && !image) {
+      const std::string extension = lower_extension(entry_name);
+      ++left_out[extension.empty() ? "no extension" : "." + extension];
+      return;
+    }
+    const std::string path = folder.empty() ? entry.d_name : folder + "/" + entry.d_name;
+    struct stat status {};
+    if (::fstatat(directory, entry.d_name, &status, 0) != 0) {
+      if (!image && errno == ENOENT) {
+        ++left_out["dangling link"];
+        return;
+      }
+      throw IoError("cannot read", root_ / path, errno,
+                    errno == ENOENT ? "It is a symbolic link whose target is missing: restore or remove it." : "");
+    }
+    if (S_ISDIR(status.st_mode)) {
+      if (is_among(self, status)) {
+        ++left_out["link to a folder above it"];
+        return;
+      }
+      if (folder.empty()) {
+        const std::scoped_lock lock(mutex_);
+        top_folders_.push_back(path);
+      }
+      tasks_.run([this, path, self, status] { visit(path, self, status); });
+    } else if (!S_ISREG(status.st_mode)) {
+      ++left_out["not a regular file"];
+    } else if (!image) {  // behind a symbolic link
+      ++left_out["." + lower_extension(entry_name)];
+    } else {
+      parts_.local().images.add({path, static_cast<std::uint64_t>(status.st_size),
+                                 status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, -1});
+    }
+  }
+
+  std::filesystem::path root_;
+  tbb::task_group tasks_;
+  tbb::enumerable_thread_specific<FolderWalk> parts_;
+  std::mutex mutex_;
+  std::vector<std::string> top_folders_;
+};
+
+}  // namespace
+
+bool has_image_extension(std::string_view file_name) {
+  return std::ranges::find(kImageExtensions, lower_extension(file_name)) != kImageExtensions.end();
+}
+
+FolderWalk walk_folder(const std::filesystem::path& root) { return Walker(root).run(); }
+
+}  // namespace precache

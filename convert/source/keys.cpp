@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <unordered_set>
+#include <vector>
+
+#include "convert/source/utf8.hpp"
+
+namespace precache {
+namespace {
+
+std::size_t hash_of(std::string_view key) { return std::hash<std::string_view>()(key); }
+
+struct HashedSample {
+  std::size_t hash;
+  std::size_t sample;
+  auto operator<=>(const HashedSample&) const = default;
+};
+
+}  // namespace
+
+std::string key_of_path(std::string_view path) {
+  const auto slash = path.rfind('/');
+  const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+  const auto dot = path.rfind('.');
+  if (dot != std::string_view::npos && dot >= base) path = path.substr(0, dot);
+  std::string key = escape_invalid_utf8(path.substr(0, base));
+  std::string name = escape_invalid_utf8(path.substr(base));
+  std::ranges::replace(name, '.', '_');
+  if (name.empty()) name = "_";  // a file called just ".jpg"
+  key += name;
+  const std::string_view top = std::string_view(key).substr(0, key.find('/'));
+  if (top.size() < key.size() && top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) {
+    key.replace(0, 1, "%5F");
+  }
+  return key;
+}
+
+Keys::Keys(const Listing& listing) : listing_(listing) {
+  std::vector<HashedSample> hashed;
+  hashed.reserve(listing.size());
+  for (std::size_t i = 0; i < listing.size(); ++i) hashed.push_back({hash_of(key_of_path(listing[i].path)), i});
+  std::ranges::sort(hashed);
+  std::unordered_set<std::string> given;
+  const auto is_taken = [&](const std::string& key) {
+    return given.contains(key) ||
+           std::ranges::binary_search(hashed, hash_of(key), {}, &HashedSample::hash);
+  };
+  // Samples whose keys are equal have equal hashes and so stand side by side, in the order of the listing.
+  std::size_t end = 0;
+  for (std::size_t begin = 0; begin < hashed.size(); begin = end) {
+    for (end = begin + 1; end < hashed.size() && hashed[end].hash == hashed[begin].hash;) ++end;
+    if (end - begin == 1) continue;
+    std::unordered_set<std::string> seen;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::string wanted = key_of_path(listing[hashed[i].sample].path);
+      if (seen.insert(wanted).second) continue;
+      std::string key;
+      for (int n = 2; key.empty() || is_taken(key); ++n) key = fmt::format("{}~{}", wanted, n);
+      given.insert(key);
+      renamed_.emplace(hashed[i].sample, key);
+    }
+  }
+  for (std::size_t i = 0; i < listing.size(); ++i) limits_.include(key(i), listing[i].label);
+}
+
+std::string Keys::key(std::size_t sample) const {
+  const auto found = renamed_.find(sample);
+  return found != renamed_.end() ? found->second : key_of_path(listing_[sample].path);
+}
+
+}  // namespace precache

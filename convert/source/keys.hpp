@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "convert/source/listing.hpp"
+#include "formats/framing.hpp"
+
+namespace precache {
+
+/// The key that a path gives: without its extension, dots in the base name replaced by `_` (webdataset takes all behind
+/// the first dot for an extension), invalid UTF-8 and a leading `__x__/` (which webdataset drops) percent-escaped.
+[[nodiscard]] std::string key_of_path(std::string_view path);
+
+/// A distinct key for every sample of a listing. Where several paths give one key, the first in the listing keeps it and
+/// the others get `~2`, `~3`, ... behind it.
+class Keys {
+ public:
+  explicit Keys(const Listing& listing);
+  [[nodiscard]] std::string key(std::size_t sample) const;
+  [[nodiscard]] const NameLimits& limits() const { return limits_; }
+
+ private:
+  const Listing& listing_;
+  std::unordered_map<std::size_t, std::string> renamed_;
+  NameLimits limits_;
+};
+
+}  // namespace precache

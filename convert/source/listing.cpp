@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/listing.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <isa-l/crc64.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+// The file: this header, the entries, the paths. It never leaves its machine's byte order.
+struct FileHeader {
+  char magic[16] = {'p', 'r', 'e', 'c', 'a', 'c', 'h', 'e', ' ', 'l', 'i', 's', 't', ' ', '1', '\n'};
+  std::uint64_t entries = 0;
+  std::uint64_t path_bytes = 0;
+  std::uint32_t entries_crc = 0;
+  std::uint32_t paths_crc = 0;
+};
+
+template <typename T>
+std::uint64_t extend(std::uint64_t crc, const T* data, std::size_t count) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(data);
+  return crc64_ecma_refl(crc, bytes, count * sizeof(T));
+}
+
+}  // namespace
+
+void Listing::add(const ListedFile& file) {
+  entries_.push_back({paths_.size(), file.path.size(), file.size, file.mtime_ns, file.label});
+  paths_ += file.path;
+}
+
+void Listing::append(const Listing& other) {
+  for (Entry entry : other.entries_) {
+    entry.path_offset += paths_.size();
+    entries_.push_back(entry);
+  }
+  paths_ += other.paths_;
+}
+
+void Listing::sort_by_path() {
+  const std::string_view all = paths_;
+  std::ranges::sort(entries_, {}, [&](const Entry& entry) {
+    return all.substr(entry.path_offset, entry.path_bytes);
+  });
+}
+
+ListedFile Listing::operator[](std::size_t index) const {
+  const Entry& entry = entries_[index];
+  return {std::string_view(paths_).substr(entry.path_offset, entry.path_bytes), entry.size,
+          entry.mtime_ns, entry.label};
+}
+
+std::string Listing::fingerprint() const {
+  std::uint64_t crc = 0;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const ListedFile file = (*this)[i];
+    const std::uint64_t numbers[] = {file.path.size(), file.size, static_cast<std::uint64_t>(file.label)};
+    crc = extend(crc, numbers, std::size(numbers));
+    crc = extend(crc, file.path.data(), file.path.size());
+  }
+  return fmt::format("crc64:{:016x}", crc);
+}
+
+void Listing::save(const std::filesystem::path& path) const {
+  const auto entry_bytes = std::as_bytes(std::span(entries_));
+  FileHeader header;
+  header.entries = entries_.size();
+  header.path_bytes = paths_.size();
+  header.entries_crc = crc32c::value(entry_bytes);
+  header.paths_crc = crc32c::value(as_bytes(paths_));
+  auto temporary = path;
+  temporary += ".tmp";
+  {
+    File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    file.write_at(0, std::as_bytes(std::span(&header, 1)));
+    file.write_at(sizeof header, entry_bytes);
+    file.write_at(sizeof header + entry_bytes.size(), as_bytes(paths_));
+    file.sync();
+  }
+  rename_durably(temporary, path);
+}
+
+Listing Listing::load(const std::filesystem::path& path) {
+  const File file(path, O_RDONLY);
+  const std::uint64_t size = file.size();
+  FileHeader header;
+  if (size < sizeof header) throw CorruptData(path, 0, "the listing is too short");
+  file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
+  if (std::memcmp(header.magic, FileHeader().magic, sizeof header.magic) != 0) {
+    throw CorruptData(path, 0, "it is no listing of this version");
+  }
+  const std::uint64_t rest = size - sizeof header;
+  if (header.entries > rest / sizeof(Entry) || rest - header.entries * sizeof(Entry) != header.path_bytes) {
+    throw CorruptData(path, 16, "the listing has another size than it says");
+  }
+  Listing listing;
+  listing.entries_.resize(header.entries);
+  listing.paths_.resize(header.path_bytes);
+  const auto entry_bytes = std::as_writable_bytes(std::span(listing.entries_));
+  file.read_at(sizeof header, entry_bytes);
+  file.read_at(sizeof header + entry_bytes.size(),
+               std::as_writable_bytes(std::span(listing.paths_.data(), listing.paths_.size())));
+  if (crc32c::value(entry_bytes) != header.entries_crc ||
+      crc32c::value(as_bytes(listing.paths_)) != header.paths_crc) {
+    throw CorruptData(path, sizeof header, "the listing's checksum is wrong");
+  }
+  return listing;
+}
+
+}  // namespace precache

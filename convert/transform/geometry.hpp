@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "precache/convert/recipe.hpp"
+
+namespace precache {
+
+/// How one axis of an image becomes one axis of a tensor: `source` pixels are resized to `resized`, of which
+/// [first, first + count) go to the tensor from `placed_at` on. The rest of the tensor is filled.
+struct AxisGeometry {
+  std::uint32_t source = 0;
+  std::uint32_t resized = 0;
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::uint32_t placed_at = 0;
+  bool operator==(const AxisGeometry&) const = default;
+};
+
+struct Geometry {
+  AxisGeometry horizontal;
+  AxisGeometry vertical;
+};
+
+/// For an image of this size, its orientation applied. The definitions are torchvision's (crop) and Pillow's.
+[[nodiscard]] Geometry make_geometry(const Recipe& recipe, std::uint32_t width, std::uint32_t height);
+
+}  // namespace precache

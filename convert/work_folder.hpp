@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "convert/shard_builder.hpp"
+#include "convert/source/source.hpp"
+#include "formats/base/file.hpp"
+#include "formats/framing.hpp"
+
+namespace precache {
+
+/// What a build has to remember until it is finished, in `OUT/.precache/`:
+///
+///   lock                   held by whoever works on OUT: shared by parts, alone otherwise
+///   SPLIT/prepare.lock     held while the listing is made, so that parts make it once
+///   SPLIT/job.json         the options that make up the dataset's identity, and the classes
+///   SPLIT/listing          the frozen listing of the source
+///   SPLIT/000000.part      a shard while it is written
+///   SPLIT/000000.json      the result of a finished shard
+class WorkFolder {
+ public:
+  /// Creates the folder if need be and locks OUT. Throws IoError, also if another process holds the lock.
+  WorkFolder(const std::filesystem::path& out, const std::string& split, bool shared);
+
+  /// `identity` is a JSON object. Returns the source as an earlier run froze it, or freezes what `list` returns.
+  /// Throws InvalidArgument if the earlier run had another identity.
+  [[nodiscard]] Source prepare(const std::string& identity, const std::function<Source()>& list);
+  [[nodiscard]] bool is_prepared() const { return std::filesystem::exists(folder_ / "job.json"); }
+
+  [[nodiscard]] std::filesystem::path temporary(std::uint64_t shard) const;
+  /// The result of a shard whose file is whole at `final_path`, or nothing.
+  [[nodiscard]] std::optional<ShardResult> result(std::uint64_t shard, const std::filesystem::path& final_path) const;
+  void save_result(std::uint64_t shard, const ShardResult& result) const;
+
+  /// Forgets all about the split; the lock stays.
+  void clear();
+  /// Forgets, and removes `OUT/.precache/` if no other split needs it.
+  void remove();
+
+ private:
+  [[nodiscard]] Source load(const std::string& identity) const;
+
+  std::filesystem::path root_;
+  std::filesystem::path folder_;
+  File lock_;
+};
+
+}  // namespace precache

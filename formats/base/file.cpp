@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+// One call moves at most 2 GiB on Linux; the loops below take short counts anyway.
+constexpr std::size_t kLargestTransfer = std::size_t{1} << 30;
+
+}  // namespace
+
+File::File(const std::filesystem::path& path, int flags) : path_(path) {
+  do {
+    fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  } while (fd_ < 0 && errno == EINTR);
+  if (fd_ < 0) throw IoError((flags & O_CREAT) != 0 ? "cannot create" : "cannot open", path, errno);
+}
+
+File::File(File&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+File::~File() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+std::uint64_t File::size() const {
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0) throw IoError("cannot stat", path_, errno);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+void File::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pread(fd_, bytes.data(), std::min(bytes.size(), kLargestTransfer),
+                                  static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw IoError("cannot read", path_, errno);
+    if (count == 0) throw CorruptData(path_, offset, "the file ends too early");
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void File::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd_, bytes.data(), std::min(bytes.size(), kLargestTransfer),
+                                   static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw IoError("cannot write", path_, errno);
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void File::preallocate(std::uint64_t bytes) {
+  if (bytes != 0) {
+    int result = 0;
+    do {
+      result = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes));
+    } while (result != 0 && errno == EINTR);
+    if (result == 0) return;
+    if (errno != EOPNOTSUPP) throw IoError("cannot write", path_, errno);
+  }
+  truncate(bytes);
+}
+
+void File::truncate(std::uint64_t bytes) {
+  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) throw IoError("cannot resize", path_, errno);
+}
+
+void File::sync() {
+  if (::fsync(fd_) != 0) throw IoError("cannot write", path_, errno);
+}
+
+bool File::try_lock(bool exclusive) {
+  if (::flock(fd_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  throw IoError("cannot lock", path_, errno);
+}
+
+void File::lock() {
+  while (::flock(fd_, LOCK_EX) != 0) {
+    if (errno != EINTR) throw IoError("cannot lock", path_, errno);
+  }
+}
+
+bool File::is_at_path() const {
+  struct stat mine {};
+  struct stat there {};
+  if (::fstat(fd_, &mine) != 0) throw IoError("cannot stat", path_, errno);
+  return ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path) {
+  const File file(path, O_RDONLY);
+  std::vector<std::byte> bytes(file.size());
+  file.read_at(0, bytes);
+  return bytes;
+}
+
+void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
+  auto temporary = path;
+  temporary += ".tmp";
+  {
+    File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
+    file.write_at(0, as_bytes(text));
+    file.sync();
+  }
+  rename_durably(temporary, path);
+}
+
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw IoError("cannot rename to", to, errno);
+  const auto folder = to.has_parent_path() ? to.parent_path() : std::filesystem::path(".");
+  File(folder, O_RDONLY | O_DIRECTORY).sync();
+}
+
+}  // namespace precache

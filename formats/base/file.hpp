@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace precache {
+
+/// An open file descriptor that closes itself and knows its path for messages. All calls throw IoError.
+///
+/// Reading and writing at an offset may happen from several threads at once.
+class File {
+ public:
+  File() = default;
+  File(int descriptor, std::filesystem::path path) : fd_(descriptor), path_(std::move(path)) {}
+  /// `flags` as for open(2); O_CLOEXEC is added.
+  File(const std::filesystem::path& path, int flags);
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t size() const;
+
+  void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Reserves disk space for `bytes` bytes and makes the file that long; file systems without reservation only get
+  /// the length.
+  void preallocate(std::uint64_t bytes);
+  void truncate(std::uint64_t bytes);
+  void sync();
+
+  /// Takes an advisory lock on the file without waiting; false if another process holds one against it.
+  [[nodiscard]] bool try_lock(bool exclusive);
+  /// Waits for an exclusive lock.
+  void lock();
+  /// Whether the file still has its path: it may have been renamed or removed before a lock was got.
+  [[nodiscard]] bool is_at_path() const;
+
+ private:
+  int fd_ = -1;
+  std::filesystem::path path_;
+};
+
+[[nodiscard]] std::vector<std::byte> read_file(const std::filesystem::path& path);
+
+/// Writes `text` under a temporary name beside `path`, syncs it and renames it into place.
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+/// Renames and makes the new name durable.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
+[[nodiscard]] inline std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+[[nodiscard]] inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace precache

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/formats/dtype.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+struct Entry {
+  DType dtype;
+  std::string_view name;
+  std::size_t bytes;
+};
+
+constexpr std::array<Entry, 4> kEntries{{{DType::kUint8, "uint8", 1},
+                                         {DType::kFloat16, "float16", 2},
+                                         {DType::kBfloat16, "bfloat16", 2},
+                                         {DType::kFloat32, "float32", 4}}};
+
+}  // namespace
+
+std::size_t size_bytes(DType dtype) { return kEntries[static_cast<std::size_t>(dtype)].bytes; }
+
+std::string_view name(DType dtype) { return kEntries[static_cast<std::size_t>(dtype)].name; }
+
+DType parse_dtype(std::string_view name) {
+  for (const Entry& entry : kEntries) {
+    if (entry.name == name) return entry.dtype;
+  }
+  throw InvalidArgument(fmt::format("unknown dtype '{}'", name),
+                        "Known are uint8, float16, bfloat16 and float32.");
+}
+
+}  // namespace precache

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "precache/formats/layout.hpp"
+#include "precache/formats/tensor_spec.hpp"
+
+namespace precache {
+
+enum class Format { kTar, kTfrecord, kHdf5 };
+
+[[nodiscard]] std::string_view name(Format format);
+/// ".tar", ".tfrecord", ".h5".
+[[nodiscard]] std::string_view extension(Format format);
+/// Throws InvalidArgument for an unknown name.
+[[nodiscard]] Format parse_format(std::string_view name);
+
+/// What varies from record to record beside the tensor.
+struct SampleName {
+  std::string key;
+  std::int64_t label = -1;
+};
+
+/// What all samples of a dataset need of a record, so that one record size serves them all.
+class NameLimits {
+ public:
+  void include(std::string_view key, std::int64_t label);
+
+  std::size_t longest_key = 1;
+  std::int64_t smallest_label = 0;
+  std::int64_t largest_label = 0;
+  bool all_fit_ustar = true;
+};
+
+/// The bytes of a shard before and after its records.
+struct Envelope {
+  std::vector<std::byte> prologue;
+  std::vector<std::byte> epilogue;
+};
+
+/// How one format makes equal records of samples: record i is the `record_bytes()` bytes at
+/// `records_base() + i * record_bytes()`, between a prologue and an epilogue.
+///
+/// Immutable, so any number of threads may use one at once.
+class Framing {
+ public:
+  virtual ~Framing() = default;
+
+  [[nodiscard]] std::uint64_t records_base() const { return records_base_; }
+  [[nodiscard]] std::uint64_t record_bytes() const { return record_bytes_; }
+  /// Where in a record its tensor lies.
+  [[nodiscard]] std::uint64_t tensor_offset() const { return tensor_offset_; }
+
+  /// Completes a record whose tensor is in place: writes every byte around it. Returns the CRC-32C of the record.
+  virtual std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const = 0;
+
+  /// The rest of a shard that holds these samples, in this order.
+  [[nodiscard]] virtual Envelope envelope(std::span<const SampleName> samples) const = 0;
+  [[nodiscard]] virtual ShardLayout layout(std::uint64_t samples) const = 0;
+  /// The size of a whole shard.
+  [[nodiscard]] virtual std::uint64_t shard_bytes(std::uint64_t samples) const = 0;
+
+ protected:
+  std::uint64_t records_base_ = 0;
+  std::uint64_t record_bytes_ = 0;
+  std::uint64_t tensor_offset_ = 0;
+};
+
+/// Throws InvalidArgument if the names or the tensor are too large for the format.
+[[nodiscard]] std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
+                                                          const NameLimits& limits,
+                                                          const std::vector<std::string>& classes);
+
+}  // namespace precache

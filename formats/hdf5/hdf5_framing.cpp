@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hdf5/hdf5_framing.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <hdf5.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "formats/base/checked.hpp"
+#include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+// Every allocation is aligned, and all metadata (2 to 4 KiB) fits the block before the images.
+constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kImagesBase = 8192;
+
+/// An HDF5 identifier that closes itself. HDF5 reports failure by negative values.
+class Id {
+ public:
+  Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {
+    if (id < 0) throw IoError("the HDF5 library failed on", "(memory)", 0);
+  }
+  Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Id& operator=(Id&&) = delete;
+  ~Id() {
+    if (id_ >= 0) close_(id_);
+  }
+  operator hid_t() const { return id_; }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+void check(herr_t status) {
+  if (status < 0) throw IoError("the HDF5 library failed on", "(memory)", 0);
+}
+
+Id float_type(std::size_t sign, std::size_t exponent_bits, std::size_t mantissa_bits,
+              std::size_t bias) {
+  Id type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+  check(H5Tset_fields(type, sign, mantissa_bits, exponent_bits, 0, mantissa_bits));
+  check(H5Tset_size(type, 2));
+  check(H5Tset_ebias(type, bias));
+  return type;
+}
+
+Id image_type(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+      return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
+    case DType::kFloat16:
+      return float_type(15, 5, 10, 15);
+    case DType::kBfloat16:
+      return float_type(15, 8, 7, 127);
+    case DType::kFloat32:
+      break;
+  }
+  return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
+}
+
+Id string_type(std::size_t bytes) {
+  Id type(H5Tcopy(H5T_C_S1), H5Tclose);
+  check(H5Tset_size(type, std::max<std::size_t>(bytes, 1)));
+  check(H5Tset_cset(type, H5T_CSET_UTF8));
+  check(H5Tset_strpad(type, H5T_STR_NULLPAD));
+  return type;
+}
+
+/// One HDF5 file under construction, in memory: the rows of /images are a hole in it.
+class Image {
+ public:
+  Image() : memory_(::memfd_create("precache-hdf5", MFD_CLOEXEC), "(memory)") {
+    if (!memory_.is_open()) throw IoError("cannot create", "(memory)", errno);
+    const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18));
+    check(H5Pset_alignment(access, 1, kAlignment));
+    check(H5Pset_meta_block_size(access, kImagesBase - kAlignment));
+    check(H5Pset_small_data_block_size(access, 0));
+    const Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+    check(H5Pset_obj_track_times(create, false));  // time stamps would make equal builds differ
+    const std::string path = fmt::format("/proc/self/fd/{}", memory_.descriptor());
+    file_.emplace(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create, access), H5Fclose);
+  }
+
+  /// Returns the dataset's offset in the file; writes `data` unless it is null.
+  std::uint64_t add(const char* dataset_name, hid_t type, std::span<const hsize_t> extents,
+                    const void* data, std::string_view layout_attribute = {}) {
+    const Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
+    const Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    check(H5Pset_layout(create, H5D_CONTIGUOUS));
+    check(H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY));
+    check(H5Pset_fill_time(create, H5D_FILL_TIME_NEVER));
+    check(H5Pset_obj_track_times(create, false));
+    const Id dataset(H5Dcreate2(*file_, dataset_name, type, space, H5P_DEFAULT, create, H5P_DEFAULT),
+                     H5Dclose);
+    if (!layout_attribute.empty()) add_attribute(dataset, "layout", layout_attribute);
+    if (data != nullptr) check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
+    return H5Dget_offset(dataset);
+  }
+
+  /// Closes the HDF5 file and returns the bytes of it from `begin`, up to `size` of them.
+  std::vector<std::byte> bytes(std::uint64_t begin, std::uint64_t size) {
+    file_.reset();
+    const std::uint64_t end = std::min(memory_.size(), begin + size);
+    std::vector<std::byte> result(end > begin ? end - begin : 0);
+    memory_.read_at(begin, result);
+    return result;
+  }
+
+ private:
+  static void add_attribute(hid_t object, const char* attribute, std::string_view text) {
+    const Id type = string_type(text.size());
+    const Id space(H5Screate(H5S_SCALAR), H5Sclose);
+    const Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    check(H5Awrite(id, type, text.data()));
+  }
+
+  File memory_;
+  std::optional<Id> file_;
+};
+
+std::size_t longest(std::span<const std::string> texts) {
+  std::size_t bytes = 1;
+  for (const auto& text : texts) bytes = std::max(bytes, text.size());
+  return bytes;
+}
+
+std::string packed(std::span<const std::string> texts, std::size_t width) {
+  std::string bytes(texts.size() * width, '\0');
+  for (std::size_t i = 0; i < texts.size(); ++i) texts[i].copy(&bytes[i * width], width);
+  return bytes;
+}
+
+// The library is built thread-safe or not; one thread at a time is right for both.
+std::mutex library_mutex;
+
+std::uint64_t labels_base(std::uint64_t images_end) { return round_up(images_end, kAlignment); }
+
+}  // namespace
+
+Hdf5Framing::Hdf5Framing(const TensorSpec& spec, const NameLimits& limits,
+                         std::vector<std::string> classes)
+    : spec_(spec), key_bytes_(limits.longest_key), classes_(std::move(classes)) {
+  records_base_ = kImagesBase;
+  record_bytes_ = spec.size_bytes();
+}
+
+std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&) const {
+  return crc32c::value(record);
+}
+
+Envelope Hdf5Framing::envelope(std::span<const SampleName> samples) const {
+  const std::scoped_lock lock(library_mutex);
+  check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr));  // errors are ours to report
+  const hsize_t count = samples.size();
+  std::vector<std::int64_t> labels;
+  std::string keys(count * key_bytes_, '\0');
+  for (std::size_t i = 0; i < count; ++i) {
+    labels.push_back(samples[i].label);
+    samples[i].key.copy(&keys[i * key_bytes_], key_bytes_);
+  }
+  const std::size_t class_bytes = longest(classes_);
+
+  Image image;
+  const auto shape = spec_.shape();
+  const std::array<hsize_t, 4> images{count, shape[0], shape[1], shape[2]};
+  const hsize_t classes = classes_.size();
+  const std::uint64_t base =
+      image.add("images", image_type(spec_.dtype), images, nullptr, name(spec_.order));
+  image.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1), labels.data());
+  image.add("keys", string_type(key_bytes_), std::span(&count, 1), keys.data());
+  image.add("classes", string_type(class_bytes), std::span(&classes, 1),
+            packed(classes_, class_bytes).data());
+  if (count != 0 && base != kImagesBase) {
+    throw Unsupported("this version of the HDF5 library places datasets differently");
+  }
+  const std::uint64_t images_end = kImagesBase + count * record_bytes_;
+  Envelope envelope{.prologue = image.bytes(0, kImagesBase),
+                    .epilogue = image.bytes(images_end, UINT64_MAX - images_end)};
+  envelope.prologue.resize(kImagesBase);  // a file without samples and classes ends before
+  return envelope;
+}
+
+ShardLayout Hdf5Framing::layout(std::uint64_t samples) const {
+  const std::uint64_t labels = labels_base(kImagesBase + samples * record_bytes_);
+  const std::uint64_t keys = round_up(labels + samples * sizeof(std::int64_t), kAlignment);
+  return {.image = {kImagesBase, record_bytes_, std::string(name(spec_.dtype))},
+          .label = {labels, sizeof(std::int64_t), "int64"},
+          .key = {keys, key_bytes_, "utf8"}};
+}
+
+std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
+  const ShardLayout all = layout(samples);
+  const std::uint64_t keys_end = all.key.base + samples * key_bytes_;
+  if (classes_.empty()) return keys_end;
+  return round_up(keys_end, kAlignment) + classes_.size() * longest(classes_);
+}
+
+}  // namespace precache

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/framing.hpp"
+
+namespace precache {
+
+/// A record is a row of /images; labels, keys and classes follow all rows. docs/formats/hdf5.md has the bytes.
+class Hdf5Framing : public Framing {
+ public:
+  Hdf5Framing(const TensorSpec& spec, const NameLimits& limits, std::vector<std::string> classes);
+
+  std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const override;
+  [[nodiscard]] Envelope envelope(std::span<const SampleName> samples) const override;
+  [[nodiscard]] ShardLayout layout(std::uint64_t samples) const override;
+  [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t samples) const override;
+
+ private:
+  TensorSpec spec_;
+  std::size_t key_bytes_;
+  std::vector<std::string> classes_;
+};
+
+}  // namespace precache

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+namespace precache {
+
+/// Base of all errors that end an operation.
+///
+/// `what()` says what happened, where and why in one line; `hint()` says what to do next and may be empty.
+class Error : public std::runtime_error {
+ public:
+  [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
+
+ protected:
+  explicit Error(const std::string& message, std::string hint = {})
+      : std::runtime_error(message), hint_(std::move(hint)) {}
+
+ private:
+  std::string hint_;
+};
+
+/// The request is wrong.
+class InvalidArgument : public Error {
+ public:
+  explicit InvalidArgument(const std::string& message, std::string hint = {})
+      : Error(message, std::move(hint)) {}
+};
+
+/// The system refused. `code()` is the errno, or 0 where there is none.
+class IoError : public Error {
+ public:
+  /// `action` as in "cannot read"; the message becomes "ACTION 'PATH': TEXT OF ERRNO".
+  IoError(const std::string& action, std::filesystem::path path, int code, std::string hint = {});
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] int code() const noexcept { return code_; }
+
+ private:
+  std::filesystem::path path_;
+  int code_;
+};
+
+/// Bytes break their specification, at `offset()` of `path()`.
+class CorruptData : public Error {
+ public:
+  CorruptData(std::filesystem::path path, std::uint64_t offset, const std::string& reason);
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  std::filesystem::path path_;
+  std::uint64_t offset_;
+};
+
+/// Valid, but not in this build or version.
+class Unsupported : public Error {
+ public:
+  explicit Unsupported(const std::string& message, std::string hint = {})
+      : Error(message, std::move(hint)) {}
+};
+
+}  // namespace precache

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace precache {
+
+/// Where one value of every record lies: record i's is at `base + i * stride`.
+struct Column {
+  std::uint64_t base = 0;
+  std::uint64_t stride = 0;
+  /// How the bytes there are to be read; docs/formats/manifest.md lists the types.
+  std::string type;
+  bool operator==(const Column&) const = default;
+};
+
+/// A whole shard's layout. Random access needs nothing else.
+struct ShardLayout {
+  Column image;
+  Column label;
+  Column key;
+  bool operator==(const ShardLayout&) const = default;
+};
+
+}  // namespace precache

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "precache/formats/layout.hpp"
+#include "precache/formats/tensor_spec.hpp"
+
+namespace precache {
+
+inline constexpr const char* kManifestName = "dataset.json";
+
+struct ShardEntry {
+  std::string file;  // beside the manifest
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32c = 0;  // of the whole file
+  ShardLayout columns;
+};
+
+struct SplitEntry {
+  std::uint64_t samples = 0;
+  std::uint64_t skipped = 0;
+  std::uint64_t seed = 0;
+  bool shuffled = true;
+  std::string source_fingerprint;
+  std::vector<ShardEntry> shards;
+};
+
+/// What `dataset.json` says. docs/formats/manifest.md and docs/formats/dataset.schema.json specify it.
+struct Manifest {
+  std::vector<std::string> classes;
+  TensorSpec spec;
+  std::string recipe;  // a JSON object
+  std::string format;
+  std::map<std::string, SplitEntry> splits;
+
+  [[nodiscard]] std::string to_json() const;
+  /// Throws CorruptData if the text breaks the specification, Unsupported if its version is newer.
+  [[nodiscard]] static Manifest from_json(std::string_view text, const std::filesystem::path& path);
+  /// Throws IoError, CorruptData or Unsupported.
+  [[nodiscard]] static Manifest read(const std::filesystem::path& path);
+};
+
+}  // namespace precache

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace precache {
+
+/// A keyed permutation of [0, size): a shuffle that needs no memory and can be asked for any position.
+///
+/// docs/formats/permutation.md specifies it bit by bit, and it is frozen: datasets and training runs depend on it.
+class Permutation {
+ public:
+  Permutation(std::uint64_t size, std::uint64_t key);
+  /// REQUIRES: position < size.
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const;
+
+ private:
+  static constexpr int kRounds = 6;
+  std::uint64_t size_;
+  int low_bits_;   // of the right half
+  int high_bits_;  // of the left half; equal or one less
+  std::uint64_t round_keys_[kRounds];
+};
+
+}  // namespace precache

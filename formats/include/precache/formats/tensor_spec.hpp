@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "precache/formats/dtype.hpp"
+
+namespace precache {
+
+/// The order of an image tensor's axes.
+enum class AxisOrder { kChw, kHwc };
+
+[[nodiscard]] std::string_view name(AxisOrder order);
+/// Throws InvalidArgument for anything but "chw" and "hwc".
+[[nodiscard]] AxisOrder parse_axis_order(std::string_view name);
+
+/// What every sample's image of one dataset looks like.
+struct TensorSpec {
+  DType dtype = DType::kUint8;
+  AxisOrder order = AxisOrder::kChw;
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+  std::uint32_t channels = 0;
+
+  /// Extents in the order of the axes.
+  [[nodiscard]] std::array<std::uint32_t, 3> shape() const;
+  /// Throws InvalidArgument if the product does not fit 64 bits.
+  [[nodiscard]] std::uint64_t size_bytes() const;
+  bool operator==(const TensorSpec&) const = default;
+};
+
+}  // namespace precache

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/formats/manifest.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "formats/base/file.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+Json to_json(const Column& column) {
+  return {{"base", column.base}, {"stride", column.stride}, {"type", column.type}};
+}
+
+Json to_json(const ShardEntry& shard) {
+  return {{"file", shard.file},
+          {"samples", shard.samples},
+          {"bytes", shard.bytes},
+          {"crc32c", fmt::format("{:08x}", shard.crc32c)},
+          {"columns",
+           {{"image", to_json(shard.columns.image)},
+            {"label", to_json(shard.columns.label)},
+            {"key", to_json(shard.columns.key)}}}};
+}
+
+Json to_json(const SplitEntry& split) {
+  Json shards = Json::array();
+  for (const ShardEntry& shard : split.shards) shards.push_back(to_json(shard));
+  return {{"samples", split.samples},
+          {"skipped", split.skipped},
+          {"seed", split.seed},
+          {"shuffled", split.shuffled},
+          {"source_fingerprint", split.source_fingerprint},
+          {"shards", std::move(shards)}};
+}
+
+Column column_from(const Json& json) {
+  return {json.at("base").get<std::uint64_t>(), json.at("stride").get<std::uint64_t>(),
+          json.at("type").get<std::string>()};
+}
+
+ShardEntry shard_from(const Json& json) {
+  ShardEntry shard;
+  shard.file = json.at("file").get<std::string>();
+  if (shard.file.empty() || shard.file.find('/') != std::string::npos) {
+    throw std::invalid_argument(fmt::format("'{}' is no name of a file beside the manifest", shard.file));
+  }
+  shard.samples = json.at("samples").get<std::uint64_t>();
+  shard.bytes = json.at("bytes").get<std::uint64_t>();
+  const auto crc = json.at("crc32c").get<std::string>();
+  const auto [end, error] = std::from_chars(crc.data(), crc.data() + crc.size(), shard.crc32c, 16);
+  if (error != std::errc{} || crc.size() != 8 || end != crc.data() + 8) {
+    throw std::invalid_argument(fmt::format("'{}' is no CRC-32C", crc));
+  }
+  const Json& columns = json.at("columns");
+  shard.columns = {column_from(columns.at("image")), column_from(columns.at("label")),
+                   column_from(columns.at("key"))};
+  return shard;
+}
+
+SplitEntry split_from(const Json& json) {
+  SplitEntry split;
+  split.samples = json.at("samples").get<std::uint64_t>();
+  split.skipped = json.at("skipped").get<std::uint64_t>();
+  split.seed = json.at("seed").get<std::uint64_t>();
+  split.shuffled = json.at("shuffled").get<bool>();
+  split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
+  for (const Json& shard : json.at("shards")) split.shards.push_back(shard_from(shard));
+  return split;
+}
+
+TensorSpec spec_from(const Json& json) {
+  TensorSpec spec;
+  spec.dtype = parse_dtype(json.at("dtype").get<std::string>());
+  spec.order = parse_axis_order(json.at("layout").get<std::string>());
+  const auto shape = json.at("shape").get<std::vector<std::uint32_t>>();
+  if (shape.size() != 3) throw std::invalid_argument("the shape has not three extents");
+  const bool chw = spec.order == AxisOrder::kChw;
+  spec.channels = shape[chw ? 0 : 2];
+  spec.height = shape[chw ? 1 : 0];
+  spec.width = shape[chw ? 2 : 1];
+  return spec;
+}
+
+}  // namespace
+
+std::string Manifest::to_json() const {
+  Json all_splits = Json::object();
+  for (const auto& [split_name, split] : splits) all_splits[split_name] = precache::to_json(split);
+  const Json json = {
+      {"version", kVersion},
+      {"format", format},
+      {"spec", {{"dtype", name(spec.dtype)}, {"shape", spec.shape()}, {"layout", name(spec.order)}}},
+      {"classes", classes},
+      {"recipe", Json::parse(recipe)},
+      {"splits", std::move(all_splits)}};
+  return json.dump(2) + "\n";
+}
+
+Manifest Manifest::from_json(std::string_view text, const std::filesystem::path& path) {
+  try {
+    const Json json = Json::parse(text);
+    if (const auto version = json.at("version").get<std::uint64_t>(); version != kVersion) {
+      throw Unsupported(fmt::format("'{}' has version {}, this build reads version {}", path.string(),
+                                    version, kVersion));
+    }
+    Manifest manifest;
+    manifest.format = json.at("format").get<std::string>();
+    manifest.spec = spec_from(json.at("spec"));
+    manifest.classes = json.at("classes").get<std::vector<std::string>>();
+    manifest.recipe = json.at("recipe").dump();
+    for (const auto& [split_name, split] : json.at("splits").items()) {
+      manifest.splits.emplace(split_name, split_from(split));
+    }
+    return manifest;
+  } catch (const Json::parse_error& error) {
+    throw CorruptData(path, error.byte, "it is not JSON");
+  } catch (const Json::exception& error) {
+    throw CorruptData(path, 0, error.what());
+  } catch (const InvalidArgument& error) {
+    throw CorruptData(path, 0, error.what());
+  } catch (const std::invalid_argument& error) {
+    throw CorruptData(path, 0, error.what());
+  }
+}
+
+Manifest Manifest::read(const std::filesystem::path& path) {
+  return from_json(as_text(read_file(path)), path);
+}
+
+}  // namespace precache

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/tar/tar_framing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/base/checked.hpp"
+#include "formats/base/crc32c.hpp"
+#include "formats/tar/ustar.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kNpyHeaderBytes = 128;
+// Two zero blocks end an archive.
+constexpr std::size_t kEndBytes = 2 * ustar::kBlock;
+
+std::string_view npy_descr(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+      return "|u1";
+    case DType::kFloat16:
+      return "<f2";
+    case DType::kBfloat16:
+      return "<u2";  // NumPy has no name for it; the manifest has
+    case DType::kFloat32:
+      return "<f4";
+  }
+  return {};
+}
+
+std::string make_npy_header(const TensorSpec& spec) {
+  const auto shape = spec.shape();
+  const std::string dict =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}, {}), }}",
+                  npy_descr(spec.dtype), shape[0], shape[1], shape[2]);
+  constexpr std::size_t kFixed = 10;  // magic, version 1.0, length of the rest
+  const std::size_t rest = kNpyHeaderBytes - kFixed;
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(rest & 0xff);
+  header += static_cast<char>(rest >> 8);
+  return header + fmt::format("{:<{}}\n", dict, rest - 1);
+}
+
+}  // namespace
+
+TarFraming::TarFraming(const TensorSpec& spec, const NameLimits& limits)
+    : dtype_name_(name(spec.dtype)),
+      npy_header_(make_npy_header(spec)),
+      tensor_bytes_(spec.size_bytes()),
+      pax_bytes_(limits.all_fit_ustar ? 0
+                                      : ustar::kBlock * (1 + ustar::pax_data_blocks(limits.longest_key +
+                                                                                    ustar::kSuffixBytes))) {
+  tensor_offset_ = pax_bytes_ + ustar::kBlock + kNpyHeaderBytes;
+  cls_offset_ = round_up(checked_add(tensor_offset_, tensor_bytes_), ustar::kBlock);
+  record_bytes_ = cls_offset_ + pax_bytes_ + 2 * ustar::kBlock;
+}
+
+std::span<std::byte> TarFraming::write_headers(std::span<std::byte> entry, const std::string& path,
+                                               std::uint64_t size) const {
+  if (pax_bytes_ != 0) ustar::write_pax(entry.first(pax_bytes_), path);
+  ustar::write_header(entry.subspan(pax_bytes_, ustar::kBlock), path, size);
+  return entry.subspan(pax_bytes_ + ustar::kBlock);
+}
+
+std::uint32_t TarFraming::frame(std::span<std::byte> record, const SampleName& sample) const {
+  const auto npy = write_headers(record.first(cls_offset_), sample.key + ".npy",
+                                 kNpyHeaderBytes + tensor_bytes_);
+  std::memcpy(npy.data(), npy_header_.data(), npy_header_.size());
+  std::ranges::fill(npy.subspan(kNpyHeaderBytes + tensor_bytes_), std::byte{0});
+
+  const std::string label = fmt::format("{}", sample.label);
+  const auto cls = write_headers(record.subspan(cls_offset_), sample.key + ".cls", label.size());
+  std::ranges::fill(cls, std::byte{0});
+  std::memcpy(cls.data(), label.data(), label.size());
+  return crc32c::value(record);
+}
+
+Envelope TarFraming::envelope(std::span<const SampleName>) const {
+  return {.prologue = {}, .epilogue = std::vector<std::byte>(kEndBytes)};
+}
+
+ShardLayout TarFraming::layout(std::uint64_t) const {
+  return {.image = {tensor_offset_, record_bytes_, dtype_name_},
+          .label = {cls_offset_ + pax_bytes_ + ustar::kBlock, record_bytes_, "decimal"},
+          .key = {0, record_bytes_, pax_bytes_ == 0 ? "ustar" : "pax"}};
+}
+
+std::uint64_t TarFraming::shard_bytes(std::uint64_t samples) const {
+  return checked_add(checked_mul(samples, record_bytes_), kEndBytes);
+}
+
+}  // namespace precache

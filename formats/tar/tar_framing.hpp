@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "formats/framing.hpp"
+
+namespace precache {
+
+/// A record is the entries KEY.npy and KEY.cls. docs/formats/tar.md has the bytes.
+class TarFraming : public Framing {
+ public:
+  TarFraming(const TensorSpec& spec, const NameLimits& limits);
+
+  std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const override;
+  [[nodiscard]] Envelope envelope(std::span<const SampleName> samples) const override;
+  [[nodiscard]] ShardLayout layout(std::uint64_t samples) const override;
+  [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t samples) const override;
+
+ private:
+  /// Writes the headers of one entry, pax first where the dataset needs it; returns the bytes after them.
+  [[nodiscard]] std::span<std::byte> write_headers(std::span<std::byte> entry, const std::string& path,
+                                                   std::uint64_t size) const;
+
+  std::string dtype_name_;
+  std::string npy_header_;
+  std::uint64_t tensor_bytes_;
+  std::size_t pax_bytes_;     // 0 where all names fit ustar
+  std::uint64_t cls_offset_;  // of the second entry in a record
+};
+
+}  // namespace precache

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/tar/ustar.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/base/checked.hpp"
+
+namespace precache::ustar {
+namespace {
+
+// Offsets and widths of the header's fields.
+constexpr std::size_t kNameBytes = 100;
+constexpr std::size_t kMode = 100;
+constexpr std::size_t kUid = 108;
+constexpr std::size_t kGid = 116;
+constexpr std::size_t kSize = 124;
+constexpr std::size_t kMtime = 136;
+constexpr std::size_t kChecksum = 148;
+constexpr std::size_t kType = 156;
+constexpr std::size_t kMagic = 257;
+constexpr std::size_t kDevMajor = 329;
+constexpr std::size_t kDevMinor = 337;
+constexpr std::size_t kPrefix = 345;
+constexpr std::size_t kPrefixBytes = 155;
+
+// "LEN KEYWORD=VALUE\n", where LEN counts itself.
+constexpr std::string_view kPathKeyword = "path=";
+constexpr std::string_view kCommentKeyword = "comment=";
+constexpr std::size_t kSmallestComment = 12;  // "12 comment=\n"
+
+std::size_t digits(std::size_t value) { return fmt::formatted_size("{}", value); }
+
+std::size_t pax_record_bytes(std::size_t value_bytes) {
+  const std::size_t rest = 1 + kPathKeyword.size() + value_bytes + 1;
+  std::size_t total = rest + digits(rest);
+  while (total != rest + digits(total)) ++total;
+  return total;
+}
+
+// Position of the slash between prefix and name, 0 if none is needed, npos if there is no way.
+std::size_t split_position(std::size_t path_bytes, std::string_view directories) {
+  if (path_bytes <= kNameBytes) return 0;
+  for (std::size_t slash = directories.find('/'); slash != std::string_view::npos;
+       slash = directories.find('/', slash + 1)) {
+    if (slash > kPrefixBytes) break;
+    if (slash > 0 && path_bytes - slash - 1 <= kNameBytes) return slash;
+  }
+  return std::string_view::npos;
+}
+
+// Does not cut a UTF-8 sequence in two.
+std::string_view cut(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0U) == 0x80U) --bytes;
+  return text.substr(0, bytes);
+}
+
+void write_block(char* header, std::string_view prefix, std::string_view file_name,
+                 std::uint64_t size, char type) {
+  const auto put = [&](std::size_t offset, std::string_view text) {
+    std::memcpy(header + offset, text.data(), text.size());
+  };
+  std::memset(header, 0, kBlock);
+  put(0, file_name);
+  put(kMode, "0000644");
+  put(kUid, "0000000");
+  put(kGid, "0000000");
+  fmt::format_to_n(header + kSize, 11, "{:011o}", size);
+  put(kMtime, "00000000000");
+  put(kChecksum, "        ");
+  header[kType] = type;
+  put(kMagic, std::string_view("ustar\0" "00", 8));
+  put(kDevMajor, "0000000");
+  put(kDevMinor, "0000000");
+  put(kPrefix, prefix);
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) sum += static_cast<unsigned char>(header[i]);
+  fmt::format_to_n(header + kChecksum, 6, "{:06o}", sum);
+  header[kChecksum + 6] = '\0';
+}
+
+char* chars(std::span<std::byte> bytes) { return reinterpret_cast<char*>(bytes.data()); }
+
+}  // namespace
+
+bool fits(std::size_t path_bytes, std::string_view key) {
+  return split_position(path_bytes, key) != std::string_view::npos;
+}
+
+void write_header(std::span<std::byte> block, std::string_view path, std::uint64_t size) {
+  const std::size_t slash = split_position(path.size(), path);
+  if (slash == 0 || slash == std::string_view::npos) {
+    write_block(chars(block), {}, cut(path, kNameBytes), size, '0');
+  } else {
+    write_block(chars(block), path.substr(0, slash), path.substr(slash + 1), size, '0');
+  }
+}
+
+std::size_t pax_data_blocks(std::size_t longest_path) {
+  return round_up(pax_record_bytes(longest_path) + kSmallestComment, kBlock) / kBlock;
+}
+
+void write_pax(std::span<std::byte> bytes, std::string_view path) {
+  const std::size_t data_bytes = bytes.size() - kBlock;
+  write_block(chars(bytes), {}, "././@PaxHeader", data_bytes, 'x');
+  const std::size_t path_record = pax_record_bytes(path.size());
+  const std::size_t comment = data_bytes - path_record;
+  char* out = chars(bytes) + kBlock;
+  out = fmt::format_to(out, "{} {}{}\n", path_record, kPathKeyword, path);
+  const std::size_t filling = comment - digits(comment) - 1 - kCommentKeyword.size() - 1;
+  fmt::format_to(out, "{} {}{:x>{}}\n", comment, kCommentKeyword, "", filling);
+}
+
+}  // namespace precache::ustar

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/tfrecord/tfrecord_framing.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/base/checked.hpp"
+#include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kLengthBytes = 12;  // length and its CRC before the Example
+constexpr std::uint64_t kFooterBytes = 4;   // the Example's CRC after it
+
+// Entries of a pad feature exist in every size between these with all four lengths two bytes wide; other sizes have
+// gaps, where a length varint grows (docs/formats/tfrecord.md).
+constexpr std::uint64_t kSmallestPad = 145;
+constexpr std::uint64_t kLargestPad = 16386;
+
+// Protobuf tags: field number << 3 | wire type 2.
+constexpr char kField1 = 0x0a;  // Example.features, Features.feature, map key, *List.value
+constexpr char kField2 = 0x12;  // map value
+constexpr char kField3 = 0x1a;  // Feature.int64_list
+constexpr char kBytesList = kField1;
+
+int varint_bytes(std::uint64_t value) {
+  int bytes = 1;
+  for (; value >= 0x80; value >>= 7) ++bytes;
+  return bytes;
+}
+
+// Written with continuation bits up to `width` bytes, which every protobuf parser takes.
+char* put_varint(char* out, std::uint64_t value, int width) {
+  for (int i = 1; i < width; ++i, value >>= 7) *out++ = static_cast<char>(value | 0x80U);
+  *out++ = static_cast<char>(value);
+  return out;
+}
+
+void append_varint(std::string& out, std::uint64_t value, int width) {
+  char bytes[10];
+  out.append(bytes, put_varint(bytes, value, width));
+}
+
+/// The lengths around one value of a map entry `name: Feature`, from the outside in.
+struct EntryLengths {
+  std::uint64_t entry, feature, list;
+  int width;  // of each length; 0: as short as possible
+
+  EntryLengths(std::size_t name_bytes, std::uint64_t value_bytes, int length_width)
+      : width(length_width) {
+    list = 1 + bytes(value_bytes) + value_bytes;
+    feature = 1 + bytes(list) + list;
+    entry = 2 + name_bytes + 1 + bytes(feature) + feature;
+  }
+  [[nodiscard]] std::uint64_t bytes(std::uint64_t length) const {
+    return static_cast<std::uint64_t>(width == 0 ? varint_bytes(length) : width);
+  }
+  [[nodiscard]] std::uint64_t total() const { return 1 + bytes(entry) + entry; }
+};
+
+/// All of an entry but its value.
+std::string entry_head(std::string_view name, std::uint64_t value_bytes, char list_tag, int width) {
+  const EntryLengths lengths(name.size(), value_bytes, width);
+  std::string head;
+  const auto append = [&](char tag, std::uint64_t length) {
+    head += tag;
+    append_varint(head, length, static_cast<int>(lengths.bytes(length)));
+  };
+  append(kField1, lengths.entry);
+  head += kField1;
+  head += static_cast<char>(name.size());
+  head += name;
+  append(kField2, lengths.feature);
+  append(list_tag, lengths.list);
+  append(kField1, value_bytes);
+  return head;
+}
+
+// A length of 48 modulo 64 makes a whole record a multiple of 64.
+std::uint64_t features_bytes_at_least(std::uint64_t least) {
+  std::uint64_t bytes = least;
+  while ((1 + static_cast<std::uint64_t>(varint_bytes(bytes)) + bytes) % kAlignment !=
+         kAlignment - kLengthBytes - kFooterBytes) {
+    ++bytes;
+  }
+  return bytes;
+}
+
+void put_little_endian(char* out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i, value >>= 8) out[i] = static_cast<char>(value);
+}
+
+}  // namespace
+
+TfrecordFraming::TfrecordFraming(const TensorSpec& spec, const NameLimits& limits)
+    : dtype_name_(name(spec.dtype)),
+      tensor_bytes_(spec.size_bytes()),
+      label_width_(std::max(varint_bytes(static_cast<std::uint64_t>(limits.smallest_label)),
+                            varint_bytes(static_cast<std::uint64_t>(limits.largest_label)))),
+      key_width_(EntryLengths(3, limits.longest_key, 1).entry < 0x80 ? 1 : 2) {
+  label_head_ = entry_head("label", static_cast<std::uint64_t>(label_width_), kField3, 0);
+  const std::string image_head = entry_head("image", tensor_bytes_, kBytesList, 0);
+  const std::uint64_t after_image = label_head_.size() + static_cast<std::uint64_t>(label_width_) +
+                                    EntryLengths(3, limits.longest_key, key_width_).total();
+  // The number of bytes that `align` needs depends on the width of the length before it, which depends on `align`;
+  // 64 more bytes change that width for few sizes, and then the second round settles it.
+  std::uint64_t features = 0;
+  std::string align;
+  for (int round = 0; round < 3; ++round) {
+    const auto before = kLengthBytes + 1 + static_cast<std::uint64_t>(varint_bytes(features));
+    const std::uint64_t unaligned = before + entry_head("align", 0, kBytesList, 0).size() + image_head.size();
+    const std::uint64_t fill = round_up(unaligned, kAlignment) - unaligned;
+    align = entry_head("align", fill, kBytesList, 0) + std::string(fill, '\0');
+    features = features_bytes_at_least(align.size() + image_head.size() + tensor_bytes_ + after_image +
+                                       kSmallestPad);
+  }
+  const std::uint64_t example = 1 + static_cast<std::uint64_t>(varint_bytes(features)) + features;
+  record_bytes_ = kLengthBytes + example + kFooterBytes;
+  const std::uint64_t largest_pad = features - align.size() - image_head.size() - tensor_bytes_ -
+                                    after_image + limits.longest_key;
+  if (example > INT32_MAX) {
+    throw InvalidArgument("a tensor of this size does not fit a tf.train.Example",
+                          "Choose a smaller --size or another --format.");
+  }
+  if (largest_pad > kLargestPad) {
+    throw InvalidArgument("a key is too long for the tfrecord format", "Choose another --format.");
+  }
+
+  head_.resize(kLengthBytes);
+  put_little_endian(head_.data(), example, 8);
+  put_little_endian(head_.data() + 8, crc32c::masked(crc32c::value(as_bytes(head_).first(8))), 4);
+  head_ += kField1;
+  append_varint(head_, features, varint_bytes(features));
+  head_ += align + image_head;
+  tensor_offset_ = head_.size();
+}
+
+std::uint32_t TfrecordFraming::frame(std::span<std::byte> record, const SampleName& sample) const {
+  char* const begin = reinterpret_cast<char*>(record.data());
+  char* const end = begin + record.size() - kFooterBytes;
+  std::memcpy(begin, head_.data(), head_.size());
+  char* out = begin + tensor_offset_ + tensor_bytes_;
+  out = std::copy(label_head_.begin(), label_head_.end(), out);
+  out = put_varint(out, static_cast<std::uint64_t>(sample.label), label_width_);
+  const std::string key_head = entry_head("key", sample.key.size(), kBytesList, key_width_);
+  out = std::copy(key_head.begin(), key_head.end(), out);
+  out = std::copy(sample.key.begin(), sample.key.end(), out);
+  // With all four lengths two bytes wide, a pad entry is 17 bytes and its zeros.
+  const auto zeros = static_cast<std::uint64_t>(end - out) - 17;
+  const std::string pad_head = entry_head("pad", zeros, kBytesList, 2);
+  out = std::copy(pad_head.begin(), pad_head.end(), out);
+  std::fill(out, end, '\0');
+
+  const auto header = record.first(kLengthBytes);
+  const auto example = record.subspan(kLengthBytes, record.size() - kLengthBytes - kFooterBytes);
+  const std::uint32_t example_crc = crc32c::value(example);
+  put_little_endian(end, crc32c::masked(example_crc), 4);
+  const std::uint32_t up_to_example = crc32c::combine(crc32c::value(header), example_crc, example.size());
+  return crc32c::combine(up_to_example, crc32c::value(record.last(kFooterBytes)), kFooterBytes);
+}
+
+Envelope TfrecordFraming::envelope(std::span<const SampleName>) const { return {}; }
+
+ShardLayout TfrecordFraming::layout(std::uint64_t) const {
+  const std::uint64_t label = tensor_offset_ + tensor_bytes_ + label_head_.size();
+  const std::uint64_t key = label + static_cast<std::uint64_t>(label_width_) +
+                            entry_head("key", 0, kBytesList, key_width_).size() -
+                            static_cast<std::uint64_t>(key_width_);
+  return {.image = {tensor_offset_, record_bytes_, dtype_name_},
+          .label = {label, record_bytes_, "varint"},
+          .key = {key, record_bytes_, "bytes"}};
+}
+
+std::uint64_t TfrecordFraming::shard_bytes(std::uint64_t samples) const {
+  return checked_mul(samples, record_bytes_);
+}
+
+}  // namespace precache
