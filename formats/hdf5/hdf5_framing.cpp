@@ -4,12 +4,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <hdf5.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -30,7 +31,7 @@ constexpr std::uint64_t kImagesBase = 8192;
 class Id {
  public:
   Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {
-    if (id < 0) throw IoError("the HDF5 library failed on", "(memory)", 0);
+    if (id < 0) throw IoError("the HDF5 library failed on", "a scratch file", 0);
   }
   Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
   Id& operator=(Id&&) = delete;
@@ -45,7 +46,7 @@ class Id {
 };
 
 void check(herr_t status) {
-  if (status < 0) throw IoError("the HDF5 library failed on", "(memory)", 0);
+  if (status < 0) throw IoError("the HDF5 library failed on", "a scratch file", 0);
 }
 
 Id float_type(std::size_t sign, std::size_t exponent_bits, std::size_t mantissa_bits,
@@ -79,20 +80,41 @@ Id string_type(std::size_t bytes) {
   return type;
 }
 
-/// One HDF5 file under construction, in memory: the rows of /images are a hole in it.
-class Image {
+/// A file without a name, but for the moment in which the library opens it.
+class ScratchFile {
  public:
-  Image() : memory_(::memfd_create("precache-hdf5", MFD_CLOEXEC), "(memory)") {
-    if (!memory_.is_open()) throw IoError("cannot create", "(memory)", errno);
+  ScratchFile() : path_((std::filesystem::temp_directory_path() / "precache-XXXXXX").string()) {
+    file_ = File(::mkstemp(path_.data()), path_);
+    if (!file_.is_open()) throw IoError("cannot create", path_, errno);
+  }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  ~ScratchFile() { remove_name(); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const File& file() const { return file_; }
+  void remove_name() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+    path_.clear();
+  }
+
+ private:
+  std::string path_;
+  File file_;
+};
+
+/// One HDF5 file under construction: the rows of /images are a hole in it, so it takes no space for them.
+class Skeleton {
+ public:
+  Skeleton() {
     const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18));
     check(H5Pset_alignment(access, 1, kAlignment));
-    check(H5Pset_meta_block_size(access, kImagesBase - kAlignment));
+    check(H5Pset_meta_block_size(access, kImagesBase));
     check(H5Pset_small_data_block_size(access, 0));
     const Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
     check(H5Pset_obj_track_times(create, false));  // time stamps would make equal builds differ
-    const std::string path = fmt::format("/proc/self/fd/{}", memory_.descriptor());
-    file_.emplace(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create, access), H5Fclose);
+    file_.emplace(H5Fcreate(scratch_.path().c_str(), H5F_ACC_TRUNC, create, access), H5Fclose);
+    scratch_.remove_name();
   }
 
   /// Returns the dataset's offset in the file; writes `data` unless it is null.
@@ -114,9 +136,9 @@ class Image {
   /// Closes the HDF5 file and returns the bytes of it from `begin`, up to `size` of them.
   std::vector<std::byte> bytes(std::uint64_t begin, std::uint64_t size) {
     file_.reset();
-    const std::uint64_t end = std::min(memory_.size(), begin + size);
+    const std::uint64_t end = std::min(scratch_.file().size(), begin + size);
     std::vector<std::byte> result(end > begin ? end - begin : 0);
-    memory_.read_at(begin, result);
+    scratch_.file().read_at(begin, result);
     return result;
   }
 
@@ -128,7 +150,7 @@ class Image {
     check(H5Awrite(id, type, text.data()));
   }
 
-  File memory_;
+  ScratchFile scratch_;
   std::optional<Id> file_;
 };
 
@@ -174,22 +196,22 @@ Envelope Hdf5Framing::envelope(std::span<const SampleName> samples) const {
   }
   const std::size_t class_bytes = longest(classes_);
 
-  Image image;
+  Skeleton skeleton;
   const auto shape = spec_.shape();
   const std::array<hsize_t, 4> images{count, shape[0], shape[1], shape[2]};
   const hsize_t classes = classes_.size();
   const std::uint64_t base =
-      image.add("images", image_type(spec_.dtype), images, nullptr, name(spec_.order));
-  image.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1), labels.data());
-  image.add("keys", string_type(key_bytes_), std::span(&count, 1), keys.data());
-  image.add("classes", string_type(class_bytes), std::span(&classes, 1),
+      skeleton.add("images", image_type(spec_.dtype), images, nullptr, name(spec_.order));
+  skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1), labels.data());
+  skeleton.add("keys", string_type(key_bytes_), std::span(&count, 1), keys.data());
+  skeleton.add("classes", string_type(class_bytes), std::span(&classes, 1),
             packed(classes_, class_bytes).data());
   if (count != 0 && base != kImagesBase) {
-    throw Unsupported("this version of the HDF5 library places datasets differently");
+    throw Unsupported(fmt::format("this version of the HDF5 library places datasets at {}, not at {}", base, kImagesBase));
   }
   const std::uint64_t images_end = kImagesBase + count * record_bytes_;
-  Envelope envelope{.prologue = image.bytes(0, kImagesBase),
-                    .epilogue = image.bytes(images_end, UINT64_MAX - images_end)};
+  Envelope envelope{.prologue = skeleton.bytes(0, kImagesBase),
+                    .epilogue = skeleton.bytes(images_end, UINT64_MAX - images_end)};
   envelope.prologue.resize(kImagesBase);  // a file without samples and classes ends before
   return envelope;
 }
