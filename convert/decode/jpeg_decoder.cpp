@@ -86,15 +86,12 @@ struct JpegDecoder::Impl {
     info.err = jpeg_std_error(&errors.base);
     errors.base.error_exit = on_error;
     errors.base.output_message = on_message;
-    jpeg_create_decompress(&info);
     source.init_source = nothing;
     source.fill_input_buffer = fill_buffer;
     source.skip_input_data = skip_bytes;
     source.resync_to_restart = jpeg_resync_to_restart;
     source.term_source = nothing;
-    info.src = &source;
     progress.progress_monitor = check_scans;
-    info.progress = &progress;
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -111,6 +108,10 @@ struct JpegDecoder::Impl {
 };
 
 void JpegDecoder::Impl::start() {
+  // A new object for each image: a used one lends its tables to files that lack their own, as MJPEG frames do.
+  jpeg_create_decompress(&info);
+  info.src = &source;
+  info.progress = &progress;
   source.next_input_byte = reinterpret_cast<const JOCTET*>(file.data());
   source.bytes_in_buffer = file.size();
   jpeg_read_header(&info, TRUE);
@@ -165,14 +166,14 @@ std::optional<Rejection> JpegDecoder::decode(const Region& region, RowSink& sink
   impl.errors.truncated = false;
   // libjpeg reports errors by a jump to here; no object with a destructor is alive between.
   if (setjmp(impl.errors.escape) != 0) {
-    jpeg_abort_decompress(&impl.info);
+    jpeg_destroy_decompress(&impl.info);
     if (impl.errors.truncated) return Rejection{"decode", "the file ends before the image does"};
     return Rejection{"decode", impl.errors.message};
   }
   impl.start();
   impl.read_region(region, sink);
   if (!impl.ends_with_eoi()) impl.read_rest();
-  jpeg_abort_decompress(&impl.info);
+  jpeg_destroy_decompress(&impl.info);
   return std::nullopt;
 }
 

@@ -21,6 +21,9 @@ struct AxisGeometry {
 struct Geometry {
   AxisGeometry horizontal;
   AxisGeometry vertical;
+
+  /// Which pass Pillow does first, since version 13; as each rounds to eight bits, the order shows in the result.
+  [[nodiscard]] bool vertical_first() const;
 };
 
 /// For an image of this size, its orientation applied. The definitions are torchvision's (crop) and Pillow's.

@@ -69,9 +69,9 @@ std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file, st
   const Geometry used = empty ? Geometry{{1, 1, 0, 1, 0}, {1, 1, 0, 1, 0}} : geometry;
   const Axis& horizontal = axis(used.horizontal, true);
   const Axis& vertical = axis(used.vertical, false);
-  resampler_.start(*horizontal.pass, vertical.taps, used, writer_, tensor);
   const Region oriented{horizontal.taps.begin, vertical.taps.begin, horizontal.taps.end - horizontal.taps.begin,
                         vertical.taps.end - vertical.taps.begin};
+  resampler_.start(*horizontal.pass, vertical.taps, used, oriented.width, writer_, tensor);
   const Region region = stored_region(oriented, orientation, header.width, header.height);
 
   const bool oriented_rows = orientation != 1;
