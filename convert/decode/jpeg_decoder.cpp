@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include <jpeglib.h>  // needs <cstdio> before it
@@ -21,6 +22,7 @@ struct ErrorManager {
   jpeg_error_mgr base;  // first, as libjpeg knows only this
   std::jmp_buf escape;
   bool truncated;
+  bool rows_are_done;  // an end of the file does no harm any more
   char message[JMSG_LENGTH_MAX];
 };
 
@@ -99,16 +101,16 @@ struct JpegDecoder::Impl {
 
   void start();
   void read_region(const Region& region, RowSink& sink);
-  /// Reads on to the last row, so that libjpeg sees every byte of the image.
+  /// Reads on to the last row and the end of the image, so that libjpeg sees every byte of it.
   void read_rest();
-  [[nodiscard]] bool ends_with_eoi() const {
-    const std::size_t size = file.size();
-    return size >= 2 && file[size - 2] == std::byte{0xff} && file[size - 1] == std::byte{0xd9};
-  }
+  /// Whether all that follows is coded data of this scan up to an EOI that ends the file: nothing there can fail, as
+  /// libjpeg only warns of bad codes.
+  [[nodiscard]] bool rest_is_coded_data() const;
 };
 
 void JpegDecoder::Impl::start() {
   // A new object for each image: a used one lends its tables to files that lack their own, as MJPEG frames do.
+  jpeg_destroy_decompress(&info);  // left over if a sink has thrown
   jpeg_create_decompress(&info);
   info.src = &source;
   info.progress = &progress;
@@ -144,11 +146,26 @@ void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
 
 void JpegDecoder::Impl::read_rest() {
   const JDIMENSION remaining = info.output_height - info.output_scanline;
-  if (remaining == 0) return;
   // Skipping to the very end would not look at the data any more.
   if (remaining > 1) jpeg_skip_scanlines(&info, remaining - 1);
   JSAMPROW rows[] = {row.data()};
-  jpeg_read_scanlines(&info, rows, 1);
+  if (remaining > 0) jpeg_read_scanlines(&info, rows, 1);
+  errors.rows_are_done = true;
+  jpeg_finish_decompress(&info);
+}
+
+bool JpegDecoder::Impl::rest_is_coded_data() const {
+  if (info.unread_marker != 0) return false;
+  const JOCTET* at = source.next_input_byte;
+  const JOCTET* const end = at + source.bytes_in_buffer;
+  for (;;) {
+    at = static_cast<const JOCTET*>(std::memchr(at, 0xff, static_cast<std::size_t>(end - at)));
+    if (at == nullptr || end - at < 2) return false;
+    const JOCTET marker = at[1];
+    const bool stuffed_or_restart = marker == 0 || (marker >= JPEG_RST0 && marker <= JPEG_RST0 + 7);
+    if (!stuffed_or_restart) return marker == JPEG_EOI && end - at == 2;
+    at += 2;
+  }
 }
 
 JpegDecoder::JpegDecoder() : impl_(std::make_unique<Impl>()) {}
@@ -164,15 +181,17 @@ bool JpegDecoder::warned() const { return impl_->errors.base.num_warnings > 0; }
 std::optional<Rejection> JpegDecoder::decode(const Region& region, RowSink& sink) {
   Impl& impl = *impl_;
   impl.errors.truncated = false;
+  impl.errors.rows_are_done = false;
   // libjpeg reports errors by a jump to here; no object with a destructor is alive between.
   if (setjmp(impl.errors.escape) != 0) {
     jpeg_destroy_decompress(&impl.info);
+    if (impl.errors.truncated && impl.errors.rows_are_done) return std::nullopt;
     if (impl.errors.truncated) return Rejection{"decode", "the file ends before the image does"};
     return Rejection{"decode", impl.errors.message};
   }
   impl.start();
   impl.read_region(region, sink);
-  if (!impl.ends_with_eoi()) impl.read_rest();
+  if (!impl.rest_is_coded_data()) impl.read_rest();
   jpeg_destroy_decompress(&impl.info);
   return std::nullopt;
 }

@@ -1,63 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/decode/png_decoder.hpp"
 
-#include <fmt/format.h>
 #include <png.h>
 
-#include <algorithm>
 #include <csetjmp>
 #include <cstring>
-#include <string_view>
+#include <new>
 
-#include "convert/decode/exif.hpp"
-#include "formats/base/file.hpp"
+#include "convert/decode/png_metadata.hpp"
 
 namespace precache {
-namespace {
-
-using namespace std::string_view_literals;
-
-constexpr std::size_t kSignatureBytes = 8;
-
-std::uint32_t big_endian(std::span<const std::byte> bytes) {
-  std::uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[static_cast<std::size_t>(i)]);
-  return value;
-}
-
-// The text of an iTXt chunk with this keyword, if it is not compressed.
-std::span<const std::byte> itxt(std::span<const std::byte> chunk, std::string_view keyword) {
-  const std::string_view text = as_text(chunk);
-  const auto end = keyword.size();
-  if (!text.starts_with(keyword) || text.size() < end + 3 || text[end] != '\0' || text[end + 1] != '\0') return {};
-  const auto language = text.find('\0', end + 3);
-  if (language == std::string_view::npos) return {};
-  const auto translated = text.find('\0', language + 1);
-  if (translated == std::string_view::npos) return {};
-  return chunk.subspan(translated + 1);
-}
-
-// libpng tells of EXIF data behind the pixels only when they are read, too late for choosing the region.
-int find_orientation(std::span<const std::byte> file) {
-  std::span<const std::byte> exif;
-  std::span<const std::byte> xmp;
-  std::size_t at = kSignatureBytes;
-  while (file.size() - at >= 12) {
-    const std::size_t size = big_endian(file.subspan(at));
-    const auto type = as_text(file.subspan(at + 4, 4));
-    if (size > file.size() - at - 12) break;
-    const auto data = file.subspan(at + 8, size);
-    if (type == "eXIf") exif = data;
-    if (type == "iTXt") {
-      if (const auto text = itxt(data, "XML:com.adobe.xmp"); !text.empty()) xmp = text;
-    }
-    at += 12 + size;
-  }
-  return orientation_of(exif, xmp);
-}
-
-}  // namespace
-
 // What is alive across a longjmp lives here, not on the stack of decode().
 struct PngDecoder::Reading {
   png_structp png = nullptr;
@@ -94,14 +46,7 @@ void read_bytes(png_structp png, png_bytep out, std::size_t count) {
 }  // namespace
 
 std::optional<Rejection> PngDecoder::open(std::span<const std::byte> file, ImageHeader& header) {
-  // Signature, then IHDR: length 13, type, width, height.
-  if (file.size() < kSignatureBytes + 25 || as_text(file.subspan(kSignatureBytes + 4, 4)) != "IHDR"sv) {
-    return Rejection{"decode", "the file has no PNG header"};
-  }
-  header.width = big_endian(file.subspan(kSignatureBytes + 8));
-  header.height = big_endian(file.subspan(kSignatureBytes + 12));
-  if (header.width == 0 || header.height == 0) return Rejection{"decode", "the image has no size"};
-  header.orientation = find_orientation(file);
+  if (auto rejection = read_png_metadata(file, header)) return rejection;
   file_ = file;
   header_ = header;
   return std::nullopt;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/decode/png_metadata.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "convert/decode/exif.hpp"
+#include "formats/base/file.hpp"
+
+namespace precache {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::size_t kSignatureBytes = 8;
+constexpr std::size_t kChunkHeaderBytes = 8;  // length and type
+constexpr std::size_t kCrcBytes = 4;
+constexpr std::size_t kIhdrBytes = 13;
+constexpr std::size_t kMostTextBytes = std::size_t{1} << 20;
+
+std::uint32_t big_endian(std::span<const std::byte> bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[i]);
+  return value;
+}
+
+enum class Inflation { kDone, kBroken, kTooLarge };
+
+Inflation inflate_text(std::string_view compressed, std::string& text) {
+  z_stream stream{};
+  if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
+  stream.avail_in = static_cast<uInt>(compressed.size());
+  text.clear();
+  std::array<char, 16384> part;
+  int status = Z_OK;
+  while (status == Z_OK && text.size() <= kMostTextBytes) {
+    stream.next_out = reinterpret_cast<Bytef*>(part.data());
+    stream.avail_out = part.size();
+    status = inflate(&stream, Z_NO_FLUSH);
+    text.append(part.data(), part.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (text.size() > kMostTextBytes) return Inflation::kTooLarge;
+  return status == Z_STREAM_END ? Inflation::kDone : Inflation::kBroken;
+}
+
+std::pair<std::string_view, std::string_view> split_at_nul(std::string_view text) {
+  const auto nul = text.find('\0');
+  if (nul == std::string_view::npos) return {text, {}};
+  return {text.substr(0, nul), text.substr(nul + 1)};
+}
+
+/// ImageMagick's way to keep EXIF data: a name, a length and hexadecimal digits, on lines of their own.
+std::string unhex_raw_profile(std::string_view text) {
+  for (int line = 0; line < 3; ++line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  std::string bytes;
+  int high = -1;
+  for (const char c : text) {
+    const int value = digit(c);
+    if (value < 0) continue;
+    if (high < 0) {
+      high = value;
+    } else {
+      bytes += static_cast<char>(high << 4 | value);
+      high = -1;
+    }
+  }
+  return bytes;
+}
+
+/// Gathers what bears on the orientation; later chunks win.
+class Metadata {
+ public:
+  std::optional<Rejection> take(std::string_view type, std::span<const std::byte> data) {
+    if (type == "eXIf") exif_ = as_text(data);
+    if (type == "tEXt") {
+      const auto [keyword, text] = split_at_nul(as_text(data));
+      take_text(keyword, text);
+    }
+    if (type == "zTXt" || type == "iCCP") {
+      const auto [keyword, rest] = split_at_nul(as_text(data));
+      return take_compressed(keyword, rest.substr(std::min<std::size_t>(1, rest.size())));
+    }
+    if (type == "iTXt") {  // keyword, compressed?, method, language, translated keyword, text
+      const auto [keyword, rest] = split_at_nul(as_text(data));
+      if (rest.size() < 2) return std::nullopt;
+      const auto text = split_at_nul(split_at_nul(rest.substr(2)).second).second;
+      if (rest[0] != 0) return take_compressed(keyword, text);
+      take_text(keyword, text);
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] int orientation() const {
+    const std::string& exif = exif_.empty() ? raw_exif_ : exif_;
+    return orientation_of(as_bytes(exif), as_bytes(xmp_));
+  }
+
+ private:
+  std::optional<Rejection> take_compressed(std::string_view keyword, std::string_view compressed) {
+    std::string text;
+    switch (inflate_text(compressed, text)) {
+      case Inflation::kTooLarge:
+        return Rejection{"limit", fmt::format("metadata inflates to more than {} bytes", kMostTextBytes)};
+      case Inflation::kDone:
+        take_text(keyword, text);
+        break;
+      case Inflation::kBroken:
+        break;
+    }
+    return std::nullopt;
+  }
+
+  void take_text(std::string_view keyword, std::string_view text) {
+    if (keyword == "XML:com.adobe.xmp") xmp_ = text;
+    if (keyword == "Raw profile type exif" && !text.empty()) raw_exif_ = unhex_raw_profile(text);
+  }
+
+  std::string exif_;
+  std::string raw_exif_;
+  std::string xmp_;
+};
+
+}  // namespace
+
+std::optional<Rejection> read_png_metadata(std::span<const std::byte> file, ImageHeader& header) {
+  Metadata metadata;
+  bool first = true;
+  for (auto rest = file.subspan(kSignatureBytes); rest.size() >= kChunkHeaderBytes; first = false) {
+    const std::size_t size = big_endian(rest);
+    const std::string_view type = as_text(rest.subspan(4, 4));
+    rest = rest.subspan(kChunkHeaderBytes);
+    if (size > rest.size()) return Rejection{"decode", "the file ends before the image does"};
+    const auto data = rest.first(size);
+    rest = rest.subspan(std::min(size + kCrcBytes, rest.size()));
+    if (first) {
+      if (type != "IHDR" || size != kIhdrBytes) break;
+      header.width = big_endian(data);
+      header.height = big_endian(data.subspan(4));
+    }
+    if (type == "IHDR" && !first) return Rejection{"decode", "the file has two PNG headers"};
+    if (type == "IEND") break;
+    if (auto rejection = metadata.take(type, data)) return rejection;
+  }
+  if (header.width == 0 || header.height == 0) return Rejection{"decode", "the file has no valid PNG header"};
+  header.orientation = metadata.orientation();
+  return std::nullopt;
+}
+
+}  // namespace precache
