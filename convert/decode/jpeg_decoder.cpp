@@ -5,6 +5,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include <jpeglib.h>  // needs <cstdio> before it
@@ -82,7 +83,8 @@ struct JpegDecoder::Impl {
   jpeg_progress_mgr progress{};
   JpegHeaderReader header_reader;
   std::span<const std::byte> file;
-  std::vector<std::uint8_t> row;
+  std::vector<std::uint8_t> row_memory;
+  std::uint8_t* row = nullptr;
 
   Impl() {
     info.err = jpeg_std_error(&errors.base);
@@ -100,6 +102,7 @@ struct JpegDecoder::Impl {
   ~Impl() { jpeg_destroy_decompress(&info); }
 
   void start();
+  void make_row(std::size_t pixels);
   void read_region(const Region& region, RowSink& sink);
   /// Reads on to the last row and the end of the image, so that libjpeg sees every byte of it.
   void read_rest();
@@ -123,6 +126,17 @@ void JpegDecoder::Impl::start() {
   jpeg_start_decompress(&info);
 }
 
+// libjpeg-turbo writes to rows that are aligned for its vectors past the caches (movntdq), and reading them back at once
+// then took twice as long as the resampling itself. So they are never aligned.
+void JpegDecoder::Impl::make_row(std::size_t pixels) {
+  constexpr std::size_t kLargestVector = 64;
+  row_memory.resize(pixels * kPixelBytes + kRowSlack + 2 * kLargestVector);
+  void* aligned = row_memory.data();
+  std::size_t space = row_memory.size();
+  std::align(kLargestVector, 1, aligned, space);
+  row = static_cast<std::uint8_t*>(aligned) + 2 * kPixelBytes;
+}
+
 void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
   // Upsampling looks at the pixel beside, which is not there at a cut: one pixel of margin makes it not matter.
   JDIMENSION left = region.x == 0 ? 0 : region.x - 1;
@@ -132,15 +146,15 @@ void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
   } else {
     left = 0;
   }
-  row.resize(std::size_t{info.output_width} * kPixelBytes + kRowSlack);
-  JSAMPROW rows[] = {row.data()};
+  make_row(info.output_width);
+  JSAMPROW rows[] = {row};
   const JDIMENSION margin = region.y == 0 ? 0 : 1;
   if (region.y > margin) jpeg_skip_scanlines(&info, region.y - margin);
   if (margin != 0) jpeg_read_scanlines(&info, rows, 1);
   for (std::uint32_t y = 0; y < region.height; ++y) {
     jpeg_read_scanlines(&info, rows, 1);
-    if (info.out_color_space == JCS_CMYK) cmyk_to_rgbx(row.data(), info.output_width);
-    sink.take_row(row.data() + std::size_t{region.x - left} * kPixelBytes);
+    if (info.out_color_space == JCS_CMYK) cmyk_to_rgbx(row, info.output_width);
+    sink.take_row(row + std::size_t{region.x - left} * kPixelBytes);
   }
 }
 
@@ -148,7 +162,7 @@ void JpegDecoder::Impl::read_rest() {
   const JDIMENSION remaining = info.output_height - info.output_scanline;
   // Skipping to the very end would not look at the data any more.
   if (remaining > 1) jpeg_skip_scanlines(&info, remaining - 1);
-  JSAMPROW rows[] = {row.data()};
+  JSAMPROW rows[] = {row};
   if (remaining > 0) jpeg_read_scanlines(&info, rows, 1);
   errors.rows_are_done = true;
   jpeg_finish_decompress(&info);

@@ -11,10 +11,6 @@
 
 namespace precache {
 
-struct HorizontalKernel {
-  using Output = HorizontalPass::Output;
-};
-
 namespace {
 
 constexpr int kHalfBits = 11;
@@ -22,6 +18,7 @@ constexpr std::int32_t kRounding = 1 << (Taps::kPrecisionBits - 1);
 constexpr std::size_t kTapsPerGroup = 4;
 constexpr std::size_t kWeightsPerGroup = 32;
 constexpr std::size_t kOutputsPerStep = 4;
+constexpr std::uint32_t kBlack = UINT32_MAX;  // in place of a position: no source pixel at all
 
 constexpr std::int16_t high_half(std::int32_t weight) { return static_cast<std::int16_t>(weight >> kHalfBits); }
 constexpr std::int16_t low_half(std::int32_t weight) {
@@ -46,16 +43,15 @@ inline std::uint8_t rounded(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp((sum + kRounding) >> Taps::kPrecisionBits, 0, 255));
 }
 
-void horizontal(const HorizontalKernel::Output* outputs, std::size_t count, const std::int16_t* weights,
+void horizontal(const std::uint32_t* first_bytes, std::size_t count, std::size_t groups, const std::int16_t* weights,
                 const std::uint8_t* row, std::uint8_t* out) {
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i, weights += groups * kWeightsPerGroup) {
     for (std::size_t channel = 0; channel < kPixelBytes; ++channel, ++out) {
-      const std::uint8_t* pixel = row + outputs[i].first_byte + channel;
-      const std::int16_t* group = weights + outputs[i].weights;
+      const std::uint8_t* pixel = row + first_bytes[i] + channel;
       std::int32_t sum = 0;
-      for (std::size_t tap = 0; tap < outputs[i].groups * kTapsPerGroup; ++tap, pixel += kPixelBytes) {
+      for (std::size_t tap = 0; tap < groups * kTapsPerGroup; ++tap, pixel += kPixelBytes) {
         const std::size_t lane = tap / kTapsPerGroup * kWeightsPerGroup + tap % kTapsPerGroup / 2 * 8 + tap % 2;
-        sum += *pixel * (group[lane] * (1 << kHalfBits) + group[lane + kWeightsPerGroup / 2]);
+        sum += *pixel * (weights[lane] * (1 << kHalfBits) + weights[lane + kWeightsPerGroup / 2]);
       }
       *out = rounded(sum);
     }
@@ -96,8 +92,6 @@ using V16 = hn::Vec<D16>;
 using V32 = hn::Vec<D32>;
 constexpr bool kTwoBlocks = hn::MaxLanes(D8()) == 32;
 constexpr hn::Full128<std::uint8_t> kD8x16;
-constexpr hn::Full128<std::int16_t> kD16x8;
-constexpr hn::Full128<std::int32_t> kD32x4;
 
 // a[2i] * b[2i] + a[2i+1] * b[2i+1] in each lane i.
 HWY_INLINE V32 multiply_pairs(V16 a, V16 b) {
@@ -111,18 +105,8 @@ alignas(32) constexpr std::uint8_t kPairShuffle[32] = {
     0, 0x80, 4,  0x80, 1, 0x80, 5,  0x80, 2,  0x80, 6,  0x80, 3,  0x80, 7,  0x80,
     8, 0x80, 12, 0x80, 9, 0x80, 13, 0x80, 10, 0x80, 14, 0x80, 11, 0x80, 15, 0x80};
 
-template <typename V>
-HWY_INLINE auto add_blocks(V sum) {
-  if constexpr (hn::MaxLanes(hn::DFromV<V>()) == 8) {
-    return hn::Add(hn::LowerHalf(sum), hn::UpperHalf(kD32x4, sum));
-  } else {
-    return sum;
-  }
-}
-
-// The sums for one output pixel: its four channels.
-HWY_INLINE hn::Vec<decltype(kD32x4)> one_output(const std::uint8_t* row, const std::int16_t* weights,
-                                               std::uint32_t groups) {
+// The sums for one output pixel: its four channels, in each block those of its taps.
+HWY_INLINE V32 one_output(const std::uint8_t* row, const std::int16_t* weights, std::size_t groups) {
   V32 high = hn::Zero(D32());
   V32 low = hn::Zero(D32());
   const auto add = [&](auto pixels, const std::uint8_t* shuffle, const std::int16_t* group) HWY_ATTR {
@@ -130,12 +114,12 @@ HWY_INLINE hn::Vec<decltype(kD32x4)> one_output(const std::uint8_t* row, const s
     high = hn::Add(high, multiply_pairs(pairs, hn::LoadU(D16(), group)));
     low = hn::Add(low, multiply_pairs(pairs, hn::LoadU(D16(), group + 16)));
   };
-  for (std::uint32_t g = 0; g < groups; ++g, row += 16, weights += kWeightsPerGroup) {
+  for (std::size_t g = 0; g < groups; ++g, row += 16, weights += kWeightsPerGroup) {
     const auto pixels = hn::LoadDup128(D8(), row);
     add(pixels, kPairShuffle, weights);
     if constexpr (!kTwoBlocks) add(pixels, kPairShuffle + 16, weights + 8);
   }
-  return add_blocks(hn::Add(hn::ShiftLeft<kHalfBits>(high), low));
+  return hn::Add(hn::ShiftLeft<kHalfBits>(high), low);
 }
 
 template <typename V>
@@ -143,17 +127,46 @@ HWY_INLINE V round_off(V sum) {
   return hn::ShiftRight<Taps::kPrecisionBits>(hn::Add(sum, hn::Set(hn::DFromV<V>(), kRounding)));
 }
 
-void horizontal(const HorizontalKernel::Output* outputs, std::size_t count, const std::int16_t* weights,
+template <typename V>
+HWY_INLINE void store_outputs(V a, V b, V c, V d, std::uint8_t* out) {
+  if constexpr (hn::MaxLanes(hn::DFromV<V>()) == 8) {
+    // Both blocks of an output are added, two outputs at a time.
+    const D32 d32;
+    const V ac = hn::Add(hn::ConcatLowerLower(d32, c, a), hn::ConcatUpperUpper(d32, c, a));
+    const V bd = hn::Add(hn::ConcatLowerLower(d32, d, b), hn::ConcatUpperUpper(d32, d, b));
+    const auto abcd = hn::ReorderDemote2To(D16(), round_off(ac), round_off(bd));
+    hn::StoreU(hn::DemoteTo(kD8x16, abcd), kD8x16, out);
+  } else {
+    const hn::Half<D8> half;
+    hn::StoreU(hn::DemoteTo(half, hn::ReorderDemote2To(D16(), round_off(a), round_off(b))), half, out);
+    hn::StoreU(hn::DemoteTo(half, hn::ReorderDemote2To(D16(), round_off(c), round_off(d))), half, out + 8);
+  }
+}
+
+// `kGroups` is known to the compiler for the usual few taps, else 0.
+template <std::size_t kGroups>
+HWY_INLINE void horizontal_groups(const std::uint32_t* first_bytes, std::size_t count, std::size_t any_groups,
+                                  const std::int16_t* weights, const std::uint8_t* row, std::uint8_t* out) {
+  const std::size_t groups = kGroups == 0 ? any_groups : kGroups;
+  const std::size_t step = groups * kWeightsPerGroup;
+  for (std::size_t i = 0; i < count; i += kOutputsPerStep, weights += kOutputsPerStep * step) {
+    const V32 a = one_output(row + first_bytes[i], weights, groups);
+    const V32 b = one_output(row + first_bytes[i + 1], weights + step, groups);
+    const V32 c = one_output(row + first_bytes[i + 2], weights + 2 * step, groups);
+    const V32 d = one_output(row + first_bytes[i + 3], weights + 3 * step, groups);
+    store_outputs(a, b, c, d, out + i * kPixelBytes);
+  }
+}
+
+void horizontal(const std::uint32_t* first_bytes, std::size_t count, std::size_t groups, const std::int16_t* weights,
                 const std::uint8_t* row, std::uint8_t* out) {
-  const auto result = [&](const HorizontalKernel::Output& output) HWY_ATTR {
-    return round_off(one_output(row + output.first_byte, weights + output.weights, output.groups));
-  };
-  for (std::size_t i = 0; i < count; i += kOutputsPerStep, out += kOutputsPerStep * kPixelBytes) {
-    const auto first = hn::ReorderDemote2To(kD16x8, result(outputs[i]), result(outputs[i + 1]));
-    const auto second = hn::ReorderDemote2To(kD16x8, result(outputs[i + 2]), result(outputs[i + 3]));
-    const hn::Half<decltype(kD8x16)> half;
-    hn::StoreU(hn::DemoteTo(half, first), half, out);
-    hn::StoreU(hn::DemoteTo(half, second), half, out + 8);
+  switch (groups) {
+    case 1:
+      return horizontal_groups<1>(first_bytes, count, groups, weights, row, out);
+    case 2:
+      return horizontal_groups<2>(first_bytes, count, groups, weights, row, out);
+    default:
+      return horizontal_groups<0>(first_bytes, count, groups, weights, row, out);
   }
 }
 
@@ -251,39 +264,52 @@ HWY_EXPORT(planes);
 HWY_EXPORT(packed);
 
 HorizontalPass::HorizontalPass(const Taps& taps) : copies_(taps.weights.empty()) {
+  std::size_t most_taps = 0;
+  for (const Taps::Output& output : taps.outputs) most_taps = std::max<std::size_t>(most_taps, output.count);
+  groups_ = (most_taps + kTapsPerGroup - 1) / kTapsPerGroup;
+  // Every output reads as many pixels as the widest; one near the end starts earlier for that, with weights of zero, so
+  // that no load passes the end of the row by more than three pixels.
+  const std::size_t width = taps.end - taps.begin;
+  const std::size_t last_first = width - std::min(width, groups_ * kTapsPerGroup);
   for (const Taps::Output& output : taps.outputs) {
-    const std::uint32_t first = output.count == 0 ? 0 : output.first - taps.begin;
-    const auto groups = (output.count + kTapsPerGroup - 1) / kTapsPerGroup;
-    outputs_.push_back({first * static_cast<std::uint32_t>(kPixelBytes), static_cast<std::uint32_t>(groups),
-                        weights_.size()});
+    if (output.count == 0) {
+      first_bytes_.push_back(kBlack);
+      continue;
+    }
+    const std::size_t wanted = output.first - taps.begin;
+    const std::size_t first = copies_ ? wanted : std::min(wanted, last_first);
+    first_bytes_.push_back(static_cast<std::uint32_t>(first * kPixelBytes));
     if (copies_) continue;
-    for (std::size_t group = 0; group < groups; ++group) {
+    for (std::size_t group = 0; group < groups_; ++group) {
       std::int16_t halves[kWeightsPerGroup];
       for (std::size_t i = 0; i < kWeightsPerGroup / 2; ++i) {
         // Lanes 0 to 7 hold taps 0 and 1 by turns, 8 to 15 taps 2 and 3.
-        const std::size_t tap = group * kTapsPerGroup + i / 8 * 2 + i % 2;
-        const std::int32_t weight = tap < output.count ? taps.weights[output.weights + tap] : 0;
+        const std::size_t pixel = first + group * kTapsPerGroup + i / 8 * 2 + i % 2;
+        const bool used = pixel >= wanted && pixel - wanted < output.count;
+        const std::int32_t weight = used ? taps.weights[output.weights + pixel - wanted] : 0;
         halves[i] = high_half(weight);
         halves[i + kWeightsPerGroup / 2] = low_half(weight);
       }
       weights_.insert(weights_.end(), std::begin(halves), std::end(halves));
     }
   }
-  if (!copies_) {
-    while (outputs_.size() % kOutputsPerStep != 0) outputs_.push_back({0, 0, 0});
+  if (copies_) return;
+  while (first_bytes_.size() % kOutputsPerStep != 0) {
+    first_bytes_.push_back(0);
+    weights_.resize(weights_.size() + groups_ * kWeightsPerGroup);
   }
 }
 
 void HorizontalPass::run(const std::uint8_t* row, std::uint8_t* out) const {
   if (!copies_) {
-    HWY_DYNAMIC_DISPATCH(horizontal)(outputs_.data(), outputs_.size(), weights_.data(), row, out);
+    HWY_DYNAMIC_DISPATCH(horizontal)(first_bytes_.data(), first_bytes_.size(), groups_, weights_.data(), row, out);
     return;
   }
-  for (const Output& output : outputs_) {
-    if (output.groups == 0) {
+  for (const std::uint32_t first_byte : first_bytes_) {
+    if (first_byte == kBlack) {
       std::memset(out, 0, kPixelBytes);
     } else {
-      std::memcpy(out, row + output.first_byte, kPixelBytes);
+      std::memcpy(out, row + first_byte, kPixelBytes);
     }
     out += kPixelBytes;
   }

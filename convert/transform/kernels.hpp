@@ -22,15 +22,10 @@ class HorizontalPass {
   void run(const std::uint8_t* row, std::uint8_t* out) const;
 
  private:
-  struct Output {
-    std::uint32_t first_byte;  // in the row
-    std::uint32_t groups;      // of four taps
-    std::size_t weights;       // index of the first
-  };
-  friend struct HorizontalKernel;
   bool copies_;
-  std::vector<Output> outputs_;        // a multiple of four
-  std::vector<std::int16_t> weights_;  // a group: 16 high halves, 16 low halves
+  std::size_t groups_ = 0;                  // of four taps, the same number for every output
+  std::vector<std::uint32_t> first_bytes_;  // in the row, of each output; a multiple of four
+  std::vector<std::int16_t> weights_;       // a group: 16 high halves, 16 low halves
 };
 
 /// One output row's vertical pass over `rows`, of `bytes` bytes each; all may be overrun by kRowSlack.
