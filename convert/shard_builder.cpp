@@ -13,6 +13,11 @@
 #include "precache/formats/error.hpp"
 
 namespace precache {
+namespace {
+
+constexpr std::uint64_t kWritebackRecords = 64;
+
+}  // namespace
 
 std::string ShardResult::to_json() const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -76,6 +81,10 @@ ShardBuilder::~ShardBuilder() {
 
 bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc, bool damaged) {
   file_.write_at(offset(slot), record);
+  // Without this the last shard is synced after all work is done: 0.34 s for 457 MB.
+  if ((slot + 1) % kWritebackRecords == 0) {
+    file_.start_writeback(offset(slot + 1 - kWritebackRecords), kWritebackRecords * framing_.record_bytes());
+  }
   crcs_[slot] = crc;
   if (damaged) ++damaged_;
   return open_slots_.fetch_sub(1) == 1;

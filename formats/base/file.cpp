@@ -84,6 +84,11 @@ void File::truncate(std::uint64_t bytes) {
   if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) throw IoError("cannot resize", path_, errno);
 }
 
+void File::start_writeback(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  // Only a hint: sync() reports what goes wrong.
+  (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
+}
+
 void File::sync() {
   if (::fsync(fd_) != 0) throw IoError("cannot write", path_, errno);
 }

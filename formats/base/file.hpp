@@ -36,6 +36,8 @@ class File {
   /// the length.
   void preallocate(std::uint64_t bytes);
   void truncate(std::uint64_t bytes);
+  /// Asks the system to start writing a range to disk, so that a later sync() has less to wait for.
+  void start_writeback(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void sync();
 
   /// Takes an advisory lock on the file without waiting; false if another process holds one against it.
