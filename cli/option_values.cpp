@@ -52,7 +52,8 @@ std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
   const auto height = number<std::uint32_t>(first);
   const auto width = text.find('x') == std::string::npos ? height : number<std::uint32_t>(second);
   if (!height || !width || *height == 0 || *width == 0) {
-    throw InvalidArgument(fmt::format("--size '{}' is no size", text), "Give N for a square, or HEIGHTxWIDTH.");
+    throw InvalidArgument(fmt::format("--size '{}' is no size", text),
+                          "Give N for a square, or HEIGHTxWIDTH.");
   }
   return {*height, *width};
 }
@@ -64,15 +65,18 @@ std::uint64_t bytes(const std::string& text) {
   constexpr std::string_view kPrefixes = "KMGTP";
   if (value && *value != 0) {
     if (unit.empty() || unit == "B") return *value;
-    const auto power = kPrefixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    const auto power =
+        kPrefixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
     const std::string rest = unit.substr(1);
     if (power != std::string_view::npos && (rest.empty() || rest == "iB" || rest == "B")) {
       std::uint64_t result = *value;
-      for (std::size_t i = 0; i <= power; ++i) result = checked_mul(result, rest == "B" ? 1000 : 1024);
+      for (std::size_t i = 0; i <= power; ++i)
+        result = checked_mul(result, rest == "B" ? 1000 : 1024);
       return result;
     }
   }
-  throw InvalidArgument(fmt::format("--shard-size '{}' is no number of bytes", text), "Such as 512MiB, 2G or 1GB.");
+  throw InvalidArgument(fmt::format("--shard-size '{}' is no number of bytes", text),
+                        "Such as 512MiB, 2G or 1GB.");
 }
 
 double percent(const std::string& text) {
@@ -80,7 +84,8 @@ double percent(const std::string& text) {
   if (digits.ends_with('%')) digits.remove_suffix(1);
   const auto value = number<double>(digits);
   if (!value || !(*value >= 0 && *value <= 100)) {
-    throw InvalidArgument(fmt::format("--max-bad '{}' is no percentage", text), "Such as 1% or 0.05%.");
+    throw InvalidArgument(fmt::format("--max-bad '{}' is no percentage", text),
+                          "Such as 1% or 0.05%.");
   }
   return *value;
 }

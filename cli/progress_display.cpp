@@ -65,10 +65,11 @@ std::string ProgressDisplay::line() {
   const double rate = static_cast<double>(done) / seconds;
   const double share = static_cast<double>(done) / static_cast<double>(planned);
   const double rest = rate > 0 ? static_cast<double>(planned - done) / rate : 0;
-  return fmt::format("{}{:3.0f} %  {} of {} images  {:.0f} images/s  {:.0f} MB/s  ETA {}  {} skipped",
-                     terminal_ ? bar(share) + " " : "", share * 100, human::count(done), human::count(planned), rate,
-                     static_cast<double>(progress_.bytes_written) / seconds / 1e6, human::clock(rest),
-                     human::count(progress_.samples_skipped));
+  return fmt::format(
+      "{}{:3.0f} %  {} of {} images  {:.0f} images/s  {:.0f} MB/s  ETA {}  {} skipped",
+      terminal_ ? bar(share) + " " : "", share * 100, human::count(done), human::count(planned),
+      rate, static_cast<double>(progress_.bytes_written) / seconds / 1e6, human::clock(rest),
+      human::count(progress_.samples_skipped));
 }
 
 }  // namespace precache

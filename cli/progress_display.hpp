@@ -11,7 +11,8 @@
 
 namespace precache {
 
-/// Shows a running build on stderr: a bar that is redrawn on a terminal, else a line every few seconds.
+/// Shows a running build on stderr: a bar that is redrawn on a terminal, else a line every few
+/// seconds.
 class ProgressDisplay {
  public:
   explicit ProgressDisplay(const BuildProgress& progress);

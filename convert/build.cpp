@@ -37,13 +37,17 @@ Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
   }
   if (!options.classes.empty()) {
     labelling.classes = read_class_names(options.classes);
-  } else if (out.manifest() && out.finished_split() == nullptr && labelling.kind != Labelling::Kind::kNone) {
-    labelling.classes = out.manifest()->classes;  // a further split numbers classes as the first did
+  } else if (out.manifest() && out.finished_split() == nullptr &&
+             labelling.kind != Labelling::Kind::kNone) {
+    labelling.classes =
+        out.manifest()->classes;  // a further split numbers classes as the first did
   }
   return labelling;
 }
 
-std::string file_digest(const fs::path& path) { return fmt::format("crc32c:{:08x}", crc32c::value(read_file(path))); }
+std::string file_digest(const fs::path& path) {
+  return fmt::format("crc32c:{:08x}", crc32c::value(read_file(path)));
+}
 
 /// The options that decide over the bytes of a dataset.
 std::string identity_of(const BuildOptions& options) {
@@ -63,31 +67,39 @@ std::string identity_of(const BuildOptions& options) {
 
 void validate(const BuildOptions& options) {
   options.recipe.validate();
-  const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.'; };
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+  };
   if (options.split.empty() || options.split.front() == '.' || options.split.size() > 100 ||
       !std::ranges::all_of(options.split, is_plain)) {
-    throw InvalidArgument(fmt::format("'{}' is no name for a split", options.split),
-                          "Letters, digits, '_', '-' and '.' make one; a dot may not be the first.");
+    throw InvalidArgument(
+        fmt::format("'{}' is no name for a split", options.split),
+        "Letters, digits, '_', '-' and '.' make one; a dot may not be the first.");
   }
   if (!(options.max_bad_percent >= 0 && options.max_bad_percent <= 100)) {
     throw InvalidArgument("--max-bad is a percentage from 0 to 100");
   }
   if (options.part_count != 0 && options.part_index > options.part_count) {
-    throw InvalidArgument(fmt::format("there is no part {} of {}", options.part_index, options.part_count));
+    throw InvalidArgument(
+        fmt::format("there is no part {} of {}", options.part_index, options.part_count));
   }
   if (options.part_count != 0 && options.overwrite) {
-    throw InvalidArgument("--overwrite cannot go with --part: parts would delete each other's shards",
-                          "Remove the old dataset first, then start the parts.");
+    throw InvalidArgument(
+        "--overwrite cannot go with --part: parts would delete each other's shards",
+        "Remove the old dataset first, then start the parts.");
   }
   std::error_code error;
   if (!fs::is_directory(options.source, error)) {
-    if (error) throw IoError("cannot open", options.source, error.value(), "SOURCE is a folder of images.");
-    throw InvalidArgument(fmt::format("'{}' is not a folder", options.source.string()), "SOURCE is a folder of images.");
+    if (error)
+      throw IoError("cannot open", options.source, error.value(), "SOURCE is a folder of images.");
+    throw InvalidArgument(fmt::format("'{}' is not a folder", options.source.string()),
+                          "SOURCE is a folder of images.");
   }
   const fs::path source = fs::canonical(options.source);
   const fs::path out = fs::weakly_canonical(fs::absolute(options.out));
   if (std::mismatch(source.begin(), source.end(), out.begin(), out.end()).first == source.end()) {
-    throw InvalidArgument(fmt::format("OUT '{}' lies inside SOURCE '{}'", options.out.string(), options.source.string()),
+    throw InvalidArgument(fmt::format("OUT '{}' lies inside SOURCE '{}'", options.out.string(),
+                                      options.source.string()),
                           "Choose an OUT outside, or the shards would become part of the source.");
   }
 }
@@ -96,19 +108,23 @@ void check_fits(const OutFolder& out, const BuildOptions& options) {
   const auto& manifest = out.manifest();
   if (!manifest) return;
   const auto recipe = nlohmann::json::parse(manifest->recipe);
-  const bool same = manifest->format == options.format && recipe == nlohmann::json::parse(options.recipe.to_json());
+  const bool same = manifest->format == options.format &&
+                    recipe == nlohmann::json::parse(options.recipe.to_json());
   if (same) return;
-  throw InvalidArgument(fmt::format("'{}' holds another dataset: format {}, recipe {}", options.out.string(),
-                                    manifest->format, manifest->recipe),
-                        "Splits of one dataset have one format and recipe. Choose another OUT" +
-                            std::string(out.finished_split() != nullptr ? ", or --overwrite." : "."));
+  throw InvalidArgument(
+      fmt::format("'{}' holds another dataset: format {}, recipe {}", options.out.string(),
+                  manifest->format, manifest->recipe),
+      "Splits of one dataset have one format and recipe. Choose another OUT" +
+          std::string(out.finished_split() != nullptr ? ", or --overwrite." : "."));
 }
 
 std::uint64_t free_bytes(fs::path path) {
   path = fs::absolute(path);
-  while (!fs::exists(path) && path.has_parent_path() && path != path.parent_path()) path = path.parent_path();
+  while (!fs::exists(path) && path.has_parent_path() && path != path.parent_path())
+    path = path.parent_path();
   struct statvfs status {};
-  if (::statvfs(path.c_str(), &status) != 0) throw IoError("cannot look at the file system of", path, errno);
+  if (::statvfs(path.c_str(), &status) != 0)
+    throw IoError("cannot look at the file system of", path, errno);
   return checked_mul(status.f_bavail, status.f_frsize);
 }
 
@@ -118,8 +134,10 @@ class Preparation {
   Preparation(const BuildOptions& options, Source source)
       : source_(std::move(source)),
         keys_(source_.listing),
-        framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(), source_.classes)),
-        plan_(source_.listing.size(), shard_count(options), options.shuffle ? std::optional(options.seed) : std::nullopt) {}
+        framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(),
+                              source_.classes)),
+        plan_(source_.listing.size(), shard_count(options),
+              options.shuffle ? std::optional(options.seed) : std::nullopt) {}
   Preparation(const Preparation&) = delete;
   Preparation& operator=(const Preparation&) = delete;
 
@@ -139,14 +157,16 @@ class Preparation {
     preview.tensor_bytes = options.recipe.spec().size_bytes();
     preview.record_bytes = framing_->record_bytes();
     for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {
-      preview.bytes_needed = checked_add(preview.bytes_needed, framing_->shard_bytes(plan_.shard_records(shard)));
+      preview.bytes_needed =
+          checked_add(preview.bytes_needed, framing_->shard_bytes(plan_.shard_records(shard)));
     }
     preview.bytes_free = free_bytes(options.out);
     std::vector<bool> used(source_.classes.size());
     for (std::size_t i = 0; i < source_.listing.size(); ++i) {
       const ListedFile file = source_.listing[i];
       preview.source_bytes += file.size;
-      if (file.label >= 0 && static_cast<std::size_t>(file.label) < used.size()) used[static_cast<std::size_t>(file.label)] = true;
+      if (file.label >= 0 && static_cast<std::size_t>(file.label) < used.size())
+        used[static_cast<std::size_t>(file.label)] = true;
     }
     for (std::size_t i = 0; i < used.size(); ++i) {
       if (!used[i]) preview.empty_classes.push_back(source_.classes[i]);
@@ -158,7 +178,8 @@ class Preparation {
   [[nodiscard]] std::uint64_t shard_count(const BuildOptions& options) const {
     const std::uint64_t samples = source_.listing.size();
     if (options.shards > samples) {
-      throw InvalidArgument(fmt::format("{} shards are more than the {} samples", options.shards, samples));
+      throw InvalidArgument(
+          fmt::format("{} shards are more than the {} samples", options.shards, samples));
     }
     if (options.shards != 0) return options.shards;
     return shards_for_size(samples, framing_->record_bytes(), options.shard_size_bytes);
@@ -170,7 +191,8 @@ class Preparation {
   Plan plan_;
 };
 
-bool is_same_split(const SplitEntry& split, const BuildOptions& options, const Preparation& preparation) {
+bool is_same_split(const SplitEntry& split, const BuildOptions& options,
+                   const Preparation& preparation) {
   return split.source_fingerprint == preparation.source().listing.fingerprint() &&
          split.shuffled == options.shuffle && (!options.shuffle || split.seed == options.seed) &&
          split.shards.size() == preparation.plan().shards();
@@ -195,8 +217,9 @@ class Build {
     if (out_.finished_split() != nullptr) return report_finished();
     if (!work_.is_prepared()) {
       if (options_.finish) {
-        throw InvalidArgument(fmt::format("there is nothing to finish in '{}'", options_.out.string()),
-                              "Run all parts with the same options first.");
+        throw InvalidArgument(
+            fmt::format("there is nothing to finish in '{}'", options_.out.string()),
+            "Run all parts with the same options first.");
       }
       refuse_foreign_shards();
     }
@@ -206,9 +229,10 @@ class Build {
     report_.preview = preparation.preview(options_);
     const auto pending = find_pending(preparation);
     if (options_.finish && !pending.empty()) {
-      throw InvalidArgument(fmt::format("{} of {} shards are missing in '{}', the first is number {}", pending.size(),
-                                        report_.shards_planned, options_.out.string(), pending.front().number),
-                            "Run the parts that have them, then --finish again.");
+      throw InvalidArgument(
+          fmt::format("{} of {} shards are missing in '{}', the first is number {}", pending.size(),
+                      report_.shards_planned, options_.out.string(), pending.front().number),
+          "Run the parts that have them, then --finish again.");
     }
     if (!pending.empty()) convert(preparation, pending);
     if (report_.status == BuildStatus::kComplete) {
@@ -223,11 +247,14 @@ class Build {
   BuildReport report_finished() {
     const SplitEntry& split = *out_.finished_split();
     Labelling labelling = labelling_of(options_, out_);
-    if (options_.classes.empty() && labelling.kind != Labelling::Kind::kNone) labelling.classes = out_.manifest()->classes;
+    if (options_.classes.empty() && labelling.kind != Labelling::Kind::kNone)
+      labelling.classes = out_.manifest()->classes;
     const Preparation preparation(options_, open_source(options_.source, labelling));
     if (!is_same_split(split, options_, preparation)) {
-      throw InvalidArgument(fmt::format("'{}' already holds a finished split '{}'", options_.out.string(), options_.split),
-                            "Use --overwrite to replace it, --split to add another, or another OUT.");
+      throw InvalidArgument(
+          fmt::format("'{}' already holds a finished split '{}'", options_.out.string(),
+                      options_.split),
+          "Use --overwrite to replace it, --split to add another, or another OUT.");
     }
     report_.preview = preparation.preview(options_);
     report_.samples = split.samples;
@@ -239,8 +266,10 @@ class Build {
 
   void refuse_foreign_shards() {
     if (const auto shard = out_.any_shard()) {
-      throw InvalidArgument(fmt::format("'{}' is there already and no unfinished build of this folder", shard->string()),
-                            "Use --overwrite to replace it, or another OUT.");
+      throw InvalidArgument(
+          fmt::format("'{}' is there already and no unfinished build of this folder",
+                      shard->string()),
+          "Use --overwrite to replace it, or another OUT.");
     }
   }
 
@@ -252,7 +281,8 @@ class Build {
   std::vector<PendingShard> find_pending(const Preparation& preparation) {
     std::vector<PendingShard> pending;
     const std::uint64_t parts = std::max<std::uint64_t>(1, options_.part_count);
-    for (std::uint64_t shard = options_.part_index % parts; shard < preparation.plan().shards(); shard += parts) {
+    for (std::uint64_t shard = options_.part_index % parts; shard < preparation.plan().shards();
+         shard += parts) {
       ++report_.shards_planned;
       planned_samples_ += preparation.plan().shard_records(shard);
       if (auto result = work_.result(shard, shard_path(shard))) {
@@ -276,40 +306,47 @@ class Build {
   void check_space(const Preparation& preparation, const std::vector<PendingShard>& pending) {
     std::uint64_t needed = 0;
     for (const auto& shard : pending) {
-      needed = checked_add(needed, preparation.framing().shard_bytes(preparation.plan().shard_records(shard.number)));
+      needed = checked_add(needed, preparation.framing().shard_bytes(
+                                       preparation.plan().shard_records(shard.number)));
     }
     const std::uint64_t available = free_bytes(options_.out);
     if (needed <= available) return;
-    throw IoError("cannot write to", options_.out, ENOSPC,
-                  fmt::format("The shards need {} MiB, {} MiB are free. Make room, or choose a smaller --size or "
-                              "--dtype uint8, or another OUT.",
-                              needed >> 20, available >> 20));
+    throw IoError(
+        "cannot write to", options_.out, ENOSPC,
+        fmt::format(
+            "The shards need {} MiB, {} MiB are free. Make room, or choose a smaller --size or "
+            "--dtype uint8, or another OUT.",
+            needed >> 20, available >> 20));
   }
 
   void convert(const Preparation& preparation, const std::vector<PendingShard>& pending) {
     check_space(preparation, pending);
     const auto skipped_before = report_.skipped;
-    const double allowed = std::floor(static_cast<double>(planned_samples_) * options_.max_bad_percent / 100);
-    const ShardRunInput input{.listing = preparation.source().listing,
-                              .keys = preparation.keys(),
-                              .plan = preparation.plan(),
-                              .framing = preparation.framing(),
-                              .recipe = options_.recipe,
-                              .source = options_.source,
-                              .max_pixels = options_.max_pixels,
-                              .allowed_rejections = options_.fail_on_bad ? 0 : static_cast<std::uint64_t>(allowed),
-                              .rejected_before = skipped_before.size()};
-    ShardRunOutcome outcome = run_shards(input, pending, progress_, [&](const PendingShard& shard, const ShardResult& result) {
-      work_.save_result(shard.number, result);
-      add(result);
-    });
+    const double allowed =
+        std::floor(static_cast<double>(planned_samples_) * options_.max_bad_percent / 100);
+    const ShardRunInput input{
+        .listing = preparation.source().listing,
+        .keys = preparation.keys(),
+        .plan = preparation.plan(),
+        .framing = preparation.framing(),
+        .recipe = options_.recipe,
+        .source = options_.source,
+        .max_pixels = options_.max_pixels,
+        .allowed_rejections = options_.fail_on_bad ? 0 : static_cast<std::uint64_t>(allowed),
+        .rejected_before = skipped_before.size()};
+    ShardRunOutcome outcome = run_shards(input, pending, progress_,
+                                         [&](const PendingShard& shard, const ShardResult& result) {
+                                           work_.save_result(shard.number, result);
+                                           add(result);
+                                         });
     report_.converted = outcome.converted;
     if (outcome.too_many_rejections) {
       report_.status = BuildStatus::kTooManyBad;
     } else if (outcome.stopped && report_.shards_done < report_.shards_planned) {
       report_.status = BuildStatus::kInterrupted;
     }
-    // Also those of shards that are not whole: a user who is told of bad files wants to see them all.
+    // Also those of shards that are not whole: a user who is told of bad files wants to see them
+    // all.
     report_.skipped = skipped_before;
     report_.skipped.insert(report_.skipped.end(), outcome.skipped.begin(), outcome.skipped.end());
     if (outcome.too_many_rejections) out_.publish_skipped(report_.skipped);
@@ -323,15 +360,19 @@ class Build {
     std::vector<SkippedSample> skipped;
     for (std::uint64_t shard = 0; shard < preparation.plan().shards(); ++shard) {
       auto result = work_.result(shard, shard_path(shard));
-      if (!result) throw IoError("the shard has vanished:", shard_path(shard), 0, "Run the same command again.");
+      if (!result)
+        throw IoError("the shard has vanished:", shard_path(shard), 0,
+                      "Run the same command again.");
       result->entry.columns = preparation.framing().layout(result->entry.samples);
       split.samples += result->entry.samples;
       split.shards.push_back(std::move(result->entry));
       skipped.insert(skipped.end(), result->skipped.begin(), result->skipped.end());
     }
     split.skipped = skipped.size();
-    if (static_cast<double>(skipped.size()) > static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100 ||
-        (options_.fail_on_bad && !skipped.empty())) {  // parts may each have been within it, or an earlier run allowed more
+    if (static_cast<double>(skipped.size()) >
+            static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100 ||
+        (options_.fail_on_bad &&
+         !skipped.empty())) {  // parts may each have been within it, or an earlier run allowed more
       report_.status = BuildStatus::kTooManyBad;
       report_.skipped = std::move(skipped);
       out_.publish_skipped(report_.skipped);
@@ -360,7 +401,8 @@ class Build {
 BuildPreview preview_build(const BuildOptions& options) {
   validate(options);
   const OutFolder out(options.out, options.split);
-  return Preparation(options, open_source(options.source, labelling_of(options, out))).preview(options);
+  return Preparation(options, open_source(options.source, labelling_of(options, out)))
+      .preview(options);
 }
 
 BuildReport build(const BuildOptions& options, BuildProgress& progress) {

@@ -52,7 +52,8 @@ void remove_file(const fs::path& path) {
 
 }  // namespace
 
-OutFolder::OutFolder(fs::path out, std::string split) : out_(std::move(out)), split_(std::move(split)) {
+OutFolder::OutFolder(fs::path out, std::string split)
+    : out_(std::move(out)), split_(std::move(split)) {
   if (fs::exists(manifest_path())) manifest_ = Manifest::read(manifest_path());
 }
 
@@ -72,8 +73,9 @@ std::vector<fs::path> OutFolder::shards() const {
   for (const auto& entry : fs::directory_iterator(out_, error)) {
     const std::string file = entry.path().filename().string();
     const std::string extension_text = entry.path().extension().string();
-    const bool ours = std::ranges::any_of(std::array{Format::kTar, Format::kTfrecord, Format::kHdf5},
-                                          [&](Format format) { return extension(format) == extension_text; });
+    const bool ours =
+        std::ranges::any_of(std::array{Format::kTar, Format::kTfrecord, Format::kHdf5},
+                            [&](Format format) { return extension(format) == extension_text; });
     if (!ours || !file.starts_with(split_ + "-")) continue;
     const std::string_view number = std::string_view(file).substr(
         split_.size() + 1, file.size() - extension_text.size() - split_.size() - 1);
@@ -117,7 +119,8 @@ void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const
     }
   }
   for (const auto& sample : skipped) {
-    lines += fmt::format("{}\t{}\t{}\t{}\n", split_, escaped(sample.path), sample.stage, escaped(sample.reason));
+    lines += fmt::format("{}\t{}\t{}\t{}\n", split_, escaped(sample.path), sample.stage,
+                         escaped(sample.reason));
   }
   if (!lines.empty()) {
     write_file_atomically(path, std::string(kSkippedHeader) + lines);

@@ -11,7 +11,8 @@
 
 namespace precache {
 
-/// The finished things in OUT: the manifest, shards under their final names and the report of skipped samples.
+/// The finished things in OUT: the manifest, shards under their final names and the report of
+/// skipped samples.
 class OutFolder {
  public:
   OutFolder(std::filesystem::path out, std::string split);
@@ -19,7 +20,8 @@ class OutFolder {
   [[nodiscard]] const std::optional<Manifest>& manifest() const { return manifest_; }
   /// The split if it is finished, else null.
   [[nodiscard]] const SplitEntry* finished_split() const;
-  [[nodiscard]] std::filesystem::path shard_path(std::uint64_t shard, std::string_view extension) const;
+  [[nodiscard]] std::filesystem::path shard_path(std::uint64_t shard,
+                                                 std::string_view extension) const;
   /// A shard of this split that stands in OUT, whoever wrote it.
   [[nodiscard]] std::optional<std::filesystem::path> any_shard() const;
 

@@ -20,7 +20,8 @@ PlannedRecord Plan::record(std::uint64_t shard, std::uint64_t slot) const {
   return {permutation_ ? (*permutation_)(position) : position};
 }
 
-std::uint64_t shards_for_size(std::uint64_t records, std::uint64_t record_bytes, std::uint64_t shard_bytes) {
+std::uint64_t shards_for_size(std::uint64_t records, std::uint64_t record_bytes,
+                              std::uint64_t shard_bytes) {
   const std::uint64_t per_shard = std::max<std::uint64_t>(1, shard_bytes / record_bytes);
   return std::max<std::uint64_t>(1, (records + per_shard - 1) / per_shard);
 }

@@ -13,8 +13,8 @@ struct PlannedRecord {
   std::uint64_t sample = 0;  // number in the listing
 };
 
-/// Which sample goes to which record of which shard: a pure function of its arguments. Shards differ by at most one
-/// record.
+/// Which sample goes to which record of which shard: a pure function of its arguments. Shards
+/// differ by at most one record.
 class Plan {
  public:
   /// Without a seed the order of the listing is kept. REQUIRES: 0 < shards <= samples.

@@ -22,7 +22,8 @@ std::string_view name(Fit fit) {
 }
 
 std::string_view name(Filter filter) {
-  constexpr std::array<std::string_view, 5> kNames{"nearest", "box", "bilinear", "bicubic", "lanczos"};
+  constexpr std::array<std::string_view, 5> kNames{"nearest", "box", "bilinear", "bicubic",
+                                                   "lanczos"};
   return kNames[static_cast<std::size_t>(filter)];
 }
 
@@ -48,16 +49,19 @@ void Recipe::validate() const {
     throw InvalidArgument(fmt::format("--pad-value has no meaning with --fit {}", name(fit)));
   }
   if (normalize && dtype == DType::kUint8) {
-    throw InvalidArgument("--normalize needs a float --dtype",
-                          "Add --dtype float16, bfloat16 or float32; or keep uint8 and normalise while "
-                          "reading, which takes a quarter of the bytes.");
+    throw InvalidArgument(
+        "--normalize needs a float --dtype",
+        "Add --dtype float16, bfloat16 or float32; or keep uint8 and normalise while "
+        "reading, which takes a quarter of the bytes.");
   }
   if (normalize && std::ranges::any_of(normalize->std, [](float s) { return !(s > 0); })) {
     throw InvalidArgument("--normalize needs standard deviations above 0");
   }
 }
 
-std::uint32_t Recipe::shorter_side() const { return resize != 0 ? resize : std::max(height, width); }
+std::uint32_t Recipe::shorter_side() const {
+  return resize != 0 ? resize : std::max(height, width);
+}
 
 TensorSpec Recipe::spec() const {
   return {.dtype = dtype,

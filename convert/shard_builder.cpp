@@ -45,7 +45,8 @@ ShardResult ShardResult::from_json(std::string_view text, const std::filesystem:
     result.damaged = json.at("damaged").get<std::uint64_t>();
     for (const auto& sample : json.at("skipped")) {
       const auto bytes = sample.at("path").get<std::vector<std::uint8_t>>();
-      result.skipped.push_back({std::string(bytes.begin(), bytes.end()), sample.at("stage").get<std::string>(),
+      result.skipped.push_back({std::string(bytes.begin(), bytes.end()),
+                                sample.at("stage").get<std::string>(),
                                 sample.at("reason").get<std::string>()});
     }
     return result;
@@ -61,7 +62,8 @@ ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path tempora
       file_(temporary, O_RDWR | O_CREAT),
       open_slots_(slots),
       crcs_(slots) {
-  // A temporary that is not at its path any more became the finished shard of another process just now.
+  // A temporary that is not at its path any more became the finished shard of another process just
+  // now.
   if (!file_.try_lock(true) || !file_.is_at_path()) {
     throw IoError("another process is writing", final_path_, 0,
                   "Wait for it to end; or give each process another --part.");
@@ -79,11 +81,13 @@ ShardBuilder::~ShardBuilder() {
   if (!committed_) ::unlink(file_.path().c_str());
 }
 
-bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc, bool damaged) {
+bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc,
+                         bool damaged) {
   file_.write_at(offset(slot), record);
   // Without this the last shard is synced after all work is done: 0.34 s for 457 MB.
   if ((slot + 1) % kWritebackRecords == 0) {
-    file_.start_writeback(offset(slot + 1 - kWritebackRecords), kWritebackRecords * framing_.record_bytes());
+    file_.start_writeback(offset(slot + 1 - kWritebackRecords),
+                          kWritebackRecords * framing_.record_bytes());
   }
   crcs_[slot] = crc;
   if (damaged) ++damaged_;
@@ -140,8 +144,8 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
   std::ranges::sort(skipped_, {}, [](const auto& entry) { return entry.first; });
   for (auto& [slot, skipped] : skipped_) result_.skipped.push_back(std::move(skipped));
   result_.damaged = damaged_;
-  result_.entry = {final_path_.filename().string(), slots.size(), end + envelope.epilogue.size(), crc,
-                   framing_.layout(slots.size())};
+  result_.entry = {final_path_.filename().string(), slots.size(), end + envelope.epilogue.size(),
+                   crc, framing_.layout(slots.size())};
 }
 
 ShardResult ShardBuilder::commit() {

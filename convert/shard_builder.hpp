@@ -22,28 +22,31 @@ struct ShardResult {
 
   [[nodiscard]] std::string to_json() const;
   /// Throws CorruptData.
-  [[nodiscard]] static ShardResult from_json(std::string_view text, const std::filesystem::path& path);
+  [[nodiscard]] static ShardResult from_json(std::string_view text,
+                                             const std::filesystem::path& path);
 };
 
-/// One shard while its records are written, in any order and by any number of threads, to a temporary file.
+/// One shard while its records are written, in any order and by any number of threads, to a
+/// temporary file.
 ///
-/// Each slot gets one write() or reject(). The call that makes the last of them returns true; then complete() and
-/// commit() are due, once, by one thread.
+/// Each slot gets one write() or reject(). The call that makes the last of them returns true; then
+/// complete() and commit() are due, once, by one thread.
 class ShardBuilder {
  public:
-  /// Creates and locks the temporary and reserves its space. Throws IoError, also if another process is writing this
-  /// shard.
-  ShardBuilder(const Framing& framing, std::filesystem::path temporary, std::filesystem::path final_path,
-               std::uint64_t slots);
+  /// Creates and locks the temporary and reserves its space. Throws IoError, also if another
+  /// process is writing this shard.
+  ShardBuilder(const Framing& framing, std::filesystem::path temporary,
+               std::filesystem::path final_path, std::uint64_t slots);
   /// Removes the temporary of a shard that was not committed.
   ~ShardBuilder();
 
   /// REQUIRES: `record` was framed, `crc` is what frame() returned.
-  [[nodiscard]] bool write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc, bool damaged);
+  [[nodiscard]] bool write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc,
+                           bool damaged);
   [[nodiscard]] bool reject(std::uint64_t slot, SkippedSample skipped);
 
-  /// Closes the holes that rejected samples left, each by the last record that survived, and writes prologue and
-  /// epilogue. `name_of_slot` names the sample that was planned for a slot.
+  /// Closes the holes that rejected samples left, each by the last record that survived, and writes
+  /// prologue and epilogue. `name_of_slot` names the sample that was planned for a slot.
   void complete(const std::function<SampleName(std::uint64_t)>& name_of_slot);
   /// Syncs the file and renames it into place.
   [[nodiscard]] ShardResult commit();

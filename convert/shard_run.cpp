@@ -24,8 +24,8 @@ namespace {
 
 using OnShard = std::function<void(const PendingShard&, const ShardResult&)>;
 
-/// Syncs finished shards on a thread of its own, as that is waiting and no work; at most two wait for it, so that
-/// memory holds no more unwritten data than that.
+/// Syncs finished shards on a thread of its own, as that is waiting and no work; at most two wait
+/// for it, so that memory holds no more unwritten data than that.
 class Committer {
  public:
   explicit Committer(const OnShard& on_shard) : on_shard_(on_shard), thread_([this] { run(); }) {}
@@ -93,7 +93,9 @@ class RecordBuffer {
       : memory_(std::aligned_alloc(64, (bytes + 63) / 64 * 64), std::free), bytes_(bytes) {
     if (!memory_) throw std::bad_alloc();
   }
-  [[nodiscard]] std::span<std::byte> span() { return {static_cast<std::byte*>(memory_.get()), bytes_}; }
+  [[nodiscard]] std::span<std::byte> span() {
+    return {static_cast<std::byte*>(memory_.get()), bytes_};
+  }
 
  private:
   std::unique_ptr<void, void (*)(void*)> memory_;
@@ -104,7 +106,11 @@ class Run {
  public:
   Run(const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
       const OnShard& on_shard)
-      : input_(input), pending_(pending), progress_(progress), shards_(pending.size()), committer_(on_shard) {
+      : input_(input),
+        pending_(pending),
+        progress_(progress),
+        shards_(pending.size()),
+        committer_(on_shard) {
     ends_.reserve(pending.size());
     for (const PendingShard& shard : pending) {
       ends_.push_back((ends_.empty() ? 0 : ends_.back()) + input.plan.shard_records(shard.number));
@@ -114,10 +120,11 @@ class Run {
   }
 
   ShardRunOutcome run() {
-    // Each worker takes records one by one in the order of the plan, so few shards are open at a time and what is
-    // done lies at the front when the run is cut short.
-    tbb::parallel_for(0, tbb::this_task_arena::max_concurrency(), 1, [&](int) { work(); },
-                      tbb::simple_partitioner());
+    // Each worker takes records one by one in the order of the plan, so few shards are open at a
+    // time and what is done lies at the front when the run is cut short.
+    tbb::parallel_for(
+        0, tbb::this_task_arena::max_concurrency(), 1, [&](int) { work(); },
+        tbb::simple_partitioner());
     committer_.finish();
     ShardRunOutcome outcome;
     std::ranges::sort(skipped_, {}, [](const auto& entry) { return entry.first; });
@@ -146,7 +153,8 @@ class Run {
     while (!stopping()) {
       const std::uint64_t position = next_.fetch_add(1);
       if (ends_.empty() || position >= ends_.back()) return;
-      const auto index = static_cast<std::size_t>(std::ranges::upper_bound(ends_, position) - ends_.begin());
+      const auto index =
+          static_cast<std::size_t>(std::ranges::upper_bound(ends_, position) - ends_.begin());
       const std::uint64_t slot = position - (index == 0 ? 0 : ends_[index - 1]);
       if (convert(index, slot, position, reader, transform, buffer.span())) complete(index);
       ++progress_.samples_done;
@@ -157,8 +165,9 @@ class Run {
     Shard& shard = shards_[index];
     std::call_once(shard.opened, [&] {
       const PendingShard& pending = pending_[index];
-      shard.builder = std::make_unique<ShardBuilder>(input_.framing, pending.temporary, pending.final_path,
-                                                     input_.plan.shard_records(pending.number));
+      shard.builder =
+          std::make_unique<ShardBuilder>(input_.framing, pending.temporary, pending.final_path,
+                                         input_.plan.shard_records(pending.number));
     });
     return *shard.builder;
   }
@@ -172,7 +181,8 @@ class Run {
     std::span<const std::byte> bytes;
     auto rejection = reader.read(listed, bytes);
     if (!rejection) {
-      const auto tensor = record.subspan(input_.framing.tensor_offset(), input_.recipe.spec().size_bytes());
+      const auto tensor =
+          record.subspan(input_.framing.tensor_offset(), input_.recipe.spec().size_bytes());
       rejection = transform.run(bytes, tensor);
     }
     if (rejection) {

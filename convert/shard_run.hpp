@@ -30,7 +30,8 @@ struct ShardRunInput {
   const Recipe& recipe;
   std::filesystem::path source;
   std::uint64_t max_pixels;
-  /// The run ends early when more samples than this were rejected, those of `rejected_before` included.
+  /// The run ends early when more samples than this were rejected, those of `rejected_before`
+  /// included.
   std::uint64_t allowed_rejections;
   std::uint64_t rejected_before;
 };
@@ -42,8 +43,8 @@ struct ShardRunOutcome {
   bool stopped = false;
 };
 
-/// Converts the samples of the pending shards on all threads of the caller's arena, shard by shard in their order.
-/// `on_shard` is called for each committed shard, from one thread at a time.
+/// Converts the samples of the pending shards on all threads of the caller's arena, shard by shard
+/// in their order. `on_shard` is called for each committed shard, from one thread at a time.
 [[nodiscard]] ShardRunOutcome run_shards(
     const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
     const std::function<void(const PendingShard&, const ShardResult&)>& on_shard);

@@ -24,7 +24,8 @@ std::optional<double> quota_of(const std::string& folder) {
   std::ifstream period_file(folder + "/cpu.cfs_period_us");
   double quota = 0;
   double period = 0;
-  if (quota_file >> quota && period_file >> period && quota > 0 && period > 0) return quota / period;
+  if (quota_file >> quota && period_file >> period && quota > 0 && period > 0)
+    return quota / period;
   return std::nullopt;
 }
 
@@ -33,7 +34,8 @@ std::optional<double> cgroup_quota() {
   std::optional<double> smallest;
   const auto consider = [&](std::string base, std::string group) {
     for (;;) {
-      if (const auto quota = quota_of(base + group)) smallest = std::min(smallest.value_or(*quota), *quota);
+      if (const auto quota = quota_of(base + group))
+        smallest = std::min(smallest.value_or(*quota), *quota);
       if (group.empty() || group == "/") return;
       group.resize(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
     }
@@ -45,7 +47,8 @@ std::optional<double> cgroup_quota() {
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     if (controllers.empty()) consider("/sys/fs/cgroup", line.substr(second + 1));
-    if (controllers.find("cpu") != std::string::npos) consider("/sys/fs/cgroup/cpu", line.substr(second + 1));
+    if (controllers.find("cpu") != std::string::npos)
+      consider("/sys/fs/cgroup/cpu", line.substr(second + 1));
   }
   return smallest;
 }

@@ -25,7 +25,9 @@ std::string differences(const Json& now, const Json& before) {
   std::string text;
   for (const auto& [key, value] : now.items()) {
     const auto other = before.contains(key) ? before.at(key) : Json();
-    if (other != value) text += fmt::format("{}{} is {}, was {}", text.empty() ? "" : "; ", key, value.dump(), other.dump());
+    if (other != value)
+      text += fmt::format("{}{} is {}, was {}", text.empty() ? "" : "; ", key, value.dump(),
+                          other.dump());
   }
   return text;
 }
@@ -38,7 +40,8 @@ WorkFolder::WorkFolder(const fs::path& out, const std::string& split, bool share
     create_folder(folder_);
     lock_ = File(root_ / "lock", O_RDWR | O_CREAT);
     if (!lock_.try_lock(!shared)) {
-      throw IoError("another build is writing to", out, 0, "Wait for it to end, or choose another OUT.");
+      throw IoError("another build is writing to", out, 0,
+                    "Wait for it to end, or choose another OUT.");
     }
     if (lock_.is_at_path()) return;  // else a build that just ended has removed the folder
   }
@@ -51,7 +54,9 @@ Source WorkFolder::prepare(const std::string& identity, const std::function<Sour
   if (is_prepared()) return load(identity);
   Source source = list();
   source.listing.save(folder_ / "listing");
-  const Json job = {{"identity", Json::parse(identity)}, {"classes", source.classes}, {"left_out", source.left_out}};
+  const Json job = {{"identity", Json::parse(identity)},
+                    {"classes", source.classes},
+                    {"left_out", source.left_out}};
   write_file_atomically(folder_ / "job.json", job.dump(2) + "\n");
   return source;
 }
@@ -70,16 +75,20 @@ Source WorkFolder::load(const std::string& identity) const {
   }
   if (const std::string text = differences(Json::parse(identity), before); !text.empty()) {
     throw InvalidArgument(
-        fmt::format("'{}' holds an unfinished build with other options: {}", root_.parent_path().string(), text),
+        fmt::format("'{}' holds an unfinished build with other options: {}",
+                    root_.parent_path().string(), text),
         "Give the same options to continue it, --overwrite to throw it away, or another OUT.");
   }
   source.listing = Listing::load(folder_ / "listing");
   return source;
 }
 
-fs::path WorkFolder::temporary(std::uint64_t shard) const { return folder_ / fmt::format("{:06}.part", shard); }
+fs::path WorkFolder::temporary(std::uint64_t shard) const {
+  return folder_ / fmt::format("{:06}.part", shard);
+}
 
-std::optional<ShardResult> WorkFolder::result(std::uint64_t shard, const fs::path& final_path) const {
+std::optional<ShardResult> WorkFolder::result(std::uint64_t shard,
+                                              const fs::path& final_path) const {
   const auto path = folder_ / fmt::format("{:06}.json", shard);
   if (!fs::exists(path)) return std::nullopt;
   ShardResult result = ShardResult::from_json(as_text(read_file(path)), path);

@@ -22,17 +22,19 @@ namespace precache {
 ///   SPLIT/000000.json      the result of a finished shard
 class WorkFolder {
  public:
-  /// Creates the folder if need be and locks OUT. Throws IoError, also if another process holds the lock.
+  /// Creates the folder if need be and locks OUT. Throws IoError, also if another process holds the
+  /// lock.
   WorkFolder(const std::filesystem::path& out, const std::string& split, bool shared);
 
-  /// `identity` is a JSON object. Returns the source as an earlier run froze it, or freezes what `list` returns.
-  /// Throws InvalidArgument if the earlier run had another identity.
+  /// `identity` is a JSON object. Returns the source as an earlier run froze it, or freezes what
+  /// `list` returns. Throws InvalidArgument if the earlier run had another identity.
   [[nodiscard]] Source prepare(const std::string& identity, const std::function<Source()>& list);
   [[nodiscard]] bool is_prepared() const { return std::filesystem::exists(folder_ / "job.json"); }
 
   [[nodiscard]] std::filesystem::path temporary(std::uint64_t shard) const;
   /// The result of a shard whose file is whole at `final_path`, or nothing.
-  [[nodiscard]] std::optional<ShardResult> result(std::uint64_t shard, const std::filesystem::path& final_path) const;
+  [[nodiscard]] std::optional<ShardResult> result(std::uint64_t shard,
+                                                  const std::filesystem::path& final_path) const;
   void save_result(std::uint64_t shard, const ShardResult& result) const;
 
   /// Forgets all about the split; the lock stays.

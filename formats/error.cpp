@@ -15,7 +15,8 @@ IoError::IoError(const std::string& action, std::filesystem::path path, int code
       path_(std::move(path)),
       code_(code) {}
 
-CorruptData::CorruptData(std::filesystem::path path, std::uint64_t offset, const std::string& reason)
+CorruptData::CorruptData(std::filesystem::path path, std::uint64_t offset,
+                         const std::string& reason)
     : Error(fmt::format("'{}' is corrupt at byte {}: {}", path.string(), offset, reason)),
       path_(std::move(path)),
       offset_(offset) {}

@@ -58,7 +58,8 @@ class Framing {
   /// Where in a record its tensor lies.
   [[nodiscard]] std::uint64_t tensor_offset() const { return tensor_offset_; }
 
-  /// Completes a record whose tensor is in place: writes every byte around it. Returns the CRC-32C of the record.
+  /// Completes a record whose tensor is in place: writes every byte around it. Returns the CRC-32C
+  /// of the record.
   virtual std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const = 0;
 
   /// The rest of a shard that holds these samples, in this order.

@@ -51,7 +51,8 @@ ShardEntry shard_from(const Json& json) {
   ShardEntry shard;
   shard.file = json.at("file").get<std::string>();
   if (shard.file.empty() || shard.file.find('/') != std::string::npos) {
-    throw std::invalid_argument(fmt::format("'{}' is no name of a file beside the manifest", shard.file));
+    throw std::invalid_argument(
+        fmt::format("'{}' is no name of a file beside the manifest", shard.file));
   }
   shard.samples = json.at("samples").get<std::uint64_t>();
   shard.bytes = json.at("bytes").get<std::uint64_t>();
@@ -98,7 +99,8 @@ std::string Manifest::to_json() const {
   const Json json = {
       {"version", kVersion},
       {"format", format},
-      {"spec", {{"dtype", name(spec.dtype)}, {"shape", spec.shape()}, {"layout", name(spec.order)}}},
+      {"spec",
+       {{"dtype", name(spec.dtype)}, {"shape", spec.shape()}, {"layout", name(spec.order)}}},
       {"classes", classes},
       {"recipe", Json::parse(recipe)},
       {"splits", std::move(all_splits)}};
@@ -109,8 +111,8 @@ Manifest Manifest::from_json(std::string_view text, const std::filesystem::path&
   try {
     const Json json = Json::parse(text);
     if (const auto version = json.at("version").get<std::uint64_t>(); version != kVersion) {
-      throw Unsupported(fmt::format("'{}' has version {}, this build reads version {}", path.string(),
-                                    version, kVersion));
+      throw Unsupported(fmt::format("'{}' has version {}, this build reads version {}",
+                                    path.string(), version, kVersion));
     }
     Manifest manifest;
     manifest.format = json.at("format").get<std::string>();

@@ -28,8 +28,9 @@ Permutation::Permutation(std::uint64_t size, std::uint64_t key) : size_(size) {
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t position) const {
-  // A Feistel network permutes [0, 2^bits); walking its cycle until a value falls below size_ restricts it to
-  // [0, size). Fewer than two steps on average, as 2^bits < 2 * size (for size > 2).
+  // A Feistel network permutes [0, 2^bits); walking its cycle until a value falls below size_
+  // restricts it to [0, size). Fewer than two steps on average, as 2^bits < 2 * size (for size >
+  // 2).
   std::uint64_t value = position;
   do {
     for (int round = 0; round < kRounds; round += 2) {

@@ -21,7 +21,8 @@ std::array<std::uint32_t, 3> TensorSpec::shape() const {
 }
 
 std::uint64_t TensorSpec::size_bytes() const {
-  return checked_mul(checked_mul(checked_mul(height, width), channels), precache::size_bytes(dtype));
+  return checked_mul(checked_mul(checked_mul(height, width), channels),
+                     precache::size_bytes(dtype));
 }
 
 }  // namespace precache

@@ -39,7 +39,8 @@ class TiffBytes {
 
 std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   constexpr auto kPrefix = "Exif\0\0"sv;
-  for (int i = 0; i < 2 && as_text(exif).starts_with(kPrefix); ++i) exif = exif.subspan(kPrefix.size());
+  for (int i = 0; i < 2 && as_text(exif).starts_with(kPrefix); ++i)
+    exif = exif.subspan(kPrefix.size());
   const auto magic = as_text(exif).substr(0, 4);
   const bool little = magic == "II*\0"sv || magic == "II\0*"sv;
   if (!little && magic != "MM\0*"sv && magic != "MM*\0"sv) return std::nullopt;

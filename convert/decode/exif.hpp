@@ -7,7 +7,8 @@
 
 namespace precache {
 
-/// The orientation tag of EXIF data (a TIFF directory, with or without "Exif\0\0" before it); any value it has.
+/// The orientation tag of EXIF data (a TIFF directory, with or without "Exif\0\0" before it); any
+/// value it has.
 [[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
 
 /// The same from an XMP packet, which Pillow asks where EXIF has none.

@@ -34,7 +34,8 @@ struct Region {
   std::uint32_t height = 0;
 };
 
-/// Takes the rows of a region from top to bottom. A row is borrowed for the call and has kRowSlack bytes behind it.
+/// Takes the rows of a region from top to bottom. A row is borrowed for the call and has kRowSlack
+/// bytes behind it.
 class RowSink {
  public:
   virtual ~RowSink() = default;
@@ -46,11 +47,13 @@ class ImageDecoder {
  public:
   virtual ~ImageDecoder() = default;
 
-  /// Reads the header of `file`, which has to stay until decode() is done. Nothing is allocated on its word.
+  /// Reads the header of `file`, which has to stay until decode() is done. Nothing is allocated on
+  /// its word.
   virtual std::optional<Rejection> open(std::span<const std::byte> file, ImageHeader& header) = 0;
 
-  /// Hands the rows of `region` to `sink`. Rejects a file that ends early or is broken, even outside the region where
-  /// that is cheap to see. REQUIRES: open() accepted the file; the region is not empty and inside the image.
+  /// Hands the rows of `region` to `sink`. Rejects a file that ends early or is broken, even
+  /// outside the region where that is cheap to see. REQUIRES: open() accepted the file; the region
+  /// is not empty and inside the image.
   virtual std::optional<Rejection> decode(const Region& region, RowSink& sink) = 0;
 
   /// Whether the last image had damage that Pillow and this decoder tolerate.

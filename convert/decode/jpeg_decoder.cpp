@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/decode/jpeg_decoder.hpp"
 
+#include <jerror.h>
+#include <jpeglib.h>  // needs <cstdio> before it
+
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
-
-#include <jpeglib.h>  // needs <cstdio> before it
-#include <jerror.h>
 
 #include "convert/decode/jpeg_header.hpp"
 
@@ -106,13 +106,14 @@ struct JpegDecoder::Impl {
   void read_region(const Region& region, RowSink& sink);
   /// Reads on to the last row and the end of the image, so that libjpeg sees every byte of it.
   void read_rest();
-  /// Whether all that follows is coded data of this scan up to an EOI that ends the file: nothing there can fail, as
-  /// libjpeg only warns of bad codes.
+  /// Whether all that follows is coded data of this scan up to an EOI that ends the file: nothing
+  /// there can fail, as libjpeg only warns of bad codes.
   [[nodiscard]] bool rest_is_coded_data() const;
 };
 
 void JpegDecoder::Impl::start() {
-  // A new object for each image: a used one lends its tables to files that lack their own, as MJPEG frames do.
+  // A new object for each image: a used one lends its tables to files that lack their own, as MJPEG
+  // frames do.
   jpeg_destroy_decompress(&info);  // left over if a sink has thrown
   jpeg_create_decompress(&info);
   info.src = &source;
@@ -126,8 +127,9 @@ void JpegDecoder::Impl::start() {
   jpeg_start_decompress(&info);
 }
 
-// libjpeg-turbo writes to rows that are aligned for its vectors past the caches (movntdq), and reading them back at once
-// then took twice as long as the resampling itself. So they are never aligned.
+// libjpeg-turbo writes to rows that are aligned for its vectors past the caches (movntdq), and
+// reading them back at once then took twice as long as the resampling itself. So they are never
+// aligned.
 void JpegDecoder::Impl::make_row(std::size_t pixels) {
   constexpr std::size_t kLargestVector = 64;
   row_memory.resize(pixels * kPixelBytes + kRowSlack + 2 * kLargestVector);
@@ -138,7 +140,8 @@ void JpegDecoder::Impl::make_row(std::size_t pixels) {
 }
 
 void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
-  // Upsampling looks at the pixel beside, which is not there at a cut: one pixel of margin makes it not matter.
+  // Upsampling looks at the pixel beside, which is not there at a cut: one pixel of margin makes it
+  // not matter.
   JDIMENSION left = region.x == 0 ? 0 : region.x - 1;
   JDIMENSION width = std::min<JDIMENSION>(region.x + region.width + 1, info.output_width) - left;
   if (width < info.output_width) {

@@ -24,8 +24,8 @@ constexpr bool is_frame(unsigned marker) {  // SOF0 to SOF15 without DHT, JPG an
 }
 
 constexpr bool has_segment(unsigned marker) {
-  return (marker >= 0xc0 && marker <= 0xcf && marker != 0xc8) || (marker >= 0xda && marker <= 0xef) ||
-         marker == 0xfe;
+  return (marker >= 0xc0 && marker <= 0xcf && marker != 0xc8) ||
+         (marker >= 0xda && marker <= 0xef) || marker == 0xfe;
 }
 
 unsigned byte_at(std::span<const std::byte> bytes, std::size_t at) {
@@ -57,7 +57,8 @@ std::optional<Rejection> check_quantization(std::span<const std::byte> segment) 
 
 }  // namespace
 
-std::optional<Rejection> JpegHeaderReader::read(std::span<const std::byte> file, ImageHeader& header) {
+std::optional<Rejection> JpegHeaderReader::read(std::span<const std::byte> file,
+                                                ImageHeader& header) {
   header = {};
   exif_.clear();
   std::span<const std::byte> xmp;

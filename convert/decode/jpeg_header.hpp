@@ -8,8 +8,9 @@
 
 namespace precache {
 
-/// Walks the segments of a JPEG file up to its first scan, as strictly as Pillow does: so that what Pillow refuses to
-/// open is refused here too, and for the size and orientation, which libjpeg would tell later or not at all.
+/// Walks the segments of a JPEG file up to its first scan, as strictly as Pillow does: so that what
+/// Pillow refuses to open is refused here too, and for the size and orientation, which libjpeg
+/// would tell later or not at all.
 class JpegHeaderReader {
  public:
   std::optional<Rejection> read(std::span<const std::byte> file, ImageHeader& header);

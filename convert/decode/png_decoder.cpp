@@ -55,7 +55,8 @@ std::optional<Rejection> PngDecoder::open(std::span<const std::byte> file, Image
 std::optional<Rejection> PngDecoder::decode(const Region& region, RowSink& sink) {
   Reading reading;
   reading.rest = file_;
-  reading.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, on_error<Reading>, on_warning);
+  reading.png =
+      png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, on_error<Reading>, on_warning);
   if (reading.png != nullptr) reading.info = png_create_info_struct(reading.png);
   if (reading.info == nullptr) throw std::bad_alloc();
   if (setjmp(png_jmpbuf(reading.png)) != 0) return Rejection{"decode", reading.message};
@@ -66,7 +67,8 @@ std::optional<Rejection> PngDecoder::decode(const Region& region, RowSink& sink)
 void PngDecoder::read_rows(Reading& reading, const Region& region, RowSink& sink) {
   png_structp png = reading.png;
   png_set_read_fn(png, &reading, read_bytes<Reading>);
-  // The size was checked by the caller; all ancillary chunks are passed over, but their checksums count.
+  // The size was checked by the caller; all ancillary chunks are passed over, but their checksums
+  // count.
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
@@ -80,10 +82,12 @@ void PngDecoder::read_rows(Reading& reading, const Region& region, RowSink& sink
   png_read_update_info(png, reading.info);
 
   const std::size_t row_bytes = std::size_t{header_.width} * kPixelBytes;
-  if (png_get_rowbytes(png, reading.info) != row_bytes) png_error(png, "the rows have another size than the header says");
+  if (png_get_rowbytes(png, reading.info) != row_bytes)
+    png_error(png, "the rows have another size than the header says");
   pixels_.resize((interlaced ? header_.height : 1) * row_bytes + kRowSlack);
   const auto hand_over = [&](std::uint32_t y, const std::uint8_t* row) {
-    if (y >= region.y && y - region.y < region.height) sink.take_row(row + std::size_t{region.x} * kPixelBytes);
+    if (y >= region.y && y - region.y < region.height)
+      sink.take_row(row + std::size_t{region.x} * kPixelBytes);
   };
   if (!interlaced) {
     for (std::uint32_t y = 0; y < header_.height; ++y) {

@@ -7,12 +7,15 @@
 
 namespace precache {
 
-/// Decodes PNG with libpng to eight bits a channel: alpha and transparency dropped, no colour management.
+/// Decodes PNG with libpng to eight bits a channel: alpha and transparency dropped, no colour
+/// management.
 class PngDecoder : public ImageDecoder {
  public:
   std::optional<Rejection> open(std::span<const std::byte> file, ImageHeader& header) override;
   std::optional<Rejection> decode(const Region& region, RowSink& sink) override;
-  [[nodiscard]] bool warned() const override { return false; }  // what libpng warns of are no pixels
+  [[nodiscard]] bool warned() const override {
+    return false;
+  }  // what libpng warns of are no pixels
 
  private:
   struct Reading;

@@ -55,10 +55,14 @@ std::pair<std::string_view, std::string_view> split_at_nul(std::string_view text
   return {text.substr(0, nul), text.substr(nul + 1)};
 }
 
-/// ImageMagick's way to keep EXIF data: a name, a length and hexadecimal digits, on lines of their own.
+/// ImageMagick's way to keep EXIF data: a name, a length and hexadecimal digits, on lines of their
+/// own.
 std::string unhex_raw_profile(std::string_view text) {
-  for (int line = 0; line < 3; ++line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  for (int line = 0; line < 3; ++line)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  };
   std::string bytes;
   int high = -1;
   for (const char c : text) {
@@ -107,7 +111,8 @@ class Metadata {
     std::string text;
     switch (inflate_text(compressed, text)) {
       case Inflation::kTooLarge:
-        return Rejection{"limit", fmt::format("metadata inflates to more than {} bytes", kMostTextBytes)};
+        return Rejection{"limit",
+                         fmt::format("metadata inflates to more than {} bytes", kMostTextBytes)};
       case Inflation::kDone:
         take_text(keyword, text);
         break;
@@ -148,7 +153,8 @@ std::optional<Rejection> read_png_metadata(std::span<const std::byte> file, Imag
     if (type == "IEND") break;
     if (auto rejection = metadata.take(type, data)) return rejection;
   }
-  if (header.width == 0 || header.height == 0) return Rejection{"decode", "the file has no valid PNG header"};
+  if (header.width == 0 || header.height == 0)
+    return Rejection{"decode", "the file has no valid PNG header"};
   header.orientation = metadata.orientation();
   return std::nullopt;
 }

@@ -8,8 +8,9 @@
 
 namespace precache {
 
-/// Walks all chunks of a PNG file for its size and orientation. Rejects what Pillow refuses to open: chunks that run past
-/// the end of the file, and text that inflates beyond all bounds.
-[[nodiscard]] std::optional<Rejection> read_png_metadata(std::span<const std::byte> file, ImageHeader& header);
+/// Walks all chunks of a PNG file for its size and orientation. Rejects what Pillow refuses to
+/// open: chunks that run past the end of the file, and text that inflates beyond all bounds.
+[[nodiscard]] std::optional<Rejection> read_png_metadata(std::span<const std::byte> file,
+                                                         ImageHeader& header);
 
 }  // namespace precache

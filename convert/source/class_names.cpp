@@ -28,7 +28,8 @@ std::vector<std::string> lines_of(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> read_class_names(const std::filesystem::path& path) {
-  const auto names = path.extension() == ".json" ? Manifest::read(path).classes : lines_of(as_text(read_file(path)));
+  const auto names = path.extension() == ".json" ? Manifest::read(path).classes
+                                                 : lines_of(as_text(read_file(path)));
   if (names.empty()) throw InvalidArgument(fmt::format("'{}' has no class names", path.string()));
   std::unordered_set<std::string> seen;
   for (const auto& name : names) {

@@ -45,7 +45,8 @@ class CsvReader {
   }
 
   std::string plain() {
-    const auto end = std::min({text_.find(','), text_.find('\n'), text_.find("\r\n"), text_.size()});
+    const auto end =
+        std::min({text_.find(','), text_.find('\n'), text_.find("\r\n"), text_.size()});
     std::string field(text_.substr(0, end));
     text_.remove_prefix(end);
     return field;
@@ -86,8 +87,9 @@ std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesys
     first = false;
     if (header) continue;
     if (fields.size() != 2) {
-      throw InvalidArgument(fmt::format("'{}' line {}: {} fields, not two", name.string(), line, fields.size()),
-                            "Each line is path,label; quote fields that hold commas or quotes.");
+      throw InvalidArgument(
+          fmt::format("'{}' line {}: {} fields, not two", name.string(), line, fields.size()),
+          "Each line is path,label; quote fields that hold commas or quotes.");
     }
     if (fields[0].empty() || fields[1].empty()) {
       throw InvalidArgument(fmt::format("'{}' line {}: an empty field", name.string(), line));

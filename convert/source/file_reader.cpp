@@ -44,7 +44,8 @@ bool may_pass(int code) {
 
 [[noreturn]] void throw_changed(const std::filesystem::path& path) {
   throw IoError("the source has changed since it was listed:", path, 0,
-                "A dataset is made of one state of its source. Restore the file, or start over with --overwrite.");
+                "A dataset is made of one state of its source. Restore the file, or start over "
+                "with --overwrite.");
 }
 
 }  // namespace
@@ -70,9 +71,11 @@ void FileReader::read_once(const std::filesystem::path& path, const ListedFile& 
   }
 }
 
-std::optional<Rejection> FileReader::read(const ListedFile& listed, std::span<const std::byte>& bytes) {
+std::optional<Rejection> FileReader::read(const ListedFile& listed,
+                                          std::span<const std::byte>& bytes) {
   if (listed.size > kLargestFile) {
-    return Rejection{"limit", fmt::format("a file of {} MiB is more than {} MiB", listed.size >> 20, kLargestFile >> 20)};
+    return Rejection{"limit", fmt::format("a file of {} MiB is more than {} MiB", listed.size >> 20,
+                                          kLargestFile >> 20)};
   }
   if (buffer_.size() > kKeptBuffer) buffer_ = {};
   const auto path = root_ / listed.path;

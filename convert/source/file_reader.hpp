@@ -19,8 +19,8 @@ class FileReader {
 
   /// The bytes of a file stay until the next call. A file too large to be an image is rejected.
   ///
-  /// Errors that may pass (EIO, ESTALE, EMFILE, ENOMEM and such) are tried again a few times. Throws IoError when they
-  /// stay, and when the file is gone or differs from the listing.
+  /// Errors that may pass (EIO, ESTALE, EMFILE, ENOMEM and such) are tried again a few times.
+  /// Throws IoError when they stay, and when the file is gone or differs from the listing.
   std::optional<Rejection> read(const ListedFile& listed, std::span<const std::byte>& bytes);
 
  private:

@@ -18,7 +18,8 @@
 namespace precache {
 namespace {
 
-constexpr std::array<std::string_view, 6> kImageExtensions{"jpg", "jpeg", "jpe", "jfif", "mpo", "png"};
+constexpr std::array<std::string_view, 6> kImageExtensions{"jpg",  "jpeg", "jpe",
+                                                           "jfif", "mpo",  "png"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -74,11 +75,13 @@ class Walker {
   }
 
  private:
-  void visit(const std::string& folder, std::shared_ptr<const Ancestor> parent, const struct stat& status) {
+  void visit(const std::string& folder, std::shared_ptr<const Ancestor> parent,
+             const struct stat& status) {
     const auto path = root_ / folder;
     const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(path.c_str()));
     if (!directory) throw IoError("cannot list", path, errno);
-    const auto self = std::make_shared<const Ancestor>(Ancestor{status.st_dev, status.st_ino, std::move(parent)});
+    const auto self =
+        std::make_shared<const Ancestor>(Ancestor{status.st_dev, status.st_ino, std::move(parent)});
     for (;;) {
       errno = 0;
       const dirent* entry = ::readdir(directory.get());
@@ -108,7 +111,9 @@ class Walker {
         return;
       }
       throw IoError("cannot read", root_ / path, errno,
-                    errno == ENOENT ? "It is a symbolic link whose target is missing: restore or remove it." : "");
+                    errno == ENOENT
+                        ? "It is a symbolic link whose target is missing: restore or remove it."
+                        : "");
     }
     if (S_ISDIR(status.st_mode)) {
       if (is_among(self, status)) {
@@ -126,7 +131,8 @@ class Walker {
       ++left_out["." + lower_extension(entry_name)];
     } else {
       parts_.local().images.add({path, static_cast<std::uint64_t>(status.st_size),
-                                 status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, -1});
+                                 status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
+                                 -1});
     }
   }
 

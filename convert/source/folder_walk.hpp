@@ -18,8 +18,9 @@ struct FolderWalk {
 /// Whether a file name has an extension of JPEG or PNG images, in any case.
 [[nodiscard]] bool has_image_extension(std::string_view file_name);
 
-/// Finds all images below `root` by their extension, in parallel, following symbolic links; a link to a folder above
-/// itself is left out. Files that are not regular are left out too and never opened.
+/// Finds all images below `root` by their extension, in parallel, following symbolic links; a link
+/// to a folder above itself is left out. Files that are not regular are left out too and never
+/// opened.
 [[nodiscard]] FolderWalk walk_folder(const std::filesystem::path& root);
 
 }  // namespace precache

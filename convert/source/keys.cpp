@@ -43,14 +43,16 @@ std::string key_of_path(std::string_view path) {
 Keys::Keys(const Listing& listing) : listing_(listing) {
   std::vector<HashedSample> hashed;
   hashed.reserve(listing.size());
-  for (std::size_t i = 0; i < listing.size(); ++i) hashed.push_back({hash_of(key_of_path(listing[i].path)), i});
+  for (std::size_t i = 0; i < listing.size(); ++i)
+    hashed.push_back({hash_of(key_of_path(listing[i].path)), i});
   std::ranges::sort(hashed);
   std::unordered_set<std::string> given;
   const auto is_taken = [&](const std::string& key) {
     return given.contains(key) ||
            std::ranges::binary_search(hashed, hash_of(key), {}, &HashedSample::hash);
   };
-  // Samples whose keys are equal have equal hashes and so stand side by side, in the order of the listing.
+  // Samples whose keys are equal have equal hashes and so stand side by side, in the order of the
+  // listing.
   std::size_t end = 0;
   for (std::size_t begin = 0; begin < hashed.size(); begin = end) {
     for (end = begin + 1; end < hashed.size() && hashed[end].hash == hashed[begin].hash;) ++end;

@@ -10,12 +10,13 @@
 
 namespace precache {
 
-/// The key that a path gives: without its extension, dots in the base name replaced by `_` (webdataset takes all behind
-/// the first dot for an extension), invalid UTF-8 and a leading `__x__/` (which webdataset drops) percent-escaped.
+/// The key that a path gives: without its extension, dots in the base name replaced by `_`
+/// (webdataset takes all behind the first dot for an extension), invalid UTF-8 and a leading
+/// `__x__/` (which webdataset drops) percent-escaped.
 [[nodiscard]] std::string key_of_path(std::string_view path);
 
-/// A distinct key for every sample of a listing. Where several paths give one key, the first in the listing keeps it and
-/// the others get `~2`, `~3`, ... behind it.
+/// A distinct key for every sample of a listing. Where several paths give one key, the first in the
+/// listing keeps it and the others get `~2`, `~3`, ... behind it.
 class Keys {
  public:
   explicit Keys(const Listing& listing);

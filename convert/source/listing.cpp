@@ -17,7 +17,8 @@ namespace {
 
 // The file: this header, the entries, the paths. It never leaves its machine's byte order.
 struct FileHeader {
-  char magic[16] = {'p', 'r', 'e', 'c', 'a', 'c', 'h', 'e', ' ', 'l', 'i', 's', 't', ' ', '1', '\n'};
+  char magic[16] = {'p', 'r', 'e', 'c', 'a', 'c', 'h', 'e',
+                    ' ', 'l', 'i', 's', 't', ' ', '1', '\n'};
   std::uint64_t entries = 0;
   std::uint64_t path_bytes = 0;
   std::uint32_t entries_crc = 0;
@@ -62,7 +63,8 @@ std::string Listing::fingerprint() const {
   std::uint64_t crc = 0;
   for (std::size_t i = 0; i < size(); ++i) {
     const ListedFile file = (*this)[i];
-    const std::uint64_t numbers[] = {file.path.size(), file.size, static_cast<std::uint64_t>(file.label)};
+    const std::uint64_t numbers[] = {file.path.size(), file.size,
+                                     static_cast<std::uint64_t>(file.label)};
     crc = extend(crc, numbers, std::size(numbers));
     crc = extend(crc, file.path.data(), file.path.size());
   }
@@ -98,7 +100,8 @@ Listing Listing::load(const std::filesystem::path& path) {
     throw CorruptData(path, 0, "it is no listing of this version");
   }
   const std::uint64_t rest = size - sizeof header;
-  if (header.entries > rest / sizeof(Entry) || rest - header.entries * sizeof(Entry) != header.path_bytes) {
+  if (header.entries > rest / sizeof(Entry) ||
+      rest - header.entries * sizeof(Entry) != header.path_bytes) {
     throw CorruptData(path, 16, "the listing has another size than it says");
   }
   Listing listing;

@@ -17,7 +17,8 @@ struct ListedFile {
   std::int64_t label = -1;
 };
 
-/// The samples of a source in a fixed order. Some 40 bytes and the path for each, so that millions fit.
+/// The samples of a source in a fixed order. Some 40 bytes and the path for each, so that millions
+/// fit.
 class Listing {
  public:
   void add(const ListedFile& file);

@@ -26,23 +26,27 @@ namespace fs = std::filesystem;
 class ClassNumbers {
  public:
   explicit ClassNumbers(const std::vector<std::string>& classes) {
-    for (std::size_t i = 0; i < classes.size(); ++i) numbers_.emplace(classes[i], static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < classes.size(); ++i)
+      numbers_.emplace(classes[i], static_cast<std::int64_t>(i));
   }
   [[nodiscard]] std::int64_t of(const std::string& name, const std::string& where) const {
     const auto found = numbers_.find(name);
     if (found != numbers_.end()) return found->second;
-    throw InvalidArgument(fmt::format("unknown class '{}' ({})", name, where),
-                          "It is not among the class names that --classes or the dataset in OUT fixes.");
+    throw InvalidArgument(
+        fmt::format("unknown class '{}' ({})", name, where),
+        "It is not among the class names that --classes or the dataset in OUT fixes.");
   }
 
  private:
   std::unordered_map<std::string, std::int64_t> numbers_;
 };
 
-Source label_by_folder(FolderWalk walk, const fs::path& root, const std::vector<std::string>& fixed_classes) {
+Source label_by_folder(FolderWalk walk, const fs::path& root,
+                       const std::vector<std::string>& fixed_classes) {
   Source source{std::move(walk.images), fixed_classes, std::move(walk.left_out)};
   if (source.classes.empty()) {
-    for (const auto& folder : walk.top_folders) source.classes.push_back(escape_invalid_utf8(folder));
+    for (const auto& folder : walk.top_folders)
+      source.classes.push_back(escape_invalid_utf8(folder));
   }
   const ClassNumbers numbers(source.classes);
   std::string_view folder;
@@ -57,7 +61,8 @@ Source label_by_folder(FolderWalk walk, const fs::path& root, const std::vector<
     }
     if (path.substr(0, slash) != folder) {
       folder = path.substr(0, slash);
-      number = numbers.of(escape_invalid_utf8(folder), fmt::format("folder '{}'", (root / folder).string()));
+      number = numbers.of(escape_invalid_utf8(folder),
+                          fmt::format("folder '{}'", (root / folder).string()));
     }
     source.listing.set_label(i, number);
   }
@@ -95,7 +100,8 @@ Source label_by_csv(const fs::path& root, const Labelling& labelling) {
   };
   Source source;
   source.classes = labelling.classes;
-  const bool integers = std::ranges::all_of(rows, [](const CsvLabel& row) { return as_integer(row.label).has_value(); });
+  const bool integers = std::ranges::all_of(
+      rows, [](const CsvLabel& row) { return as_integer(row.label).has_value(); });
   if (!integers && source.classes.empty()) {
     std::set<std::string> names;
     for (const auto& row : rows) names.insert(escape_invalid_utf8(row.label));
@@ -109,7 +115,8 @@ Source label_by_csv(const fs::path& root, const Labelling& labelling) {
       throw InvalidArgument(fmt::format("{}: '{}' is not below SOURCE", where(row), row.path));
     }
     if (const auto [first, is_new] = lines.emplace(path, row.line); !is_new) {
-      throw InvalidArgument(fmt::format("{}: '{}' was already named in line {}", where(row), row.path, first->second));
+      throw InvalidArgument(fmt::format("{}: '{}' was already named in line {}", where(row),
+                                        row.path, first->second));
     }
     ListedFile file = stat_listed(root, path, where(row));
     if (!integers) {
@@ -118,7 +125,8 @@ Source label_by_csv(const fs::path& root, const Labelling& labelling) {
       file.label = *as_integer(row.label);
       const auto known = static_cast<std::int64_t>(source.classes.size());
       if (known != 0 && (file.label < 0 || file.label >= known)) {
-        throw InvalidArgument(fmt::format("{}: label {} is not below the {} classes", where(row), file.label, known));
+        throw InvalidArgument(
+            fmt::format("{}: label {} is not below the {} classes", where(row), file.label, known));
       }
     }
     source.listing.add(file);

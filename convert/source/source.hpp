@@ -17,7 +17,8 @@ using LeftOut = std::map<std::string, std::uint64_t>;
 /// The samples of a source with their labels.
 struct Source {
   Listing listing;
-  std::vector<std::string> classes;  // names by label; empty where labels are plain numbers or there are none
+  std::vector<std::string>
+      classes;  // names by label; empty where labels are plain numbers or there are none
   LeftOut left_out;
 };
 
@@ -30,8 +31,8 @@ struct Labelling {
   std::vector<std::string> classes;
 };
 
-/// Lists all images below `root`, or those that a CSV file names. Throws InvalidArgument where the folder and the way
-/// of labelling do not fit, IoError where something cannot be read.
+/// Lists all images below `root`, or those that a CSV file names. Throws InvalidArgument where the
+/// folder and the way of labelling do not fit, IoError where something cannot be read.
 [[nodiscard]] Source open_source(const std::filesystem::path& root, const Labelling& labelling);
 
 }  // namespace precache

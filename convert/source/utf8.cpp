@@ -8,9 +8,12 @@
 namespace precache {
 namespace {
 
-// Bytes of the well-formed sequence at the start of `text`, 0 if there is none (Unicode 15, table 3-7).
+// Bytes of the well-formed sequence at the start of `text`, 0 if there is none (Unicode 15, table
+// 3-7).
 std::size_t sequence_bytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
   const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
   const unsigned lead = byte(0);
   if (lead < 0x80) return 1;

@@ -8,7 +8,9 @@ namespace precache {
 namespace {
 
 // Python's round(): half to even, which is the floating-point environment's default.
-std::uint32_t round_half_even(double value) { return static_cast<std::uint32_t>(std::nearbyint(value)); }
+std::uint32_t round_half_even(double value) {
+  return static_cast<std::uint32_t>(std::nearbyint(value));
+}
 
 // torchvision's CenterCrop, which pads with zeros where the image is smaller.
 AxisGeometry centre(std::uint32_t source, std::uint32_t resized, std::uint32_t size) {

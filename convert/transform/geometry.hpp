@@ -7,8 +7,9 @@
 
 namespace precache {
 
-/// How one axis of an image becomes one axis of a tensor: `source` pixels are resized to `resized`, of which
-/// [first, first + count) go to the tensor from `placed_at` on. The rest of the tensor is filled.
+/// How one axis of an image becomes one axis of a tensor: `source` pixels are resized to `resized`,
+/// of which [first, first + count) go to the tensor from `placed_at` on. The rest of the tensor is
+/// filled.
 struct AxisGeometry {
   std::uint32_t source = 0;
   std::uint32_t resized = 0;
@@ -22,11 +23,14 @@ struct Geometry {
   AxisGeometry horizontal;
   AxisGeometry vertical;
 
-  /// Which pass Pillow does first, since version 13; as each rounds to eight bits, the order shows in the result.
+  /// Which pass Pillow does first, since version 13; as each rounds to eight bits, the order shows
+  /// in the result.
   [[nodiscard]] bool vertical_first() const;
 };
 
-/// For an image of this size, its orientation applied. The definitions are torchvision's (crop) and Pillow's.
-[[nodiscard]] Geometry make_geometry(const Recipe& recipe, std::uint32_t width, std::uint32_t height);
+/// For an image of this size, its orientation applied. The definitions are torchvision's (crop) and
+/// Pillow's.
+[[nodiscard]] Geometry make_geometry(const Recipe& recipe, std::uint32_t width,
+                                     std::uint32_t height);
 
 }  // namespace precache

@@ -45,7 +45,8 @@ const ImageTransform::Axis& ImageTransform::axis(const AxisGeometry& geometry, b
   return axis;
 }
 
-std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file, std::span<std::byte> tensor) {
+std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file,
+                                             std::span<std::byte> tensor) {
   const ImageKind kind = image_kind(file);
   if (kind == ImageKind::kOther) {
     return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_other(file))};
@@ -54,8 +55,8 @@ std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file, st
   ImageHeader header;
   if (auto rejection = decoder.open(file, header)) return rejection;
   if (std::uint64_t{header.width} * header.height > max_pixels_) {
-    return Rejection{"limit", fmt::format("{}x{} pixels are more than --max-pixels {}", header.width,
-                                          header.height, max_pixels_)};
+    return Rejection{"limit", fmt::format("{}x{} pixels are more than --max-pixels {}",
+                                          header.width, header.height, max_pixels_)};
   }
   const int orientation = recipe_.apply_exif ? header.orientation : 1;
   const bool transposed = is_transposed(orientation);
@@ -69,7 +70,8 @@ std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file, st
   const Geometry used = empty ? Geometry{{1, 1, 0, 1, 0}, {1, 1, 0, 1, 0}} : geometry;
   const Axis& horizontal = axis(used.horizontal, true);
   const Axis& vertical = axis(used.vertical, false);
-  const Region oriented{horizontal.taps.begin, vertical.taps.begin, horizontal.taps.end - horizontal.taps.begin,
+  const Region oriented{horizontal.taps.begin, vertical.taps.begin,
+                        horizontal.taps.end - horizontal.taps.begin,
                         vertical.taps.end - vertical.taps.begin};
   resampler_.start(*horizontal.pass, vertical.taps, used, oriented.width, writer_, tensor);
   const Region region = stored_region(oriented, orientation, header.width, header.height);

@@ -15,13 +15,15 @@
 
 namespace precache {
 
-/// From the bytes of an image file to a tensor. Reusable for any number of images, by one thread at a time.
+/// From the bytes of an image file to a tensor. Reusable for any number of images, by one thread at
+/// a time.
 class ImageTransform {
  public:
   /// Images of more than `max_pixels` pixels are rejected before anything is allocated for them.
   ImageTransform(const Recipe& recipe, std::uint64_t max_pixels);
 
-  /// Writes the tensor, or says why there is none. REQUIRES: `tensor` has the size of the recipe's spec.
+  /// Writes the tensor, or says why there is none. REQUIRES: `tensor` has the size of the recipe's
+  /// spec.
   std::optional<Rejection> run(std::span<const std::byte> file, std::span<std::byte> tensor);
   /// Whether the last image was taken in spite of damage.
   [[nodiscard]] bool warned() const { return warned_; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/transform/kernels.hpp"
 
-#ifndef PRECACHE_KERNELS_COMMON  // this file is compiled once for each instruction set, this part only once
+#ifndef PRECACHE_KERNELS_COMMON  // this file is compiled once for each instruction set, this part
+                                 // only once
 #define PRECACHE_KERNELS_COMMON
 
 #include <algorithm>
@@ -20,7 +21,9 @@ constexpr std::size_t kWeightsPerGroup = 32;
 constexpr std::size_t kOutputsPerStep = 4;
 constexpr std::uint32_t kBlack = UINT32_MAX;  // in place of a position: no source pixel at all
 
-constexpr std::int16_t high_half(std::int32_t weight) { return static_cast<std::int16_t>(weight >> kHalfBits); }
+constexpr std::int16_t high_half(std::int32_t weight) {
+  return static_cast<std::int16_t>(weight >> kHalfBits);
+}
 constexpr std::int16_t low_half(std::int32_t weight) {
   return static_cast<std::int16_t>(weight & ((1 << kHalfBits) - 1));
 }
@@ -43,14 +46,15 @@ inline std::uint8_t rounded(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp((sum + kRounding) >> Taps::kPrecisionBits, 0, 255));
 }
 
-void horizontal(const std::uint32_t* first_bytes, std::size_t count, std::size_t groups, const std::int16_t* weights,
-                const std::uint8_t* row, std::uint8_t* out) {
+void horizontal(const std::uint32_t* first_bytes, std::size_t count, std::size_t groups,
+                const std::int16_t* weights, const std::uint8_t* row, std::uint8_t* out) {
   for (std::size_t i = 0; i < count; ++i, weights += groups * kWeightsPerGroup) {
     for (std::size_t channel = 0; channel < kPixelBytes; ++channel, ++out) {
       const std::uint8_t* pixel = row + first_bytes[i] + channel;
       std::int32_t sum = 0;
       for (std::size_t tap = 0; tap < groups * kTapsPerGroup; ++tap, pixel += kPixelBytes) {
-        const std::size_t lane = tap / kTapsPerGroup * kWeightsPerGroup + tap % kTapsPerGroup / 2 * 8 + tap % 2;
+        const std::size_t lane =
+            tap / kTapsPerGroup * kWeightsPerGroup + tap % kTapsPerGroup / 2 * 8 + tap % 2;
         sum += *pixel * (weights[lane] * (1 << kHalfBits) + weights[lane + kWeightsPerGroup / 2]);
       }
       *out = rounded(sum);
@@ -58,8 +62,8 @@ void horizontal(const std::uint32_t* first_bytes, std::size_t count, std::size_t
   }
 }
 
-void vertical(const std::uint8_t* const* rows, std::size_t taps, const std::int32_t* weights, std::size_t bytes,
-              std::uint8_t* out) {
+void vertical(const std::uint8_t* const* rows, std::size_t taps, const std::int32_t* weights,
+              std::size_t bytes, std::uint8_t* out) {
   for (std::size_t x = 0; x < bytes; ++x) {
     std::int32_t sum = 0;
     for (std::size_t tap = 0; tap < taps; ++tap) sum += rows[tap][x] * weights[tap];
@@ -84,7 +88,8 @@ void packed(const std::uint8_t* pixels, std::size_t count, std::uint8_t* out) {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// At most two blocks of 16 bytes: enough to be bound by memory, and one shape of code for all instruction sets.
+// At most two blocks of 16 bytes: enough to be bound by memory, and one shape of code for all
+// instruction sets.
 using D8 = hn::CappedTag<std::uint8_t, 32>;
 using D16 = hn::Repartition<std::int16_t, D8>;
 using D32 = hn::Repartition<std::int32_t, D8>;
@@ -106,10 +111,12 @@ alignas(32) constexpr std::uint8_t kPairShuffle[32] = {
     8, 0x80, 12, 0x80, 9, 0x80, 13, 0x80, 10, 0x80, 14, 0x80, 11, 0x80, 15, 0x80};
 
 // The sums for one output pixel: its four channels, in each block those of its taps.
-HWY_INLINE V32 one_output(const std::uint8_t* row, const std::int16_t* weights, std::size_t groups) {
+HWY_INLINE V32 one_output(const std::uint8_t* row, const std::int16_t* weights,
+                          std::size_t groups) {
   V32 high = hn::Zero(D32());
   V32 low = hn::Zero(D32());
-  const auto add = [&](auto pixels, const std::uint8_t* shuffle, const std::int16_t* group) HWY_ATTR {
+  const auto add = [&](auto pixels, const std::uint8_t* shuffle,
+                       const std::int16_t* group) HWY_ATTR {
     const V16 pairs = hn::BitCast(D16(), hn::TableLookupBytesOr0(pixels, hn::Load(D8(), shuffle)));
     high = hn::Add(high, multiply_pairs(pairs, hn::LoadU(D16(), group)));
     low = hn::Add(low, multiply_pairs(pairs, hn::LoadU(D16(), group + 16)));
@@ -138,15 +145,18 @@ HWY_INLINE void store_outputs(V a, V b, V c, V d, std::uint8_t* out) {
     hn::StoreU(hn::DemoteTo(kD8x16, abcd), kD8x16, out);
   } else {
     const hn::Half<D8> half;
-    hn::StoreU(hn::DemoteTo(half, hn::ReorderDemote2To(D16(), round_off(a), round_off(b))), half, out);
-    hn::StoreU(hn::DemoteTo(half, hn::ReorderDemote2To(D16(), round_off(c), round_off(d))), half, out + 8);
+    hn::StoreU(hn::DemoteTo(half, hn::ReorderDemote2To(D16(), round_off(a), round_off(b))), half,
+               out);
+    hn::StoreU(hn::DemoteTo(half, hn::ReorderDemote2To(D16(), round_off(c), round_off(d))), half,
+               out + 8);
   }
 }
 
 // `kGroups` is known to the compiler for the usual few taps, else 0.
 template <std::size_t kGroups>
-HWY_INLINE void horizontal_groups(const std::uint32_t* first_bytes, std::size_t count, std::size_t any_groups,
-                                  const std::int16_t* weights, const std::uint8_t* row, std::uint8_t* out) {
+HWY_INLINE void horizontal_groups(const std::uint32_t* first_bytes, std::size_t count,
+                                  std::size_t any_groups, const std::int16_t* weights,
+                                  const std::uint8_t* row, std::uint8_t* out) {
   const std::size_t groups = kGroups == 0 ? any_groups : kGroups;
   const std::size_t step = groups * kWeightsPerGroup;
   for (std::size_t i = 0; i < count; i += kOutputsPerStep, weights += kOutputsPerStep * step) {
@@ -158,8 +168,8 @@ HWY_INLINE void horizontal_groups(const std::uint32_t* first_bytes, std::size_t 
   }
 }
 
-void horizontal(const std::uint32_t* first_bytes, std::size_t count, std::size_t groups, const std::int16_t* weights,
-                const std::uint8_t* row, std::uint8_t* out) {
+void horizontal(const std::uint32_t* first_bytes, std::size_t count, std::size_t groups,
+                const std::int16_t* weights, const std::uint8_t* row, std::uint8_t* out) {
   switch (groups) {
     case 1:
       return horizontal_groups<1>(first_bytes, count, groups, weights, row, out);
@@ -265,10 +275,11 @@ HWY_EXPORT(packed);
 
 HorizontalPass::HorizontalPass(const Taps& taps) : copies_(taps.weights.empty()) {
   std::size_t most_taps = 0;
-  for (const Taps::Output& output : taps.outputs) most_taps = std::max<std::size_t>(most_taps, output.count);
+  for (const Taps::Output& output : taps.outputs)
+    most_taps = std::max<std::size_t>(most_taps, output.count);
   groups_ = (most_taps + kTapsPerGroup - 1) / kTapsPerGroup;
-  // Every output reads as many pixels as the widest; one near the end starts earlier for that, with weights of zero, so
-  // that no load passes the end of the row by more than three pixels.
+  // Every output reads as many pixels as the widest; one near the end starts earlier for that, with
+  // weights of zero, so that no load passes the end of the row by more than three pixels.
   const std::size_t width = taps.end - taps.begin;
   const std::size_t last_first = width - std::min(width, groups_ * kTapsPerGroup);
   for (const Taps::Output& output : taps.outputs) {
@@ -302,7 +313,8 @@ HorizontalPass::HorizontalPass(const Taps& taps) : copies_(taps.weights.empty())
 
 void HorizontalPass::run(const std::uint8_t* row, std::uint8_t* out) const {
   if (!copies_) {
-    HWY_DYNAMIC_DISPATCH(horizontal)(first_bytes_.data(), first_bytes_.size(), groups_, weights_.data(), row, out);
+    HWY_DYNAMIC_DISPATCH(horizontal)
+    (first_bytes_.data(), first_bytes_.size(), groups_, weights_.data(), row, out);
     return;
   }
   for (const std::uint32_t first_byte : first_bytes_) {
@@ -320,8 +332,8 @@ void run_vertical_pass(std::span<const std::uint8_t* const> rows, const std::int
   HWY_DYNAMIC_DISPATCH(vertical)(rows.data(), rows.size(), weights, bytes, out);
 }
 
-void split_planes(const std::uint8_t* pixels, std::size_t count, std::uint8_t* red, std::uint8_t* green,
-                  std::uint8_t* blue) {
+void split_planes(const std::uint8_t* pixels, std::size_t count, std::uint8_t* red,
+                  std::uint8_t* green, std::uint8_t* blue) {
   HWY_DYNAMIC_DISPATCH(planes)(pixels, count, red, green, blue);
 }
 

@@ -19,7 +19,8 @@ constexpr bool starts_at_bottom(int orientation) {
 Region stored_region(const Region& oriented, int orientation, std::uint32_t stored_width,
                      std::uint32_t stored_height) {
   Region stored = oriented;
-  if (is_transposed(orientation)) stored = {oriented.y, oriented.x, oriented.height, oriented.width};
+  if (is_transposed(orientation))
+    stored = {oriented.y, oriented.x, oriented.height, oriented.width};
   if (starts_right(orientation)) stored.x = stored_width - stored.x - stored.width;
   if (starts_at_bottom(orientation)) stored.y = stored_height - stored.y - stored.height;
   return stored;

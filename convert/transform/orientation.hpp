@@ -11,8 +11,8 @@ namespace precache {
 [[nodiscard]] constexpr bool is_transposed(int orientation) { return orientation >= 5; }
 
 /// The part of a stored image that `oriented` shows, in an image of this stored size.
-[[nodiscard]] Region stored_region(const Region& oriented, int orientation, std::uint32_t stored_width,
-                                   std::uint32_t stored_height);
+[[nodiscard]] Region stored_region(const Region& oriented, int orientation,
+                                   std::uint32_t stored_width, std::uint32_t stored_height);
 
 /// Collects the rows of a stored region and hands them on the way the orientation wants them.
 class OrientingSink : public RowSink {

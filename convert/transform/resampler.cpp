@@ -8,8 +8,9 @@
 
 namespace precache {
 
-void Resampler::start(const HorizontalPass& horizontal, const Taps& vertical, const Geometry& geometry,
-                      std::uint32_t source_width, const TensorWriter& writer, std::span<std::byte> tensor) {
+void Resampler::start(const HorizontalPass& horizontal, const Taps& vertical,
+                      const Geometry& geometry, std::uint32_t source_width,
+                      const TensorWriter& writer, std::span<std::byte> tensor) {
   horizontal_ = &horizontal;
   vertical_ = &vertical;
   writer_ = &writer;
@@ -20,7 +21,8 @@ void Resampler::start(const HorizontalPass& horizontal, const Taps& vertical, co
   vertical_first_ = geometry.vertical_first();
   ring_rows_ = 1;
   for (const auto& output : vertical.outputs) ring_rows_ = std::max(ring_rows_, output.count);
-  row_bytes_ = std::size_t{vertical_first_ ? source_width : geometry.horizontal.count} * kPixelBytes;
+  row_bytes_ =
+      std::size_t{vertical_first_ ? source_width : geometry.horizontal.count} * kPixelBytes;
   ring_stride_ = round_up(row_bytes_, kRowSlack);
   ring_.resize(ring_stride_ * ring_rows_ + kRowSlack);
   vertical_row_.resize(ring_stride_ + kRowSlack);
@@ -64,8 +66,8 @@ const std::uint8_t* Resampler::vertical_pass(const Taps::Output& output) {
   }
   if (vertical_->weights.empty()) return ring_row(output.first);
   for (std::uint32_t i = 0; i < output.count; ++i) tap_rows_[i] = ring_row(output.first + i);
-  run_vertical_pass(std::span(tap_rows_).first(output.count), &vertical_->weights[output.weights], row_bytes_,
-                    vertical_row_.data());
+  run_vertical_pass(std::span(tap_rows_).first(output.count), &vertical_->weights[output.weights],
+                    row_bytes_, vertical_row_.data());
   return vertical_row_.data();
 }
 

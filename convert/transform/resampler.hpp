@@ -12,12 +12,13 @@
 
 namespace precache {
 
-/// Resizes rows as they come, and keeps no more of them than one output row needs. Usually the horizontal pass is done
-/// at once and the vertical one as soon as its rows are there; where Geometry says so, the other way round.
+/// Resizes rows as they come, and keeps no more of them than one output row needs. Usually the
+/// horizontal pass is done at once and the vertical one as soon as its rows are there; where
+/// Geometry says so, the other way round.
 class Resampler : public RowSink {
  public:
-  /// What is to be done with the rows [vertical.begin, vertical.end) that follow, of `source_width` pixels, and where
-  /// the result goes. The arguments are borrowed until the last row was taken.
+  /// What is to be done with the rows [vertical.begin, vertical.end) that follow, of `source_width`
+  /// pixels, and where the result goes. The arguments are borrowed until the last row was taken.
   void start(const HorizontalPass& horizontal, const Taps& vertical, const Geometry& geometry,
              std::uint32_t source_width, const TensorWriter& writer, std::span<std::byte> tensor);
   void take_row(const std::uint8_t* pixels) override;
@@ -37,7 +38,7 @@ class Resampler : public RowSink {
   std::uint32_t next_source_row_ = 0;
   std::size_t next_output_ = 0;
   bool vertical_first_ = false;
-  std::size_t row_bytes_ = 0;     // of the rows in the ring
+  std::size_t row_bytes_ = 0;  // of the rows in the ring
   std::size_t ring_stride_ = 0;
   std::uint32_t ring_rows_ = 0;
   std::vector<std::uint8_t> ring_;

@@ -80,15 +80,16 @@ void filter_taps(const AxisGeometry& axis, const Kernel& kernel, Taps& taps) {
   for (std::uint32_t i = axis.first; i < axis.first + axis.count; ++i) {
     const double centre = (i + 0.5) * scale;
     const int first = std::max(0, static_cast<int>(centre - support + 0.5));
-    const int end = std::min(static_cast<int>(axis.source), static_cast<int>(centre + support + 0.5));
+    const int end =
+        std::min(static_cast<int>(axis.source), static_cast<int>(centre + support + 0.5));
     weights.clear();
     double sum = 0.0;
     for (int x = first; x < end; ++x) {
       weights.push_back(kernel.weight((x - centre + 0.5) * inverse_scale));
       sum += weights.back();
     }
-    taps.outputs.push_back(
-        {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - first), taps.weights.size()});
+    taps.outputs.push_back({static_cast<std::uint32_t>(first),
+                            static_cast<std::uint32_t>(end - first), taps.weights.size()});
     for (const double weight : weights) {
       taps.weights.push_back(fixed_point(sum != 0.0 ? weight / sum : weight));
     }

@@ -11,9 +11,9 @@ namespace precache {
 /// Which source pixels make each pixel of one axis, and with what weights: Pillow's tables.
 struct Taps {
   struct Output {
-    std::uint32_t first = 0;   // source pixel
-    std::uint32_t count = 0;   // how many from there on; 0: the pixel stays black
-    std::size_t weights = 0;   // index of the first weight
+    std::uint32_t first = 0;  // source pixel
+    std::uint32_t count = 0;  // how many from there on; 0: the pixel stays black
+    std::size_t weights = 0;  // index of the first weight
   };
   /// Weights are fixed-point numbers with this many fractional bits.
   static constexpr int kPrecisionBits = 22;

@@ -34,7 +34,8 @@ TensorWriter::TensorWriter(const Recipe& recipe) : spec_(recipe.spec()) {
   for (std::size_t channel = 0; channel < 3; ++channel) {
     for (std::size_t value = 0; value < 256; ++value) {
       float x = static_cast<float>(value) / 255.0F;
-      if (recipe.normalize) x = (x - recipe.normalize->mean[channel]) / recipe.normalize->std[channel];
+      if (recipe.normalize)
+        x = (x - recipe.normalize->mean[channel]) / recipe.normalize->std[channel];
       floats_[channel][value] = x;
       halves_[channel][value] = spec_.dtype == DType::kBfloat16 ? to_bfloat16(x) : to_float16(x);
     }
@@ -53,15 +54,17 @@ void TensorWriter::write(std::span<std::byte> tensor, std::uint32_t y, std::uint
       return write_bytes(reinterpret_cast<std::uint8_t*>(tensor.data()), y, x, pixels, count);
     case DType::kFloat16:
     case DType::kBfloat16:
-      return write_converted(halves_, reinterpret_cast<std::uint16_t*>(tensor.data()), y, x, pixels, count);
+      return write_converted(halves_, reinterpret_cast<std::uint16_t*>(tensor.data()), y, x, pixels,
+                             count);
     case DType::kFloat32:
       return write_converted(floats_, reinterpret_cast<float*>(tensor.data()), y, x, pixels, count);
   }
 }
 
 template <typename T>
-void TensorWriter::write_converted(const Tables<T>& tables, T* tensor, std::uint32_t y, std::uint32_t x,
-                                   const std::uint8_t* pixels, std::uint32_t count) const {
+void TensorWriter::write_converted(const Tables<T>& tables, T* tensor, std::uint32_t y,
+                                   std::uint32_t x, const std::uint8_t* pixels,
+                                   std::uint32_t count) const {
   const std::size_t channels = spec_.channels;
   const std::size_t at = std::size_t{y} * spec_.width + x;
   const std::size_t plane = std::size_t{spec_.height} * spec_.width;

@@ -13,7 +13,8 @@ namespace precache {
 
 /// Writes rows of pixels into a tensor of the recipe's dtype and layout.
 ///
-/// A pixel has 256 values a channel, so every conversion is a table that was computed once, exactly.
+/// A pixel has 256 values a channel, so every conversion is a table that was computed once,
+/// exactly.
 class TensorWriter {
  public:
   explicit TensorWriter(const Recipe& recipe);
@@ -21,8 +22,8 @@ class TensorWriter {
   /// Sets every element to what a pixel of this value gives.
   void fill(std::span<std::byte> tensor, std::uint8_t value) const;
   /// Writes `count` pixels to row `y`, from column `x` on.
-  void write(std::span<std::byte> tensor, std::uint32_t y, std::uint32_t x, const std::uint8_t* pixels,
-             std::uint32_t count) const;
+  void write(std::span<std::byte> tensor, std::uint32_t y, std::uint32_t x,
+             const std::uint8_t* pixels, std::uint32_t count) const;
 
  private:
   template <typename T>
@@ -31,8 +32,8 @@ class TensorWriter {
   template <typename T>
   void write_converted(const Tables<T>& tables, T* tensor, std::uint32_t y, std::uint32_t x,
                        const std::uint8_t* pixels, std::uint32_t count) const;
-  void write_bytes(std::uint8_t* tensor, std::uint32_t y, std::uint32_t x, const std::uint8_t* pixels,
-                   std::uint32_t count) const;
+  void write_bytes(std::uint8_t* tensor, std::uint32_t y, std::uint32_t x,
+                   const std::uint8_t* pixels, std::uint32_t count) const;
 
   TensorSpec spec_;
   Tables<float> floats_{};

@@ -7,7 +7,8 @@
 
 namespace precache {
 
-/// Sums and products of sizes that come from a user or a file. Throw InvalidArgument when they do not fit 64 bits.
+/// Sums and products of sizes that come from a user or a file. Throw InvalidArgument when they do
+/// not fit 64 bits.
 [[nodiscard]] inline std::uint64_t checked_add(std::uint64_t a, std::uint64_t b) {
   std::uint64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) throw InvalidArgument("a size exceeds 64 bits");

@@ -8,7 +8,8 @@
 namespace precache::crc32c {
 namespace {
 
-// Polynomials over GF(2) modulo the Castagnoli polynomial, bit-reflected: bit 31 is the coefficient of x^0.
+// Polynomials over GF(2) modulo the Castagnoli polynomial, bit-reflected: bit 31 is the coefficient
+// of x^0.
 constexpr std::uint32_t kPolynomial = 0x82f63b78U;
 
 constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
@@ -36,7 +37,8 @@ std::uint32_t shift_by_bytes(std::uint64_t bytes) {
 std::uint32_t value(std::span<const std::byte> bytes) {
   std::uint32_t state = ~0U;
   while (!bytes.empty()) {
-    const auto part = bytes.first(std::min<std::size_t>(bytes.size(), 1U << 30));  // ISA-L counts in int
+    const auto part =
+        bytes.first(std::min<std::size_t>(bytes.size(), 1U << 30));  // ISA-L counts in int
     auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(part.data()));
     state = crc32_iscsi(data, static_cast<int>(part.size()), state);
     bytes = bytes.subspan(part.size());

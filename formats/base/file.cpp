@@ -81,12 +81,14 @@ void File::preallocate(std::uint64_t bytes) {
 }
 
 void File::truncate(std::uint64_t bytes) {
-  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) throw IoError("cannot resize", path_, errno);
+  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
+    throw IoError("cannot resize", path_, errno);
 }
 
 void File::start_writeback(std::uint64_t offset, std::uint64_t bytes) noexcept {
   // Only a hint: sync() reports what goes wrong.
-  (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
+  (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                          SYNC_FILE_RANGE_WRITE);
 }
 
 void File::sync() {
@@ -109,7 +111,8 @@ bool File::is_at_path() const {
   struct stat mine {};
   struct stat there {};
   if (::fstat(fd_, &mine) != 0) throw IoError("cannot stat", path_, errno);
-  return ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+  return ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+         mine.st_ino == there.st_ino;
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path) {

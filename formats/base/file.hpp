@@ -12,7 +12,8 @@
 
 namespace precache {
 
-/// An open file descriptor that closes itself and knows its path for messages. All calls throw IoError.
+/// An open file descriptor that closes itself and knows its path for messages. All calls throw
+/// IoError.
 ///
 /// Reading and writing at an offset may happen from several threads at once.
 class File {
@@ -32,19 +33,21 @@ class File {
 
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Reserves disk space for `bytes` bytes and makes the file that long; file systems without reservation only get
-  /// the length.
+  /// Reserves disk space for `bytes` bytes and makes the file that long; file systems without
+  /// reservation only get the length.
   void preallocate(std::uint64_t bytes);
   void truncate(std::uint64_t bytes);
   /// Asks the system to start writing a range to disk, so that a later sync() has less to wait for.
   void start_writeback(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void sync();
 
-  /// Takes an advisory lock on the file without waiting; false if another process holds one against it.
+  /// Takes an advisory lock on the file without waiting; false if another process holds one against
+  /// it.
   [[nodiscard]] bool try_lock(bool exclusive);
   /// Waits for an exclusive lock.
   void lock();
-  /// Whether the file still has its path: it may have been renamed or removed before a lock was got.
+  /// Whether the file still has its path: it may have been renamed or removed before a lock was
+  /// got.
   [[nodiscard]] bool is_at_path() const;
 
  private:

@@ -102,7 +102,8 @@ class ScratchFile {
   File file_;
 };
 
-/// One HDF5 file under construction: the rows of /images are a hole in it, so it takes no space for them.
+/// One HDF5 file under construction: the rows of /images are a hole in it, so it takes no space for
+/// them.
 class Skeleton {
  public:
   Skeleton() {
@@ -120,14 +121,15 @@ class Skeleton {
   /// Returns the dataset's offset in the file; writes `data` unless it is null.
   std::uint64_t add(const char* dataset_name, hid_t type, std::span<const hsize_t> extents,
                     const void* data, std::string_view layout_attribute = {}) {
-    const Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
+    const Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+                   H5Sclose);
     const Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
     check(H5Pset_layout(create, H5D_CONTIGUOUS));
     check(H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY));
     check(H5Pset_fill_time(create, H5D_FILL_TIME_NEVER));
     check(H5Pset_obj_track_times(create, false));
-    const Id dataset(H5Dcreate2(*file_, dataset_name, type, space, H5P_DEFAULT, create, H5P_DEFAULT),
-                     H5Dclose);
+    const Id dataset(
+        H5Dcreate2(*file_, dataset_name, type, space, H5P_DEFAULT, create, H5P_DEFAULT), H5Dclose);
     if (!layout_attribute.empty()) add_attribute(dataset, "layout", layout_attribute);
     if (data != nullptr) check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
     return H5Dget_offset(dataset);
@@ -205,9 +207,10 @@ Envelope Hdf5Framing::envelope(std::span<const SampleName> samples) const {
   skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1), labels.data());
   skeleton.add("keys", string_type(key_bytes_), std::span(&count, 1), keys.data());
   skeleton.add("classes", string_type(class_bytes), std::span(&classes, 1),
-            packed(classes_, class_bytes).data());
+               packed(classes_, class_bytes).data());
   if (count != 0 && base != kImagesBase) {
-    throw Unsupported(fmt::format("this version of the HDF5 library places datasets at {}, not at {}", base, kImagesBase));
+    throw Unsupported(fmt::format(
+        "this version of the HDF5 library places datasets at {}, not at {}", base, kImagesBase));
   }
   const std::uint64_t images_end = kImagesBase + count * record_bytes_;
   Envelope envelope{.prologue = skeleton.bytes(0, kImagesBase),

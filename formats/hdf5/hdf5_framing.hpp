@@ -8,7 +8,8 @@
 
 namespace precache {
 
-/// A record is a row of /images; labels, keys and classes follow all rows. docs/formats/hdf5.md has the bytes.
+/// A record is a row of /images; labels, keys and classes follow all rows. docs/formats/hdf5.md has
+/// the bytes.
 class Hdf5Framing : public Framing {
  public:
   Hdf5Framing(const TensorSpec& spec, const NameLimits& limits, std::vector<std::string> classes);

@@ -50,9 +50,10 @@ TarFraming::TarFraming(const TensorSpec& spec, const NameLimits& limits)
     : dtype_name_(name(spec.dtype)),
       npy_header_(make_npy_header(spec)),
       tensor_bytes_(spec.size_bytes()),
-      pax_bytes_(limits.all_fit_ustar ? 0
-                                      : ustar::kBlock * (1 + ustar::pax_data_blocks(limits.longest_key +
-                                                                                    ustar::kSuffixBytes))) {
+      pax_bytes_(limits.all_fit_ustar
+                     ? 0
+                     : ustar::kBlock *
+                           (1 + ustar::pax_data_blocks(limits.longest_key + ustar::kSuffixBytes))) {
   tensor_offset_ = pax_bytes_ + ustar::kBlock + kNpyHeaderBytes;
   cls_offset_ = round_up(checked_add(tensor_offset_, tensor_bytes_), ustar::kBlock);
   record_bytes_ = cls_offset_ + pax_bytes_ + 2 * ustar::kBlock;

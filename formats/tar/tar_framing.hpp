@@ -18,8 +18,10 @@ class TarFraming : public Framing {
   [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t samples) const override;
 
  private:
-  /// Writes the headers of one entry, pax first where the dataset needs it; returns the bytes after them.
-  [[nodiscard]] std::span<std::byte> write_headers(std::span<std::byte> entry, const std::string& path,
+  /// Writes the headers of one entry, pax first where the dataset needs it; returns the bytes after
+  /// them.
+  [[nodiscard]] std::span<std::byte> write_headers(std::span<std::byte> entry,
+                                                   const std::string& path,
                                                    std::uint64_t size) const;
 
   std::string dtype_name_;

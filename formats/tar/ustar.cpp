@@ -72,7 +72,9 @@ void write_block(char* header, std::string_view prefix, std::string_view file_na
   put(kMtime, "00000000000");
   put(kChecksum, "        ");
   header[kType] = type;
-  put(kMagic, std::string_view("ustar\0" "00", 8));
+  put(kMagic, std::string_view("ustar\0"
+                               "00",
+                               8));
   put(kDevMajor, "0000000");
   put(kDevMinor, "0000000");
   put(kPrefix, prefix);

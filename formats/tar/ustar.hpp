@@ -14,17 +14,19 @@ inline constexpr std::size_t kBlock = 512;
 /// Every entry of ours is KEY + ".npy" or KEY + ".cls".
 inline constexpr std::size_t kSuffixBytes = 4;
 
-/// Whether a path of `path_bytes` bytes whose slashes are those of `key` fits the name and prefix fields.
+/// Whether a path of `path_bytes` bytes whose slashes are those of `key` fits the name and prefix
+/// fields.
 [[nodiscard]] bool fits(std::size_t path_bytes, std::string_view key);
 
-/// Writes a header block for a regular file, owned by nobody, of the epoch. A path that does not fit is cut; a pax
-/// header before it then has the whole.
+/// Writes a header block for a regular file, owned by nobody, of the epoch. A path that does not
+/// fit is cut; a pax header before it then has the whole.
 void write_header(std::span<std::byte> block, std::string_view path, std::uint64_t size);
 
 /// Blocks of pax data that hold the path of `longest_path` bytes, filled up with a comment.
 [[nodiscard]] std::size_t pax_data_blocks(std::size_t longest_path);
 
-/// Writes a pax header block and its data; `bytes` is (1 + pax_data_blocks) blocks for every path of a dataset.
+/// Writes a pax header block and its data; `bytes` is (1 + pax_data_blocks) blocks for every path
+/// of a dataset.
 void write_pax(std::span<std::byte> bytes, std::string_view path);
 
 }  // namespace precache::ustar

@@ -16,8 +16,8 @@ constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kLengthBytes = 12;  // length and its CRC before the Example
 constexpr std::uint64_t kFooterBytes = 4;   // the Example's CRC after it
 
-// Entries of a pad feature exist in every size between these with all four lengths two bytes wide; other sizes have
-// gaps, where a length varint grows (docs/formats/tfrecord.md).
+// Entries of a pad feature exist in every size between these with all four lengths two bytes wide;
+// other sizes have gaps, where a length varint grows (docs/formats/tfrecord.md).
 constexpr std::uint64_t kSmallestPad = 145;
 constexpr std::uint64_t kLargestPad = 16386;
 
@@ -106,17 +106,19 @@ TfrecordFraming::TfrecordFraming(const TensorSpec& spec, const NameLimits& limit
   const std::string image_head = entry_head("image", tensor_bytes_, kBytesList, 0);
   const std::uint64_t after_image = label_head_.size() + static_cast<std::uint64_t>(label_width_) +
                                     EntryLengths(3, limits.longest_key, key_width_).total();
-  // The number of bytes that `align` needs depends on the width of the length before it, which depends on `align`;
-  // 64 more bytes change that width for few sizes, and then the second round settles it.
+  // The number of bytes that `align` needs depends on the width of the length before it, which
+  // depends on `align`; 64 more bytes change that width for few sizes, and then the second round
+  // settles it.
   std::uint64_t features = 0;
   std::string align;
   for (int round = 0; round < 3; ++round) {
     const auto before = kLengthBytes + 1 + static_cast<std::uint64_t>(varint_bytes(features));
-    const std::uint64_t unaligned = before + entry_head("align", 0, kBytesList, 0).size() + image_head.size();
+    const std::uint64_t unaligned =
+        before + entry_head("align", 0, kBytesList, 0).size() + image_head.size();
     const std::uint64_t fill = round_up(unaligned, kAlignment) - unaligned;
     align = entry_head("align", fill, kBytesList, 0) + std::string(fill, '\0');
-    features = features_bytes_at_least(align.size() + image_head.size() + tensor_bytes_ + after_image +
-                                       kSmallestPad);
+    features = features_bytes_at_least(align.size() + image_head.size() + tensor_bytes_ +
+                                       after_image + kSmallestPad);
   }
   const std::uint64_t example = 1 + static_cast<std::uint64_t>(varint_bytes(features)) + features;
   record_bytes_ = kLengthBytes + example + kFooterBytes;
@@ -159,7 +161,8 @@ std::uint32_t TfrecordFraming::frame(std::span<std::byte> record, const SampleNa
   const auto example = record.subspan(kLengthBytes, record.size() - kLengthBytes - kFooterBytes);
   const std::uint32_t example_crc = crc32c::value(example);
   put_little_endian(end, crc32c::masked(example_crc), 4);
-  const std::uint32_t up_to_example = crc32c::combine(crc32c::value(header), example_crc, example.size());
+  const std::uint32_t up_to_example =
+      crc32c::combine(crc32c::value(header), example_crc, example.size());
   return crc32c::combine(up_to_example, crc32c::value(record.last(kFooterBytes)), kFooterBytes);
 }
 

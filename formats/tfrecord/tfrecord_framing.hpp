@@ -20,10 +20,10 @@ class TfrecordFraming : public Framing {
  private:
   std::string dtype_name_;
   std::uint64_t tensor_bytes_;
-  int label_width_;        // bytes of every label's varint
-  int key_width_;          // bytes of every length around the key
-  std::string head_;       // all bytes before the tensor: equal in every record
-  std::string label_head_; // from the tensor's end to the label's varint: equal too
+  int label_width_;         // bytes of every label's varint
+  int key_width_;           // bytes of every length around the key
+  std::string head_;        // all bytes before the tensor: equal in every record
+  std::string label_head_;  // from the tensor's end to the label's varint: equal too
 };
 
 }  // namespace precache

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bound that `precache build` is measured against: every JPEG below a folder is read and decoded in full by
-// libjpeg-turbo, on N threads, and thrown away. No resize, nothing written.
+// The bound that `precache build` is measured against: every JPEG below a folder is read and
+// decoded in full by libjpeg-turbo, on N threads, and thrown away. No resize, nothing written.
 //
 //   decode_alone FOLDER THREADS
+#include <jpeglib.h>  // needs <cstdio> before it
+
 #include <atomic>
 #include <chrono>
 #include <csetjmp>
@@ -13,8 +15,6 @@
 #include <fstream>
 #include <thread>
 #include <vector>
-
-#include <jpeglib.h>  // needs <cstdio> before it
 
 namespace {
 
@@ -46,7 +46,8 @@ bool decode(jpeg_decompress_struct& info, Errors& errors, const std::vector<unsi
   return true;
 }
 
-void work(const std::vector<fs::path>& paths, std::atomic<std::size_t>& next, std::atomic<std::size_t>& decoded) {
+void work(const std::vector<fs::path>& paths, std::atomic<std::size_t>& next,
+          std::atomic<std::size_t>& decoded) {
   jpeg_decompress_struct info{};
   Errors errors{};
   info.err = jpeg_std_error(&errors.base);
@@ -59,7 +60,8 @@ void work(const std::vector<fs::path>& paths, std::atomic<std::size_t>& next, st
   std::vector<unsigned char> pixels;
   for (std::size_t i = next++; i < paths.size(); i = next++) {
     file.resize(fs::file_size(paths[i]));
-    std::ifstream(paths[i], std::ios::binary).read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    std::ifstream(paths[i], std::ios::binary)
+        .read(reinterpret_cast<char*>(file.data()), static_cast<std::streamsize>(file.size()));
     decoded += decode(info, errors, file, pixels) ? 1 : 0;
   }
   jpeg_destroy_decompress(&info);
@@ -81,9 +83,11 @@ int main(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> threads;
-    for (int i = 0; i < std::atoi(argv[2]); ++i) threads.emplace_back([&] { work(paths, next, decoded); });
+    for (int i = 0; i < std::atoi(argv[2]); ++i)
+      threads.emplace_back([&] { work(paths, next, decoded); });
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf("{\"images\": %zu, \"seconds\": %.6f}\n", decoded.load(), seconds);
   return 0;
 }

@@ -100,8 +100,9 @@ struct BuildProgress {
 
 /// Turns the images of a folder into shards; continues where an earlier, equal call stopped.
 ///
-/// Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or would touch another dataset,
-/// IoError when the system refuses; what is complete by then stays, and the next equal call goes on from there.
+/// Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or would
+/// touch another dataset, IoError when the system refuses; what is complete by then stays, and the
+/// next equal call goes on from there.
 [[nodiscard]] BuildReport build(const BuildOptions& options, BuildProgress& progress);
 
 /// Threads that this process may really use: CPU affinity and cgroup quota considered.

@@ -10,7 +10,8 @@ namespace precache {
 
 /// Base of all errors that end an operation.
 ///
-/// `what()` says what happened, where and why in one line; `hint()` says what to do next and may be empty.
+/// `what()` says what happened, where and why in one line; `hint()` says what to do next and may be
+/// empty.
 class Error : public std::runtime_error {
  public:
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }

@@ -31,7 +31,8 @@ struct SplitEntry {
   std::vector<ShardEntry> shards;
 };
 
-/// What `dataset.json` says. docs/formats/manifest.md and docs/formats/dataset.schema.json specify it.
+/// What `dataset.json` says. docs/formats/manifest.md and docs/formats/dataset.schema.json specify
+/// it.
 struct Manifest {
   std::vector<std::string> classes;
   TensorSpec spec;

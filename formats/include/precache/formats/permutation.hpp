@@ -5,9 +5,11 @@
 
 namespace precache {
 
-/// A keyed permutation of [0, size): a shuffle that needs no memory and can be asked for any position.
+/// A keyed permutation of [0, size): a shuffle that needs no memory and can be asked for any
+/// position.
 ///
-/// docs/formats/permutation.md specifies it bit by bit, and it is frozen: datasets and training runs depend on it.
+/// docs/formats/permutation.md specifies it bit by bit, and it is frozen: datasets and training
+/// runs depend on it.
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t key);

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what the tests need, builds, and runs all tests.
+#
+#   tests/run.sh           C++ tests (release, then with sanitizers) and Python tests with the real clients
+#   tests/run.sh --fast    only the C++ tests of the release build
+#
+# Works on a fresh Debian 12, as root or with sudo. A second run installs nothing and builds only what changed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fast=false
+case "${1:-}" in
+  "") ;;
+  --fast) fast=true ;;
+  *) echo "usage: tests/run.sh [--fast]" >&2; exit 2 ;;
+esac
+
+step() { printf '\n== %s\n' "$*"; }
+
+packages=(g++ cmake ninja-build pkg-config libjpeg62-turbo-dev libpng-dev zlib1g-dev libhdf5-dev libtbb-dev libcli11-dev
+          libisal-dev libhwy-dev nlohmann-json3-dev libfmt-dev catch2)
+$fast || packages+=(python3 python3-venv util-linux)
+step "packages"
+samples/install_packages.sh "${packages[@]}"
+
+step "release build"
+cmake --preset release -DPRECACHE_BUILD_TESTS=ON > /dev/null
+cmake --build --preset release
+
+step "C++ tests"
+ctest --preset release -j 2
+$fast && exit 0
+
+step "C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+cmake --preset asan -DPRECACHE_BUILD_SAMPLES=OFF > /dev/null
+cmake --build --preset asan --target precache_tests
+ctest --preset asan -j 2 -L unit
+
+step "Python environment"
+venv=build/venv
+if ! cmp -s tests/requirements.txt "$venv/requirements.txt"; then
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt
+  cp tests/requirements.txt "$venv/requirements.txt"
+fi
+
+step "Python tests"
+"$venv/bin/python" -m pytest -q tests/python
