@@ -2,7 +2,6 @@
 #include "precache/convert/build.hpp"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/out_folder.hpp"
-#include "convert/plan.hpp"
+#include "convert/preparation.hpp"
 #include "convert/shard_run.hpp"
 #include "convert/source/class_names.hpp"
 #include "convert/source/keys.hpp"
@@ -117,79 +116,6 @@ void check_fits(const OutFolder& out, const BuildOptions& options) {
       "Splits of one dataset have one format and recipe. Choose another OUT" +
           std::string(out.finished_split() != nullptr ? ", or --overwrite." : "."));
 }
-
-std::uint64_t free_bytes(fs::path path) {
-  path = fs::absolute(path);
-  while (!fs::exists(path) && path.has_parent_path() && path != path.parent_path())
-    path = path.parent_path();
-  struct statvfs status {};
-  if (::statvfs(path.c_str(), &status) != 0)
-    throw IoError("cannot look at the file system of", path, errno);
-  return checked_mul(status.f_bavail, status.f_frsize);
-}
-
-/// Everything that follows from the source and the options, before the first image is read.
-class Preparation {
- public:
-  Preparation(const BuildOptions& options, Source source)
-      : source_(std::move(source)),
-        keys_(source_.listing),
-        framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(),
-                              source_.classes)),
-        plan_(source_.listing.size(), shard_count(options),
-              options.shuffle ? std::optional(options.seed) : std::nullopt) {}
-  Preparation(const Preparation&) = delete;
-  Preparation& operator=(const Preparation&) = delete;
-
-  [[nodiscard]] const Source& source() const { return source_; }
-  [[nodiscard]] const Keys& keys() const { return keys_; }
-  [[nodiscard]] const Framing& framing() const { return *framing_; }
-  [[nodiscard]] const Plan& plan() const { return plan_; }
-
-  [[nodiscard]] BuildPreview preview(const BuildOptions& options) const {
-    BuildPreview preview;
-    preview.samples = source_.listing.size();
-    preview.classes = source_.classes;
-    preview.left_out = source_.left_out;
-    preview.shards = plan_.shards();
-    preview.largest_shard_samples = plan_.shard_records(0);
-    preview.smallest_shard_samples = plan_.shard_records(plan_.shards() - 1);
-    preview.tensor_bytes = options.recipe.spec().size_bytes();
-    preview.record_bytes = framing_->record_bytes();
-    for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {
-      preview.bytes_needed =
-          checked_add(preview.bytes_needed, framing_->shard_bytes(plan_.shard_records(shard)));
-    }
-    preview.bytes_free = free_bytes(options.out);
-    std::vector<bool> used(source_.classes.size());
-    for (std::size_t i = 0; i < source_.listing.size(); ++i) {
-      const ListedFile file = source_.listing[i];
-      preview.source_bytes += file.size;
-      if (file.label >= 0 && static_cast<std::size_t>(file.label) < used.size())
-        used[static_cast<std::size_t>(file.label)] = true;
-    }
-    for (std::size_t i = 0; i < used.size(); ++i) {
-      if (!used[i]) preview.empty_classes.push_back(source_.classes[i]);
-    }
-    return preview;
-  }
-
- private:
-  [[nodiscard]] std::uint64_t shard_count(const BuildOptions& options) const {
-    const std::uint64_t samples = source_.listing.size();
-    if (options.shards > samples) {
-      throw InvalidArgument(
-          fmt::format("{} shards are more than the {} samples", options.shards, samples));
-    }
-    if (options.shards != 0) return options.shards;
-    return shards_for_size(samples, framing_->record_bytes(), options.shard_size_bytes);
-  }
-
-  Source source_;
-  Keys keys_;
-  std::unique_ptr<const Framing> framing_;
-  Plan plan_;
-};
 
 bool is_same_split(const SplitEntry& split, const BuildOptions& options,
                    const Preparation& preparation) {

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/build_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/human.hpp"
+
+namespace precache {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShownSkips = 5;
+
+// --- reports
+// ----------------------------------------------------------------------------------------------------------
+
+std::string left_out_text(const BuildPreview& preview) {
+  std::uint64_t total = 0;
+  std::string reasons;
+  for (const auto& [reason, count] : preview.left_out) {
+    total += count;
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", human::count(count), reason);
+  }
+  return total == 0 ? "" : fmt::format("{} ({})", human::count(total, "file"), reasons);
+}
+
+double overhead_percent(std::uint64_t bytes, std::uint64_t samples, std::uint64_t tensor_bytes) {
+  const double tensors = static_cast<double>(samples) * static_cast<double>(tensor_bytes);
+  return tensors == 0 ? 0 : (static_cast<double>(bytes) / tensors - 1) * 100;
+}
+
+Json preview_json(const BuildPreview& preview, const BuildOptions& options) {
+  const TensorSpec spec = options.recipe.spec();
+  return {{"samples", preview.samples},
+          {"classes", preview.classes.size()},
+          {"empty_classes", preview.empty_classes},
+          {"left_out", preview.left_out},
+          {"source_bytes", preview.source_bytes},
+          {"format", options.format},
+          {"dtype", name(spec.dtype)},
+          {"shape", spec.shape()},
+          {"layout", name(spec.order)},
+          {"shards", preview.shards},
+          {"tensor_bytes", preview.tensor_bytes},
+          {"record_bytes", preview.record_bytes},
+          {"bytes_needed", preview.bytes_needed},
+          {"bytes_free", preview.bytes_free}};
+}
+
+void print_row(std::string_view title, const std::string& text) {
+  if (!text.empty()) fmt::print("{:<10}{}\n", title, text);
+}
+
+std::string tensor_text(const BuildOptions& options) {
+  const TensorSpec spec = options.recipe.spec();
+  const auto shape = spec.shape();
+  return fmt::format("{} {}x{}x{} ({})", name(spec.dtype), shape[0], shape[1], shape[2],
+                     name(spec.order));
+}
+
+/// What training can no longer vary, said before it is too late.
+std::string frozen_text(const Recipe& recipe) {
+  std::string text;
+  switch (recipe.fit) {
+    case Fit::kCrop:
+      text = fmt::format("shorter side to {} ({}), centre crop {}x{}", recipe.shorter_side(),
+                         name(recipe.filter), recipe.height, recipe.width);
+      break;
+    case Fit::kStretch:
+      text =
+          fmt::format("stretched to {}x{} ({})", recipe.height, recipe.width, name(recipe.filter));
+      break;
+    case Fit::kPad:
+      text = fmt::format("fitted into {}x{} ({}), padded with {}", recipe.height, recipe.width,
+                         name(recipe.filter), recipe.pad_value);
+      break;
+  }
+  text += recipe.apply_exif ? ", EXIF orientation applied" : ", EXIF orientation ignored";
+  if (recipe.normalize) text += ", normalised";
+  return text;
+}
+
+void print_preview_rows(const BuildPreview& preview, const BuildOptions& options) {
+  print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "image"),
+                                  human::count(preview.classes.size(), "class"),
+                                  human::bytes(preview.source_bytes)));
+  print_row("left out", left_out_text(preview));
+  if (!preview.empty_classes.empty()) {
+    print_row("warning", fmt::format("{} without images, '{}' first",
+                                     human::count(preview.empty_classes.size(), "class"),
+                                     preview.empty_classes.front()));
+  }
+  print_row("tensor",
+            fmt::format("{}, {}", tensor_text(options), human::bytes(preview.tensor_bytes)));
+  print_row("frozen", frozen_text(options.recipe));
+  print_row("record", fmt::format("{}, overhead {:.2f} %", human::bytes(preview.record_bytes),
+                                  overhead_percent(preview.bytes_needed, preview.samples,
+                                                   preview.tensor_bytes)));
+  print_row("shards", fmt::format("{} {} of {} to {} samples", human::count(preview.shards),
+                                  options.format, human::count(preview.smallest_shard_samples),
+                                  human::count(preview.largest_shard_samples)));
+  print_row("disk", fmt::format("{} needed, {} free{}", human::bytes(preview.bytes_needed),
+                                human::bytes(preview.bytes_free),
+                                preview.bytes_needed > preview.bytes_free ? ": NOT ENOUGH" : ""));
+}
+
+std::string_view status_name(BuildStatus status) {
+  switch (status) {
+    case BuildStatus::kComplete:
+      return "complete";
+    case BuildStatus::kPartDone:
+      return "part done";
+    case BuildStatus::kTooManyBad:
+      return "too many bad samples";
+    case BuildStatus::kInterrupted:
+      return "interrupted";
+  }
+  return {};
+}
+
+void print_report_json(const BuildReport& report, const BuildOptions& options, double seconds) {
+  Json json = {
+      {"status", status_name(report.status)},
+      {"out", options.out.string()},
+      {"split", options.split},
+      {"samples", report.samples},
+      {"skipped", report.skipped.size()},
+      {"damaged", report.damaged},
+      {"bytes", report.bytes},
+      {"shards_done", report.shards_done},
+      {"shards_resumed", report.shards_resumed},
+      {"converted", report.converted},
+      {"seconds", seconds},
+      {"images_per_second", seconds > 0 ? static_cast<double>(report.converted) / seconds : 0.0},
+      {"plan", preview_json(report.preview, options)}};
+  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
+  const BuildPreview& preview = report.preview;
+  if (report.shards_resumed == report.shards_planned && report.converted == 0 &&
+      report.skipped.empty()) {
+    fmt::print("{}: complete already, nothing to do\n", options.out.string());
+  }
+  print_row(options.split, fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
+                                       human::count(report.shards_done, options.format + " shard"),
+                                       human::count(preview.classes.size(), "class")));
+  print_row("tensor", tensor_text(options));
+  print_row("frozen", frozen_text(options.recipe));
+  print_row("bytes",
+            fmt::format("{}, overhead {:.2f} %", human::bytes(report.bytes),
+                        overhead_percent(report.bytes, report.samples, preview.tensor_bytes)));
+  print_row("left out", left_out_text(preview));
+  if (report.shards_resumed != 0)
+    print_row("resumed", human::count(report.shards_resumed, "shard") + " were there already");
+  if (report.damaged != 0)
+    print_row("damaged",
+              human::count(report.damaged, "image") + " with damage that decoders tolerate");
+  if (report.converted != 0) {
+    print_row("time", fmt::format("{}, {:.0f} images/s", human::clock(seconds),
+                                  static_cast<double>(report.converted) / seconds));
+  }
+}
+
+void print_skipped(const BuildReport& report, const BuildOptions& options) {
+  if (report.skipped.empty()) return;
+  const double percent = 100.0 * static_cast<double>(report.skipped.size()) /
+                         static_cast<double>(report.preview.samples);
+  fmt::print(stderr, "precache: {} skipped ({:.2g} %), listed in '{}':\n",
+             human::count(report.skipped.size(), "sample"), percent,
+             (options.out / "skipped.tsv").string());
+  for (std::size_t i = 0; i < std::min(kShownSkips, report.skipped.size()); ++i) {
+    fmt::print(stderr, "  {}: {}\n", report.skipped[i].path, report.skipped[i].reason);
+  }
+  if (report.skipped.size() > kShownSkips) fmt::print(stderr, "  ...\n");
+}
+
+}  // namespace
+
+void print_preview(const BuildPreview& preview, const BuildOptions& options, bool json) {
+  if (json) {
+    fmt::print("{}\n", preview_json(preview, options).dump(2));
+  } else {
+    print_preview_rows(preview, options);
+  }
+}
+
+void print_report(const BuildReport& report, const BuildOptions& options, double seconds,
+                  bool json) {
+  if (json) {
+    print_report_json(report, options, seconds);
+  } else if (report.status == BuildStatus::kComplete || report.status == BuildStatus::kPartDone) {
+    print_report_rows(report, options, seconds);
+  }
+  std::fflush(stdout);  // before what follows on stderr
+  print_skipped(report, options);
+}
+
+ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
+  const std::string done =
+      fmt::format("{} of {} shards are complete", report.shards_done, report.shards_planned);
+  switch (report.status) {
+    case BuildStatus::kComplete:
+      break;
+    case BuildStatus::kPartDone:
+      fmt::print(
+          stderr,
+          "precache: part {}/{} is done; when all parts are, run the same command with --finish\n",
+          options.part_index, options.part_count);
+      break;
+    case BuildStatus::kTooManyBad:
+      if (options.fail_on_bad) {
+        fmt::print(stderr, "precache: a bad sample ended the build, as --on-error fail asks\n");
+      } else {
+        fmt::print(stderr, "precache: too many bad samples: more than {} % of {}\n",
+                   options.max_bad_percent, human::count(report.preview.samples));
+      }
+      fmt::print(stderr,
+                 "  {}; mend the files and start over with --overwrite, or run the same\n"
+                 "  command with a higher --max-bad to continue without them.\n",
+                 done);
+      return ExitCode::kTooManyBad;
+    case BuildStatus::kInterrupted:
+      fmt::print(stderr, "precache: interrupted\n  {}; run the same command again to continue.\n",
+                 done);
+      break;
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace precache

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/preparation.hpp"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+
+#include "formats/base/checked.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+
+Preparation::Preparation(const BuildOptions& options, Source source)
+    : source_(std::move(source)),
+      keys_(source_.listing),
+      framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(),
+                            source_.classes)),
+      plan_(source_.listing.size(), shard_count(options),
+            options.shuffle ? std::optional(options.seed) : std::nullopt) {}
+
+std::uint64_t Preparation::shard_count(const BuildOptions& options) const {
+  const std::uint64_t samples = source_.listing.size();
+  if (options.shards > samples) {
+    throw InvalidArgument(
+        fmt::format("{} shards are more than the {} samples", options.shards, samples));
+  }
+  if (options.shards != 0) return options.shards;
+  return shards_for_size(samples, framing_->record_bytes(), options.shard_size_bytes);
+}
+
+BuildPreview Preparation::preview(const BuildOptions& options) const {
+  BuildPreview preview;
+  preview.samples = source_.listing.size();
+  preview.classes = source_.classes;
+  preview.left_out = source_.left_out;
+  preview.shards = plan_.shards();
+  preview.largest_shard_samples = plan_.shard_records(0);
+  preview.smallest_shard_samples = plan_.shard_records(plan_.shards() - 1);
+  preview.tensor_bytes = options.recipe.spec().size_bytes();
+  preview.record_bytes = framing_->record_bytes();
+  for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {
+    preview.bytes_needed =
+        checked_add(preview.bytes_needed, framing_->shard_bytes(plan_.shard_records(shard)));
+  }
+  preview.bytes_free = free_bytes(options.out);
+  std::vector<bool> used(source_.classes.size());
+  for (std::size_t i = 0; i < source_.listing.size(); ++i) {
+    const ListedFile file = source_.listing[i];
+    preview.source_bytes += file.size;
+    const auto label = static_cast<std::uint64_t>(file.label);  // -1 becomes large
+    if (label < used.size()) used[label] = true;
+  }
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) preview.empty_classes.push_back(source_.classes[i]);
+  }
+  return preview;
+}
+
+std::uint64_t free_bytes(std::filesystem::path path) {
+  path = std::filesystem::absolute(path);
+  while (!std::filesystem::exists(path) && path != path.parent_path()) path = path.parent_path();
+  struct statvfs status {};
+  if (::statvfs(path.c_str(), &status) != 0) {
+    throw IoError("cannot look at the file system of", path, errno);
+  }
+  return checked_mul(status.f_bavail, status.f_frsize);
+}
+
+}  // namespace precache
