@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs those of the named Debian packages that are missing; does nothing, without root, when none is.
-# usage: samples/install_packages.sh PACKAGE...
+# Installs the Debian packages that precache is built with, and those named; does nothing, without root, when none
+# is missing.
+# usage: samples/install_packages.sh [PACKAGE...]
 set -euo pipefail
 
+packages=(g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libhdf5-dev libhwy-dev libisal-dev
+  libjpeg62-turbo-dev libpng-dev libtbb-dev nlohmann-json3-dev zlib1g-dev "$@")
+
 missing=()
-for package in "$@"; do
+for package in "${packages[@]}"; do
   status=$(dpkg-query --show --showformat='${db:Status-Status}\n' "$package" 2>/dev/null || true)
   [[ $'\n'$status$'\n' == *$'\n'installed$'\n'* ]] || missing+=("$package")
 done

@@ -6,8 +6,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=(g++ cmake ninja-build pkg-config libjpeg62-turbo-dev libpng-dev libhdf5-dev libtbb-dev
-  libcli11-dev libisal-dev libhwy-dev nlohmann-json3-dev libfmt-dev)
 work=build/quickstart
 log=$work/build.log
 
@@ -32,7 +30,7 @@ show() {
   "$@"
 }
 
-samples/install_packages.sh "${packages[@]}"
+samples/install_packages.sh
 
 mkdir -p "$work"
 : >"$log"

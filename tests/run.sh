@@ -18,8 +18,7 @@ esac
 
 step() { printf '\n== %s\n' "$*"; }
 
-packages=(g++ cmake ninja-build pkg-config libjpeg62-turbo-dev libpng-dev zlib1g-dev libhdf5-dev libtbb-dev libcli11-dev
-          libisal-dev libhwy-dev nlohmann-json3-dev libfmt-dev catch2)
+packages=(catch2)
 $fast || packages+=(python3 python3-venv util-linux)
 step "packages"
 samples/install_packages.sh "${packages[@]}"

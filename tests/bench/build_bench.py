@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
 TOOL = BUILD / "precache"
-DECODE_ALONE = BUILD / "decode_alone"
+DECODE_ALONE = BUILD / "tests" / "bench" / "decode_alone"
 FORMATS = ("tar", "tfrecord", "hdf5")
 
 
