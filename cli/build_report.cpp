@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/human.hpp"
@@ -15,18 +16,27 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownSkips = 5;
+constexpr std::size_t kShownReasons = 5;
 
 // --- reports
 // ----------------------------------------------------------------------------------------------------------
 
 std::string left_out_text(const BuildPreview& preview) {
   std::uint64_t total = 0;
-  std::string reasons;
+  std::vector<std::pair<std::uint64_t, std::string>> reasons;
   for (const auto& [reason, count] : preview.left_out) {
     total += count;
-    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", human::count(count), reason);
+    reasons.emplace_back(count, reason);
   }
-  return total == 0 ? "" : fmt::format("{} ({})", human::count(total, "file"), reasons);
+  if (total == 0) return {};
+  std::ranges::stable_sort(reasons, std::greater{}, [](const auto& entry) { return entry.first; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShownReasons, reasons.size()); ++i) {
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", human::count(reasons[i].first),
+                        reasons[i].second);
+  }
+  if (reasons.size() > kShownReasons) text += ", ...";
+  return fmt::format("{} ({})", human::count(total, "file"), text);
 }
 
 double overhead_percent(std::uint64_t bytes, std::uint64_t samples, std::uint64_t tensor_bytes) {

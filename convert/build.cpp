@@ -34,12 +34,15 @@ Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
     labelling.kind = Labelling::Kind::kCsv;
     labelling.csv = options.labels;
   }
-  if (!options.classes.empty()) {
-    labelling.classes = read_class_names(options.classes);
-  } else if (out.manifest() && out.finished_split() == nullptr &&
-             labelling.kind != Labelling::Kind::kNone) {
-    labelling.classes =
-        out.manifest()->classes;  // a further split numbers classes as the first did
+  if (!options.classes.empty()) labelling.classes = read_class_names(options.classes);
+  if (const Manifest* others = out.other_splits()) {
+    if (!options.classes.empty() && labelling.classes != others->classes) {
+      throw InvalidArgument(
+          fmt::format("the splits in '{}' have other classes than '{}'", options.out.string(),
+                      options.classes.string()),
+          "Splits of one dataset have the same classes. Leave out --classes to take those.");
+    }
+    labelling.classes = others->classes;
   }
   return labelling;
 }
@@ -103,18 +106,17 @@ void validate(const BuildOptions& options) {
   }
 }
 
-void check_fits(const OutFolder& out, const BuildOptions& options) {
-  const auto& manifest = out.manifest();
-  if (!manifest) return;
-  const auto recipe = nlohmann::json::parse(manifest->recipe);
-  const bool same = manifest->format == options.format &&
-                    recipe == nlohmann::json::parse(options.recipe.to_json());
-  if (same) return;
+void check_fits(const Manifest& manifest, const BuildOptions& options) {
+  const auto recipe = nlohmann::json::parse(manifest.recipe);
+  if (manifest.format == options.format &&
+      recipe == nlohmann::json::parse(options.recipe.to_json())) {
+    return;
+  }
   throw InvalidArgument(
       fmt::format("'{}' holds another dataset: format {}, recipe {}", options.out.string(),
-                  manifest->format, manifest->recipe),
-      "Splits of one dataset have one format and recipe. Choose another OUT" +
-          std::string(out.finished_split() != nullptr ? ", or --overwrite." : "."));
+                  manifest.format, manifest.recipe),
+      "Splits of one dataset have one format and recipe. Choose another OUT; --overwrite "
+      "replaces a split if it is the only one.");
 }
 
 bool is_same_split(const SplitEntry& split, const BuildOptions& options,
@@ -132,50 +134,64 @@ class Build {
         progress_(progress),
         work_(options.out, options.split, options.part_count != 0),
         out_(options.out, options.split) {
-    if (options_.overwrite) {
-      out_.discard_split();
-      work_.clear();
-    }
-    check_fits(out_, options_);
+    if (const Manifest* others = out_.other_splits()) check_fits(*others, options_);
   }
 
   BuildReport run() {
-    if (out_.finished_split() != nullptr) return report_finished();
-    if (!work_.is_prepared()) {
-      if (options_.finish) {
-        throw InvalidArgument(
-            fmt::format("there is nothing to finish in '{}'", options_.out.string()),
-            "Run all parts with the same options first.");
-      }
-      refuse_foreign_shards();
-    }
-    const Preparation preparation(options_, work_.prepare(identity_of(options_), [&] {
-      return open_source(options_.source, labelling_of(options_, out_));
-    }));
-    report_.preview = preparation.preview(options_);
-    const auto pending = find_pending(preparation);
+    if (out_.finished_split() != nullptr && !options_.overwrite) return report_finished();
+    const auto preparation = prepare();
+    report_.preview = preparation->preview(options_);
+    const auto pending = find_pending(*preparation);
     if (options_.finish && !pending.empty()) {
       throw InvalidArgument(
           fmt::format("{} of {} shards are missing in '{}', the first is number {}", pending.size(),
                       report_.shards_planned, options_.out.string(), pending.front().number),
           "Run the parts that have them, then --finish again.");
     }
-    if (!pending.empty()) convert(preparation, pending);
+    if (!pending.empty()) convert(*preparation, pending);
     if (report_.status == BuildStatus::kComplete) {
-      if (options_.part_count == 0) publish(preparation);
-      if (options_.part_count != 0) report_.status = BuildStatus::kPartDone;
+      if (options_.part_count == 0) {
+        publish(*preparation);
+      } else {
+        report_.status = BuildStatus::kPartDone;
+      }
     }
     return std::move(report_);
   }
 
  private:
+  [[nodiscard]] Source list_source() const {
+    return open_source(options_.source, labelling_of(options_, out_));
+  }
+
+  /// Takes up an unfinished build, or begins one. What --overwrite throws away is there until all
+  /// that can be checked before the first image was found to be right.
+  std::unique_ptr<Preparation> prepare() {
+    const File alone = work_.lock_preparation();
+    const std::string identity = identity_of(options_);
+    if (work_.is_prepared() && !options_.overwrite) {
+      return std::make_unique<Preparation>(options_, work_.load(identity));
+    }
+    if (options_.finish) {
+      throw InvalidArgument(
+          fmt::format("there is nothing to finish in '{}'", options_.out.string()),
+          "Run all parts with the same options first.");
+    }
+    if (!options_.overwrite) refuse_foreign_shards();
+    auto preparation = std::make_unique<Preparation>(options_, list_source());
+    if (options_.overwrite) {
+      out_.discard_split();
+      work_.clear();
+    }
+    work_.freeze(identity, preparation->source());
+    return preparation;
+  }
+
   /// The same build once more changes nothing; another one is refused.
   BuildReport report_finished() {
+    check_fits(*out_.manifest(), options_);
     const SplitEntry& split = *out_.finished_split();
-    Labelling labelling = labelling_of(options_, out_);
-    if (options_.classes.empty() && labelling.kind != Labelling::Kind::kNone)
-      labelling.classes = out_.manifest()->classes;
-    const Preparation preparation(options_, open_source(options_.source, labelling));
+    const Preparation preparation(options_, list_source());
     if (!is_same_split(split, options_, preparation)) {
       throw InvalidArgument(
           fmt::format("'{}' already holds a finished split '{}'", options_.out.string(),

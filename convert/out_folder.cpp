@@ -57,6 +57,11 @@ OutFolder::OutFolder(fs::path out, std::string split)
   if (fs::exists(manifest_path())) manifest_ = Manifest::read(manifest_path());
 }
 
+const Manifest* OutFolder::other_splits() const {
+  const std::size_t own = finished_split() == nullptr ? 0 : 1;
+  return manifest_ && manifest_->splits.size() > own ? &*manifest_ : nullptr;
+}
+
 const SplitEntry* OutFolder::finished_split() const {
   if (!manifest_) return nullptr;
   const auto found = manifest_->splits.find(split_);

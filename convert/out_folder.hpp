@@ -18,6 +18,8 @@ class OutFolder {
   OutFolder(std::filesystem::path out, std::string split);
 
   [[nodiscard]] const std::optional<Manifest>& manifest() const { return manifest_; }
+  /// The manifest if it has splits beside this one, else null.
+  [[nodiscard]] const Manifest* other_splits() const;
   /// The split if it is finished, else null.
   [[nodiscard]] const SplitEntry* finished_split() const;
   [[nodiscard]] std::filesystem::path shard_path(std::uint64_t shard,

@@ -35,7 +35,10 @@ std::string differences(const Json& now, const Json& before) {
 }  // namespace
 
 WorkFolder::WorkFolder(const fs::path& out, const std::string& split, bool shared)
-    : root_(out / ".precache"), folder_(root_ / split) {
+    : root_(out / ".precache"),
+      folder_(root_ / split),
+      shared_(shared),
+      made_out_(!fs::exists(out)) {
   for (;;) {
     create_folder(folder_);
     lock_ = File(root_ / "lock", O_RDWR | O_CREAT);
@@ -47,18 +50,28 @@ WorkFolder::WorkFolder(const fs::path& out, const std::string& split, bool share
   }
 }
 
-Source WorkFolder::prepare(const std::string& identity, const std::function<Source()>& list) {
+WorkFolder::~WorkFolder() {
+  if (shared_ || is_prepared()) return;
+  std::error_code error;
+  fs::remove_all(folder_, error);
+  remove_root();
+  if (made_out_) fs::remove(root_.parent_path(), error);  // fails, rightly, if anything is in it
+}
+
+File WorkFolder::lock_preparation() const {
   create_folder(folder_);
-  File preparing(folder_ / "prepare.lock", O_RDWR | O_CREAT);
-  preparing.lock();
-  if (is_prepared()) return load(identity);
-  Source source = list();
+  File file(folder_ / "prepare.lock", O_RDWR | O_CREAT);
+  file.lock();
+  return file;
+}
+
+void WorkFolder::freeze(const std::string& identity, const Source& source) const {
+  create_folder(folder_);
   source.listing.save(folder_ / "listing");
   const Json job = {{"identity", Json::parse(identity)},
                     {"classes", source.classes},
                     {"left_out", source.left_out}};
   write_file_atomically(folder_ / "job.json", job.dump(2) + "\n");
-  return source;
 }
 
 Source WorkFolder::load(const std::string& identity) const {
@@ -110,10 +123,14 @@ void WorkFolder::clear() {
 
 void WorkFolder::remove() {
   clear();
-  for (const auto& entry : fs::directory_iterator(root_)) {
+  remove_root();
+}
+
+void WorkFolder::remove_root() {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root_, error)) {
     if (entry.path().filename() != "lock") return;
   }
-  std::error_code error;
   fs::remove(root_ / "lock", error);
   fs::remove(root_, error);  // if it fails, an empty folder stays: no harm
 }

@@ -25,11 +25,17 @@ class WorkFolder {
   /// Creates the folder if need be and locks OUT. Throws IoError, also if another process holds the
   /// lock.
   WorkFolder(const std::filesystem::path& out, const std::string& split, bool shared);
+  /// Removes what it has made if nothing was frozen: a build that is refused leaves no trace.
+  ~WorkFolder();
 
-  /// `identity` is a JSON object. Returns the source as an earlier run froze it, or freezes what
-  /// `list` returns. Throws InvalidArgument if the earlier run had another identity.
-  [[nodiscard]] Source prepare(const std::string& identity, const std::function<Source()>& list);
+  /// Waits until no other part prepares; they do so one after the other while this is held.
+  [[nodiscard]] File lock_preparation() const;
+  /// Whether a source was frozen, by this or an earlier run.
   [[nodiscard]] bool is_prepared() const { return std::filesystem::exists(folder_ / "job.json"); }
+  /// Keeps the source as it is now. `identity` is a JSON object.
+  void freeze(const std::string& identity, const Source& source) const;
+  /// The source as it was frozen. Throws InvalidArgument if that was with another identity.
+  [[nodiscard]] Source load(const std::string& identity) const;
 
   [[nodiscard]] std::filesystem::path temporary(std::uint64_t shard) const;
   /// The result of a shard whose file is whole at `final_path`, or nothing.
@@ -43,10 +49,13 @@ class WorkFolder {
   void remove();
 
  private:
-  [[nodiscard]] Source load(const std::string& identity) const;
+  /// Removes `OUT/.precache/` if no split needs it.
+  void remove_root();
 
   std::filesystem::path root_;
   std::filesystem::path folder_;
+  bool shared_;
+  bool made_out_;
   File lock_;
 };
 

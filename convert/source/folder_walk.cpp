@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 
+#include "convert/source/utf8.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -32,6 +33,11 @@ std::string lower(std::string_view text) {
 std::string lower_extension(std::string_view file_name) {
   const auto dot = file_name.rfind('.');
   return dot == std::string_view::npos ? std::string() : lower(file_name.substr(dot + 1));
+}
+
+std::string left_out_reason(std::string_view file_name) {
+  const std::string extension = lower_extension(file_name);
+  return extension.empty() ? "no extension" : "." + escape_invalid_utf8(extension);
 }
 
 /// A folder on the way from the root, to see loops of symbolic links.
@@ -99,8 +105,7 @@ class Walker {
     const std::string_view entry_name = entry.d_name;
     const bool image = has_image_extension(entry_name);
     if (entry.d_type == DT_REG && !image) {
-      const std::string extension = lower_extension(entry_name);
-      ++left_out[extension.empty() ? "no extension" : "." + extension];
+      ++left_out[left_out_reason(entry_name)];
       return;
     }
     const std::string path = folder.empty() ? entry.d_name : folder + "/" + entry.d_name;
@@ -128,7 +133,7 @@ class Walker {
     } else if (!S_ISREG(status.st_mode)) {
       ++left_out["not a regular file"];
     } else if (!image) {  // behind a symbolic link
-      ++left_out["." + lower_extension(entry_name)];
+      ++left_out[left_out_reason(entry_name)];
     } else {
       parts_.local().images.add({path, static_cast<std::uint64_t>(status.st_size),
                                  status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,

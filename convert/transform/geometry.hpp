@@ -28,8 +28,11 @@ struct Geometry {
   [[nodiscard]] bool vertical_first() const;
 };
 
-/// For an image of this size, its orientation applied. The definitions are torchvision's (crop) and
-/// Pillow's.
+/// Longer sides are rejected: the tables of weights grow with them.
+inline constexpr std::uint32_t kLongestSide = 1U << 18;
+
+/// For an image of this size, its orientation applied. REQUIRES: no side is longer than
+/// kLongestSide. The definitions are torchvision's (crop) and Pillow's.
 [[nodiscard]] Geometry make_geometry(const Recipe& recipe, std::uint32_t width,
                                      std::uint32_t height);
 

@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "convert/decode/image_kind.hpp"
 
 namespace precache {
 namespace {
 
-// Tables of one axis take some 20 KB; most folders need far fewer of them.
-constexpr std::size_t kMostCachedAxes = 128;
+// Weights of one axis are usually some thousand; most folders need far fewer than this together.
+constexpr std::size_t kMostCachedWeights = std::size_t{1} << 20;
 
 /// Pillow's convert("L"), into the first channel. Grey pixels keep their value.
 class GraySink : public RowSink {
@@ -38,9 +40,15 @@ const ImageTransform::Axis& ImageTransform::axis(const AxisGeometry& geometry, b
   auto& axes = horizontal ? horizontal_axes_ : vertical_axes_;
   const AxisKey key{geometry.source, geometry.resized, geometry.first, geometry.count};
   if (const auto found = axes.find(key); found != axes.end()) return found->second;
-  if (axes.size() >= kMostCachedAxes) axes.clear();
+  Taps taps = make_taps(geometry, recipe_.filter);
+  std::size_t& cached = horizontal ? horizontal_weights_ : vertical_weights_;
+  cached += taps.outputs.size() + taps.weights.size();
+  if (cached > kMostCachedWeights) {
+    axes.clear();
+    cached = taps.outputs.size() + taps.weights.size();
+  }
   Axis& axis = axes[key];
-  axis.taps = make_taps(geometry, recipe_.filter);
+  axis.taps = std::move(taps);
   if (horizontal) axis.pass.emplace(axis.taps);
   return axis;
 }
@@ -57,6 +65,10 @@ std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file,
   if (std::uint64_t{header.width} * header.height > max_pixels_) {
     return Rejection{"limit", fmt::format("{}x{} pixels are more than --max-pixels {}",
                                           header.width, header.height, max_pixels_)};
+  }
+  if (std::max(header.width, header.height) > kLongestSide) {
+    return Rejection{"limit", fmt::format("{}x{} pixels: a side is longer than {}", header.width,
+                                          header.height, kLongestSide)};
   }
   const int orientation = recipe_.apply_exif ? header.orientation : 1;
   const bool transposed = is_transposed(orientation);

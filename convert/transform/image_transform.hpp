@@ -46,6 +46,8 @@ class ImageTransform {
   OrientingSink orienting_;
   std::map<AxisKey, Axis> horizontal_axes_;  // photos of one camera have one size
   std::map<AxisKey, Axis> vertical_axes_;
+  std::size_t horizontal_weights_ = 0;  // in all cached axes
+  std::size_t vertical_weights_ = 0;
 };
 
 }  // namespace precache
