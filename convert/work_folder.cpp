@@ -40,7 +40,7 @@ WorkFolder::WorkFolder(const fs::path& out, const std::string& split, bool share
       shared_(shared),
       made_out_(!fs::exists(out)) {
   for (;;) {
-    create_folder(folder_);
+    create_folder(root_);
     lock_ = File(root_ / "lock", O_RDWR | O_CREAT);
     if (!lock_.try_lock(!shared)) {
       throw IoError("another build is writing to", out, 0,

@@ -29,7 +29,7 @@ struct Geometry {
 };
 
 /// Longer sides are rejected: the tables of weights grow with them.
-inline constexpr std::uint32_t kLongestSide = 1U << 18;
+inline constexpr std::uint32_t kLongestSide = 1U << 17;
 
 /// For an image of this size, its orientation applied. REQUIRES: no side is longer than
 /// kLongestSide. The definitions are torchvision's (crop) and Pillow's.
