@@ -15,17 +15,18 @@ namespace {
 
 std::size_t hash_of(std::string_view key) { return std::hash<std::string_view>()(key); }
 
-// webdataset finds no sample behind a line end.
-std::string escape_controls(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      result += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
+// webdataset drops names that its patterns do not match: those below a folder `__x__`, and those
+// with a line end and, in a folder's name, a dot.
+void escape_what_webdataset_drops(std::string& key) {
+  if (key.find('.') != std::string::npos) {
+    for (auto at = key.find('\n'); at != std::string::npos; at = key.find('\n', at)) {
+      key.replace(at, 1, "%0A");
     }
   }
-  return result;
+  const std::string_view top = std::string_view(key).substr(0, key.find('/'));
+  if (top.size() < key.size() && top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) {
+    key.replace(0, 1, "%5F");
+  }
 }
 
 struct HashedSample {
@@ -45,11 +46,8 @@ std::string key_of_path(std::string_view path) {
   std::string name = escape_invalid_utf8(path.substr(base));
   std::ranges::replace(name, '.', '_');
   if (name.empty()) name = "_";  // a file called just ".jpg"
-  key = escape_controls(key + name);
-  const std::string_view top = std::string_view(key).substr(0, key.find('/'));
-  if (top.size() < key.size() && top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) {
-    key.replace(0, 1, "%5F");
-  }
+  key += name;
+  escape_what_webdataset_drops(key);
   return key;
 }
 
