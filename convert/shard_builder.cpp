@@ -130,7 +130,7 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
   std::vector<SampleName> names;
   names.reserve(slots.size());
   for (const std::uint64_t slot : slots) names.push_back(name_of_slot(slot));
-  const Envelope envelope = framing_.envelope(names);
+  const Envelope envelope = framing_.envelope(names, file_.path().parent_path());
   const std::uint64_t end = offset(slots.size());
   file_.write_at(0, envelope.prologue);
   file_.write_at(end, envelope.epilogue);

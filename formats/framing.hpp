@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -62,8 +63,10 @@ class Framing {
   /// of the record.
   virtual std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const = 0;
 
-  /// The rest of a shard that holds these samples, in this order.
-  [[nodiscard]] virtual Envelope envelope(std::span<const SampleName> samples) const = 0;
+  /// The rest of a shard that holds these samples, in this order. A temporary file may be made in
+  /// `scratch_folder`.
+  [[nodiscard]] virtual Envelope envelope(std::span<const SampleName> samples,
+                                          const std::filesystem::path& scratch_folder) const = 0;
   [[nodiscard]] virtual ShardLayout layout(std::uint64_t samples) const = 0;
   /// The size of a whole shard.
   [[nodiscard]] virtual std::uint64_t shard_bytes(std::uint64_t samples) const = 0;

@@ -19,7 +19,7 @@ esac
 step() { printf '\n== %s\n' "$*"; }
 
 packages=(catch2)
-$fast || packages+=(python3 python3-venv util-linux)
+$fast || packages+=(libjpeg-turbo-progs python3 python3-venv util-linux)
 step "packages"
 samples/install_packages.sh "${packages[@]}"
 
@@ -46,4 +46,4 @@ if ! cmp -s tests/requirements.txt "$venv/requirements.txt"; then
 fi
 
 step "Python tests"
-"$venv/bin/python" -m pytest -q tests/python
+"$venv/bin/python" -m pytest -q --basetemp=build/pytest tests/python

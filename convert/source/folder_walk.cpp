@@ -103,6 +103,10 @@ class Walker {
                    const std::shared_ptr<const Ancestor>& self) {
     LeftOut& left_out = parts_.local().left_out;
     const std::string_view entry_name = entry.d_name;
+    if (entry_name.starts_with("._")) {  // what macOS puts beside files on foreign disks
+      ++left_out["._ of macOS"];
+      return;
+    }
     const bool image = has_image_extension(entry_name);
     if (entry.d_type == DT_REG && !image) {
       ++left_out[left_out_reason(entry_name)];

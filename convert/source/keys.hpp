@@ -10,9 +10,9 @@
 
 namespace precache {
 
-/// The key that a path gives: without its extension, dots in the base name replaced by `_` (webdataset
-/// takes all behind the first dot for an extension), invalid UTF-8 and what makes webdataset drop a
-/// name percent-escaped.
+/// The key that a path gives: without its extension, dots in the base name replaced by `_`
+/// (webdataset takes all behind the first dot for an extension), invalid UTF-8 and what makes
+/// webdataset drop a name percent-escaped.
 [[nodiscard]] std::string key_of_path(std::string_view path);
 
 /// A distinct key for every sample of a listing. Where several paths give one key, the first in the

@@ -100,9 +100,17 @@ Source label_by_csv(const fs::path& root, const Labelling& labelling) {
   };
   Source source;
   source.classes = labelling.classes;
-  const bool integers = std::ranges::all_of(
-      rows, [](const CsvLabel& row) { return as_integer(row.label).has_value(); });
+  const auto is_integer = [](const CsvLabel& row) { return as_integer(row.label).has_value(); };
+  const bool integers = std::ranges::all_of(rows, is_integer);
   if (!integers && source.classes.empty()) {
+    // A slip of the pen among numbers would else make names of them all, with other numbers.
+    if (const auto number = std::ranges::find_if(rows, is_integer); number != rows.end()) {
+      const auto name = std::ranges::find_if_not(rows, is_integer);
+      throw InvalidArgument(fmt::format("{}: '{}' is a name, but line {} has the number {}",
+                                        where(*name), name->label, number->line, number->label),
+                            "Labels are all names or all integers. Names that look like numbers "
+                            "need --classes.");
+    }
     std::set<std::string> names;
     for (const auto& row : rows) names.insert(escape_invalid_utf8(row.label));
     source.classes.assign(names.begin(), names.end());

@@ -83,7 +83,8 @@ Id string_type(std::size_t bytes) {
 /// A file without a name, but for the moment in which the library opens it.
 class ScratchFile {
  public:
-  ScratchFile() : path_((std::filesystem::temp_directory_path() / "precache-XXXXXX").string()) {
+  explicit ScratchFile(const std::filesystem::path& folder)
+      : path_((folder / "hdf5-XXXXXX").string()) {
     file_ = File(::mkstemp(path_.data()), path_);
     if (!file_.is_open()) throw IoError("cannot create", path_, errno);
   }
@@ -106,7 +107,7 @@ class ScratchFile {
 /// them.
 class Skeleton {
  public:
-  Skeleton() {
+  explicit Skeleton(const std::filesystem::path& folder) : scratch_(folder) {
     const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18));
     check(H5Pset_alignment(access, 1, kAlignment));
@@ -186,7 +187,8 @@ std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&)
   return crc32c::value(record);
 }
 
-Envelope Hdf5Framing::envelope(std::span<const SampleName> samples) const {
+Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
+                               const std::filesystem::path& scratch_folder) const {
   const std::scoped_lock lock(library_mutex);
   check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr));  // errors are ours to report
   const hsize_t count = samples.size();
@@ -198,7 +200,7 @@ Envelope Hdf5Framing::envelope(std::span<const SampleName> samples) const {
   }
   const std::size_t class_bytes = longest(classes_);
 
-  Skeleton skeleton;
+  Skeleton skeleton(scratch_folder);
   const auto shape = spec_.shape();
   const std::array<hsize_t, 4> images{count, shape[0], shape[1], shape[2]};
   const hsize_t classes = classes_.size();

@@ -79,7 +79,7 @@ std::uint32_t TarFraming::frame(std::span<std::byte> record, const SampleName& s
   return crc32c::value(record);
 }
 
-Envelope TarFraming::envelope(std::span<const SampleName>) const {
+Envelope TarFraming::envelope(std::span<const SampleName>, const std::filesystem::path&) const {
   return {.prologue = {}, .epilogue = std::vector<std::byte>(kEndBytes)};
 }
 

@@ -166,7 +166,10 @@ std::uint32_t TfrecordFraming::frame(std::span<std::byte> record, const SampleNa
   return crc32c::combine(up_to_example, crc32c::value(record.last(kFooterBytes)), kFooterBytes);
 }
 
-Envelope TfrecordFraming::envelope(std::span<const SampleName>) const { return {}; }
+Envelope TfrecordFraming::envelope(std::span<const SampleName>,
+                                   const std::filesystem::path&) const {
+  return {};
+}
 
 ShardLayout TfrecordFraming::layout(std::uint64_t) const {
   const std::uint64_t label = tensor_offset_ + tensor_bytes_ + label_head_.size();

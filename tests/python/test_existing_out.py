@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an OUT holds already: gone on with, left alone, or replaced when asked; never touched by a refused command."""
+
+import json
+import shutil
+import signal
+import tarfile
+
+import google_crc32c
+import pytest
+
+import images
+from reference import ODD, SMALL
+from shards import FORMATS, Dataset
+from tool import EXTENSIONS, differing, files, finish, snapshot
+
+pytest_plugins = ("tool_fixtures",)
+
+OPTIONS = (*SMALL.options(), "--shards", "3")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("source")
+    for number in range(12):
+        images.draw_unique(folder / f"class{number % 3}" / f"{number:02}.png", number)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def other_source(tmp_path_factory):
+    """Other images of the same classes, one of which is bad."""
+    folder = tmp_path_factory.mktemp("other")
+    for number in range(9):
+        images.draw_unique(folder / f"class{number % 3}" / f"{number:02}.jpg", 50 + number)
+    (folder / "class0" / "bad.png").write_bytes(b"no image")
+    return folder
+
+
+@pytest.fixture
+def finished(tool, source, tmp_path):
+    """An OUT with a finished split."""
+    out = tmp_path / "out"
+    tool.build(source, out, *OPTIONS)
+    return out
+
+
+@pytest.fixture
+def unfinished(tool, source, tmp_path):
+    """An OUT with one of two parts."""
+    out = tmp_path / "out"
+    tool.build(source, out, *OPTIONS, "--part", "0/2")
+    return out
+
+
+def assert_refused_untouched(tool, source, out, *options, expect=2):
+    before = snapshot(out)
+    text = tool.refuse(source, out, *options, expect=expect)
+    assert snapshot(out) == before
+    return text
+
+
+# --- finished ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_the_same_build_again_does_nothing(tool, source, tmp_path, file_format):
+    options = (*OPTIONS, "--format", file_format)
+    tool.build(source, tmp_path / "out", *options)
+    before = snapshot(tmp_path / "out")
+    assert "complete already" in tool.build(source, tmp_path / "out", *options, "--jobs", "7", "--max-bad", "3%").out
+    summary = tool.build(source, tmp_path / "out", *options, "--json").json()
+    assert (summary["status"], summary["samples"], summary["converted"]) == ("complete", 12, 0)
+    assert snapshot(tmp_path / "out") == before
+
+
+OTHER_OPTIONS = {
+    "size": ODD.options(),
+    "shards": [*SMALL.options(), "--shards", "4"],
+    "format": [*OPTIONS, "--format", "hdf5"],
+    "seed": [*OPTIONS, "--seed", "1"],
+    "shuffle": [*OPTIONS, "--no-shuffle"],
+    "labels": [*OPTIONS, "--labels", "none"],
+}
+
+
+@pytest.mark.parametrize("options", OTHER_OPTIONS.values(), ids=OTHER_OPTIONS)
+def test_a_finished_split_is_not_replaced_by_another(tool, source, finished, options):
+    text = assert_refused_untouched(tool, source, finished, *options)
+    assert str(finished) in text and "--overwrite" in text
+
+
+def test_a_finished_split_is_not_replaced_from_another_source(tool, other_source, finished):
+    assert "--overwrite" in assert_refused_untouched(tool, other_source, finished, *OPTIONS)
+
+
+def test_a_finished_split_is_not_replaced_with_other_classes(tool, source, finished, tmp_path):
+    (tmp_path / "classes").write_text("class0\nclass1\nclass2\nclass3\n")
+    assert_refused_untouched(tool, source, finished, *OPTIONS, "--classes", tmp_path / "classes")
+
+
+# --- unfinished -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", OTHER_OPTIONS.values(), ids=OTHER_OPTIONS)
+def test_an_unfinished_build_is_not_gone_on_with_by_another(tool, source, unfinished, options):
+    text = assert_refused_untouched(tool, source, unfinished, *options)
+    assert str(unfinished) in text and "--overwrite" in text
+
+
+def test_the_refusal_of_an_unfinished_build_names_the_option(tool, source, unfinished):
+    text = tool.refuse(source, unfinished, *OPTIONS, "--seed", "1", "--max-pixels", "5000")
+    assert "seed is 1, was 0" in text and "max-pixels is 5000" in text
+    assert "format" not in text
+
+
+def test_jobs_and_tolerance_are_no_part_of_the_identity(tool, source, unfinished, tmp_path):
+    tool.build(source, unfinished, *OPTIONS, "--jobs", "1", "--max-bad", "7%", "--on-error", "fail")
+    tool.build(source, tmp_path / "whole", *OPTIONS)
+    assert differing(files(unfinished), files(tmp_path / "whole")) == []
+
+
+def test_overwrite_throws_an_unfinished_build_away(tool, source, unfinished, tmp_path):
+    options = (*SMALL.options(), "--shards", "2", "--format", "tfrecord")
+    tool.build(source, unfinished, *options, "--overwrite")
+    tool.build(source, tmp_path / "whole", *options)
+    assert differing(files(unfinished), files(tmp_path / "whole")) == []
+
+
+# --- foreign ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS.values())
+def test_shards_of_someone_else_are_not_touched(tool, source, tmp_path, extension):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / f"train-000007.{extension}").write_bytes(b"precious")
+    text = assert_refused_untouched(tool, source, out, *OPTIONS)
+    assert f"train-000007.{extension}" in text
+
+
+def test_other_files_beside_the_shards_are_left_alone(tool, source, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    others = {"notes.txt": b"precious", "train-notes.tar": b"1", "val-000000.tar": b"2", "train.tar": b"3"}
+    for name, data in others.items():
+        (out / name).write_bytes(data)
+    tool.build(source, out, *OPTIONS, "--overwrite")
+    assert files(out).items() >= others.items()
+    assert len(files(out)) == len(others) + 4  # 3 shards and the manifest
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 1}', '{"version": 99}', "\0"], ids=repr)
+@pytest.mark.parametrize("options", [(), ("--overwrite",)], ids=["plain", "overwrite"])
+def test_a_manifest_that_is_none_is_not_touched(tool, source, tmp_path, text, options):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "dataset.json").write_text(text)
+    before = snapshot(out)
+    result = finish(tool.start("build", source, out, "--quiet", *OPTIONS, *options))
+    assert result.code in (4, 5)
+    assert result.err.startswith("precache: ") and str(out / "dataset.json") in result.err
+    assert snapshot(out) == before
+
+
+@pytest.mark.parametrize("name", ["job.json", "listing", "000000.json"])
+def test_a_damaged_book_of_an_unfinished_build_is_named(tool, source, unfinished, name):
+    path = unfinished / ".precache" / "train" / name
+    path.write_bytes(path.read_bytes()[:-5])
+    assert str(path) in assert_refused_untouched(tool, source, unfinished, *OPTIONS, expect=4)
+    tool.build(source, unfinished, *OPTIONS, "--overwrite")
+
+
+def test_a_shard_that_was_removed_is_built_again(tool, source, unfinished, tmp_path):
+    (unfinished / "train-000000.tar").unlink()
+    tool.build(source, unfinished, *OPTIONS)
+    tool.build(source, tmp_path / "whole", *OPTIONS)
+    assert differing(files(unfinished), files(tmp_path / "whole")) == []
+
+
+# --- splits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_splits(tool, other_source, finished):
+    tool.build(other_source, finished, *OPTIONS, "--split", "val", "--max-bad", "50%")
+    return finished
+
+
+def test_overwrite_replaces_its_split_alone(tool, source, two_splits):
+    names, times = snapshot(two_splits)
+    tool.build(source, two_splits, *SMALL.options(), "--shards", "2", "--seed", "5", "--overwrite")
+    new_names, new_times = snapshot(two_splits)
+    kept = [name for name in names if name.startswith("val-")]
+    assert len(kept) == 3 and all(new_times[name] == times[name] for name in kept)
+    assert new_names["skipped.tsv"] == names["skipped.tsv"]
+    manifest = json.loads(new_names["dataset.json"])
+    assert manifest["splits"]["val"] == json.loads(names["dataset.json"])["splits"]["val"]
+    listed = [shard["file"] for shard in manifest["splits"]["train"]["shards"]]
+    assert listed == sorted(path.name for path in two_splits.glob("train-*")) and len(listed) == 2
+
+
+def test_a_split_of_another_recipe_is_refused(tool, source, finished):
+    assert "one format and recipe" in assert_refused_untouched(tool, source, finished, *ODD.options(), "--split", "val")
+
+
+def test_a_refused_overwrite_throws_nothing_away(tool, source, two_splits):
+    assert_refused_untouched(tool, source, two_splits, *ODD.options(), "--split", "val", "--overwrite")
+
+
+def test_an_overwrite_from_an_empty_source_throws_nothing_away(tool, finished, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert_refused_untouched(tool, tmp_path / "empty", finished, *OPTIONS, "--overwrite")
+
+
+def test_an_overwrite_with_an_unknown_class_throws_nothing_away(tool, source, finished, tmp_path):
+    (tmp_path / "classes").write_text("class0\nclass1\n")
+    assert_refused_untouched(tool, source, finished, *OPTIONS, "--overwrite", "--classes", tmp_path / "classes")
+
+
+def test_overwrite_and_finish_together_throw_nothing_away(tool, source, finished):
+    assert_refused_untouched(tool, source, finished, *OPTIONS, "--overwrite", "--finish")
+
+
+def assert_manifest_is_true(out):
+    """If there is a manifest, all that it lists is there and whole."""
+    if not (out / "dataset.json").exists():
+        return
+    for split in Dataset(out).manifest["splits"].values():
+        for shard in split["shards"]:
+            assert f"{google_crc32c.value((out / shard['file']).read_bytes()):08x}" == shard["crc32c"]
+
+
+def test_a_kill_at_any_moment_of_an_overwrite_leaves_a_true_manifest(
+    tool, interference, source, two_splits, tmp_path, quick_folder
+):
+    options = (*SMALL.options(), "--shards", "2", "--seed", "5", "--overwrite")
+    shutil.copytree(two_splits, tmp_path / "replaced")
+    tool.build(source, tmp_path / "replaced", *options)
+    final = files(tmp_path / "replaced")
+    for step in range(10_000):
+        out = quick_folder / str(step)
+        shutil.copytree(two_splits, out)
+        env = interference.kill("mkdir,pwrite,fsync,rename,unlink", path=out, after=step)
+        result = finish(tool.start("build", source, out, "--quiet", *options, env=env))
+        if result.code == 0:
+            break
+        assert result.code == -signal.SIGKILL
+        assert_manifest_is_true(out)
+        tool.build(source, out, *options)
+        assert differing(files(out), final) == [], f"after a kill before call {step}"
+        shutil.rmtree(out)
+    assert step > 20
+
+
+def label(shard, key):
+    with tarfile.open(shard) as archive:
+        return int(archive.extractfile(f"{key}.cls").read())
+
+
+def test_a_split_adopts_the_classes_of_the_first(tool, finished, tmp_path):
+    images.draw_unique(tmp_path / "late" / "class2" / "x.png", 77)
+    tool.build(tmp_path / "late", finished, *SMALL.options(), "--split", "val")
+    assert label(finished / "val-000000.tar", "class2/x") == 2
+    assert Dataset(finished).classes == ["class0", "class1", "class2"]
+
+
+def test_a_split_with_a_class_that_the_first_does_not_know_is_refused(tool, finished, tmp_path):
+    images.draw_unique(tmp_path / "late" / "class9" / "x.png", 77)
+    assert "class9" in assert_refused_untouched(tool, tmp_path / "late", finished, *SMALL.options(), "--split", "val")
+
+
+def test_a_split_cannot_number_the_classes_otherwise(tool, source, finished, tmp_path):
+    (tmp_path / "classes").write_text("class2\nclass1\nclass0\n")
+    options = (*OPTIONS, "--split", "val", "--classes", tmp_path / "classes")
+    assert_refused_untouched(tool, source, finished, *options)
+
+
+def test_classes_and_labels_agree_when_the_first_split_had_none(tool, source, tmp_path):
+    """Refused, or the manifest has the names: both are right; labels without names are not."""
+    out = tmp_path / "out"
+    tool.build(source, out, *OPTIONS, "--labels", "none")
+    result = finish(tool.start("build", source, out, "--quiet", *OPTIONS, "--split", "val"))
+    assert result.code == 2 or Dataset(out).classes == ["class0", "class1", "class2"]
+
+
+@pytest.mark.parametrize("split", ["lock", "prepare.lock", "dataset", "a-000000", "x" * 100])
+def test_a_split_may_have_any_plain_name(tool, source, tmp_path, split):
+    tool.build(source, tmp_path / "out", *OPTIONS, "--split", split)
+    assert files(tmp_path / "out").keys() == {"dataset.json", *(f"{split}-00000{number}.tar" for number in range(3))}

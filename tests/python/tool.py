@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tool: with disturbed system calls, held at one of them, as another user, or with its memory measured."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from conftest import TIMEOUT_SECONDS
+
+EXTENSIONS = {"tar": "tar", "tfrecord": "tfrecord", "hdf5": "h5"}
+NOBODY = 65534
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    def json(self):
+        return json.loads(self.out)
+
+
+def finish(process):
+    """Waits for a started tool; what it wrote to other places than pipes is not in the result."""
+    out, err = (text or b"" for text in process.communicate(timeout=TIMEOUT_SECONDS))
+    return Result(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+def wait_until(condition, process):
+    """Waits for something that a running tool does."""
+    end = time.monotonic() + TIMEOUT_SECONDS
+    while not condition():
+        assert process.poll() is None, f"it has ended: {finish(process)}"
+        assert time.monotonic() < end, "it hangs"
+        time.sleep(0.001)
+
+
+class Tool:
+    def __init__(self, path):
+        self.path = path
+
+    def start(self, *arguments, env=None, before=(), **options):
+        """`env` is added to the environment; the words of `before` are put before the command."""
+        words = [os.fsencode(word) for word in (*before, self.path, *arguments)]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(words, env={**os.environ, **(env or {})}, **{**pipes, **options})
+
+    def run(self, *arguments, expect=0, **options):
+        result = finish(self.start(*arguments, **options))
+        assert result.code == expect, f"exit code {result.code}, not {expect}, of {arguments}\n{result.out}{result.err}"
+        return result
+
+    def build(self, source, out, *arguments, **options):
+        return self.run("build", source, out, "--quiet", *arguments, **options)
+
+    def refuse(self, source, out, *arguments, expect=2, **options):
+        """Runs a build that must fail; returns what it says, which must read like an error of the tool."""
+        result = self.build(source, out, *arguments, expect=expect, **options)
+        lines = result.err.splitlines()
+        assert lines and lines[0].startswith("precache: "), result.err
+        assert len(lines) <= 2 and all(line.startswith("  ") for line in lines[1:]), result.err
+        assert result.out == ""
+        return result.err
+
+    def is_sanitized(self):
+        return b"__asan_init" in self.path.read_bytes() or b"__tsan_init" in self.path.read_bytes()
+
+
+# --- disturbed system calls -------------------------------------------------------------------------------------------
+
+
+class Gate:
+    """Holds a process at a system call."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+
+    def is_reached(self):
+        return (self.folder / "reached").exists()
+
+    def open(self):
+        (self.folder / "open").touch()
+
+
+class Interference:
+    """Makes the environment in which chosen calls of the tool are disturbed."""
+
+    def __init__(self, library, folder):
+        self.library = library
+        self.folder = folder
+        self.gates = 0
+
+    def environment(self, **settings):
+        variables = {f"FAIL_IO_{name.upper()}": str(value) for name, value in settings.items()}
+        sanitizer = f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0"
+        return {"LD_PRELOAD": str(self.library), "ASAN_OPTIONS": sanitizer, **variables}
+
+    def fail(self, calls, code, **where):
+        """The calls fail with the errno `code`."""
+        return self.environment(calls=calls, errno=code, **where)
+
+    def kill(self, calls, **where):
+        return self.environment(calls=calls, kill=1, **where)
+
+    @contextlib.contextmanager
+    def hold(self, tool, *arguments, calls="open", path="", **options):
+        """Starts the tool and holds it at the first of the calls: gives the process and the gate to open."""
+        self.gates += 1
+        gate = Gate(self.folder / f"gate{self.gates}")
+        env = self.environment(calls=calls, path=path, gate=gate.folder)
+        with tool.start(*arguments, env=env, **options) as process:
+            try:
+                wait_until(gate.is_reached, process)
+                yield process, gate
+            finally:
+                process.kill()
+
+
+def signal_once(process, number):
+    """Sends a signal whose handler serves once, and waits until it has: another one could be lost in it before."""
+
+    def is_handled():
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        caught = int(status.split("SigCgt:")[1].split()[0], 16)
+        return not caught & 1 << (number - 1)
+
+    process.send_signal(number)
+    wait_until(is_handled, process)
+
+
+# --- surroundings -----------------------------------------------------------------------------------------------------
+
+
+def ordinary_user():
+    """Words before a command that take away root's right to do everything."""
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        pytest.skip("needs setpriv")
+    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+
+
+def run_and_measure(tool, *arguments):
+    """The result and the largest resident size in bytes. Between us and the tool stands a small process, as the size
+    of the process that starts a program would count as the program's."""
+    measure = (
+        "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr); sys.exit(code)"
+    )
+    result = finish(tool.start(*arguments, before=(sys.executable, "-I", "-S", "-c", measure)))
+    return result, int(result.err.splitlines()[-1]) * 1024
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+def files(folder):
+    """The bytes of all files in a folder and below, by their relative paths; None for folders."""
+    paths = sorted(Path(folder).rglob("*"))
+    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in paths}
+
+
+def snapshot(folder):
+    """As files(), and enough to see that a file was rewritten with the same bytes."""
+    times = {name: (Path(folder) / name).stat() for name, data in files(folder).items() if data is not None}
+    return files(folder), {name: (status.st_ino, status.st_mtime_ns) for name, status in times.items()}
+
+
+def differing(one, other):
+    """The names of the files that differ: a readable assertion where the bytes are many."""
+    return sorted(name for name in one.keys() | other.keys() if one.get(name, 0) != other.get(name, 0))
+
+
+def kill_after(process, seconds):
+    """Kills unless the process ends before; true if it was killed."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    process.kill()
+    finish(process)
+    return process.returncode == -signal.SIGKILL
