@@ -217,6 +217,18 @@ def test_a_disk_that_is_too_small_is_named_before_the_first_image(tool, few, sma
     assert shard_names(disk / "out") == []
 
 
+def build_while_someone_fills(tool, interference, source, disk, *options):
+    """The disk becomes full when the third shard is under way."""
+    out = disk / "out"
+    with interference.hold(tool, "build", source, out, "--quiet", *options, path="class0/05.png") as (process, gate):
+        wait_for_first_shards(process, out)
+        fill(disk)
+        gate.open()
+        result = finish(process)
+    assert result.code == 3
+    return result.err
+
+
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_disk_that_someone_fills_ends_the_build_without_loss(
     tool, interference, few, small_disk, tmp_path, file_format
@@ -225,20 +237,21 @@ def test_a_disk_that_someone_fills_ends_the_build_without_loss(
     tool.build(few, tmp_path / "undisturbed", *options)
     final = files(tmp_path / "undisturbed")
     disk = small_disk(900)
-    out = disk / "out"
-    with interference.hold(tool, "build", few, out, "--quiet", *options, path="class0/05.png") as (process, gate):
-        wait_for_first_shards(process, out)
-        fill(disk)
-        gate.open()
-        result = finish(process)
-    assert result.code == 3
-    assert result.err.startswith("precache: ") and "No space left on device" in result.err
-    assert_nothing_partial(out, final)
-    assert "run the same command again" in result.err
-    assert temporaries(out) == []
+    build_while_someone_fills(tool, interference, few, disk, *options)
+    assert_nothing_partial(disk / "out", final)
+    assert temporaries(disk / "out") == []
     (disk / "filler").unlink()
-    tool.build(few, out, *options)
-    assert differing(files(out), final) == []
+    tool.build(few, disk / "out", *options)
+    assert differing(files(disk / "out"), final) == []
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_full_disk_is_named_with_the_way_on(tool, interference, few, small_disk, file_format):
+    disk = small_disk(900)
+    text = build_while_someone_fills(tool, interference, few, disk, *LARGE, "--format", file_format)
+    assert text.startswith("precache: ") and str(disk / "out") in text
+    assert "No space left on device" in text
+    assert "run the same command again" in text
 
 
 def test_a_killed_build_goes_on_where_space_is_scarce(tool, interference, few, small_disk, tmp_path):

@@ -327,7 +327,6 @@ TABLES = {
     "no last line end": ("1.png,3\na/2.png,4", {"1": 3, "a/2": 4}, []),
     "empty lines": ("\n1.png,3\n\n\na/2.png,4\n\n", {"1": 3, "a/2": 4}, []),
     "dots": ("./1.png,3\na/../a/2.png,4\n", {"1": 3, "a/2": 4}, []),
-    "mixed": ("1.png,3\na/2.png,cat\n", {"1": 0, "a/2": 1}, ["3", "cat"]),
 }
 
 
@@ -346,6 +345,7 @@ WRONG_TABLES = {
     "escape": ("../source/1.png,a\n", "line 1", "not below SOURCE"),
     "escape within": ("a/../../source/1.png,a\n", "line 1", "not below SOURCE"),
     "absolute": ("/etc/passwd,a\n", "line 1", "not below SOURCE"),
+    "names and integers": ("1.png,3\na/2.png,cat\n", "line 2", "line 1"),
     "one field": ("1.png,a\n\na/2.png\n", "line 3", "1 field"),
     "three fields": ("1.png,a,b\n", "line 1", "3 fields"),
     "no path": (",a\n", "line 1", "empty field"),
@@ -401,6 +401,12 @@ def test_a_manifest_fixes_the_numbers_of_the_classes(tool, source, take, tmp_pat
 def test_classes_number_the_names_of_a_table(table, take, tmp_path):
     (tmp_path / "classes.txt").write_text("dog\ncat\n")
     samples, _ = take(*table("1.png,cat\na/2.png,dog\n"), "--classes", tmp_path / "classes.txt")
+    assert labels_of(samples) == {"1": 1, "a/2": 0}
+
+
+def test_classes_make_names_of_integers_beside_names(table, take, tmp_path):
+    (tmp_path / "classes.txt").write_text("cat\n3\n")
+    samples, _ = take(*table("1.png,3\na/2.png,cat\n"), "--classes", tmp_path / "classes.txt")
     assert labels_of(samples) == {"1": 1, "a/2": 0}
 
 
