@@ -3,8 +3,9 @@
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include <algorithm>
 #include <chrono>
-#include <csignal>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -12,91 +13,44 @@
 #include "cli/commands.hpp"
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
+#include "cli/stop_on_signal.hpp"
 #include "precache/convert/build.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-/// The command line as it was given.
+using option_values::integer;
+
+/// The command line as it was given. Options that others bear on are read at the end.
 struct BuildCommand {
   BuildOptions options;
-  std::string size = "224";
-  std::string normalize;
-  std::string preset;
-  std::string exif = "apply";
-  std::string shard_size = "512MiB";
-  std::string on_error = "skip";
-  std::string max_bad = "1%";
-  std::string part;
-  std::string dtype = "uint8";
-  std::string layout = "chw";
+  std::optional<std::string> size;
+  std::optional<std::string> normalize;
+  std::optional<Filter> filter;
+  std::optional<std::uint32_t> resize;
+  std::optional<bool> apply_exif;
+  bool imagenet_preset = false;
   unsigned jobs = usable_threads();
-  unsigned pad_value = 0;
-  bool no_shuffle = false;
   bool dry_run = false;
   bool quiet = false;
   bool json = false;
 };
 
-// --- interruption
-// -----------------------------------------------------------------------------------------------------
-
-std::atomic<bool>* stop_flag = nullptr;
-volatile std::sig_atomic_t stop_signal = 0;
-
-/// Lets SIGINT and SIGTERM end the build tidily; a second one ends the process at once.
-class StopOnSignal {
- public:
-  explicit StopOnSignal(std::atomic<bool>& flag) {
-    static_assert(std::atomic<bool>::is_always_lock_free);
-    stop_flag = &flag;
-    struct sigaction action {};
-    action.sa_handler = [](int number) {
-      stop_signal = number;
-      stop_flag->store(true);
-    };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
+void read_dependent_options(BuildCommand& command) {
+  Recipe& recipe = command.options.recipe;
+  if (command.imagenet_preset) {
+    if (recipe.fit == Fit::kCrop) recipe.resize = 256;
+    recipe.filter = Filter::kBilinear;
+    recipe.apply_exif = false;
   }
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
-  ~StopOnSignal() {
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
+  if (command.resize) recipe.resize = *command.resize;
+  if (command.filter) recipe.filter = *command.filter;
+  if (command.apply_exif) recipe.apply_exif = *command.apply_exif;
+  if (command.size) std::tie(recipe.height, recipe.width) = option_values::size(*command.size);
+  if (command.normalize) {
+    recipe.normalize = option_values::normalization(*command.normalize, recipe.color);
   }
-};
-
-// --- the command
-// ------------------------------------------------------------------------------------------------------
-
-void apply_preset(const CLI::App& app, BuildCommand& command) {
-  if (command.preset.empty()) return;
-  const auto unset = [&](const char* option) { return app.count(option) == 0; };
-  if (unset("--resize")) command.options.recipe.resize = 256;
-  if (unset("--size")) command.size = "224";
-  if (unset("--filter")) command.options.recipe.filter = Filter::kBilinear;
-  if (unset("--exif")) command.exif = "ignore";
-}
-
-void read_values(const CLI::App& app, BuildCommand& command) {
-  apply_preset(app, command);
-  BuildOptions& options = command.options;
-  Recipe& recipe = options.recipe;
-  std::tie(recipe.height, recipe.width) = option_values::size(command.size);
-  recipe.dtype = parse_dtype(command.dtype);
-  recipe.order = parse_axis_order(command.layout);
-  recipe.pad_value = static_cast<std::uint8_t>(command.pad_value);
-  recipe.apply_exif = command.exif == "apply";
-  if (!command.normalize.empty())
-    recipe.normalize = option_values::normalization(command.normalize, recipe.color);
-  options.shard_size_bytes = option_values::bytes(command.shard_size);
-  options.max_bad_percent = option_values::percent(command.max_bad);
-  options.fail_on_bad = command.on_error == "fail";
-  options.shuffle = !command.no_shuffle;
-  if (!command.part.empty())
-    std::tie(options.part_index, options.part_count) = option_values::part(command.part);
 }
 
 ExitCode run_build(BuildCommand& command) {
@@ -121,107 +75,124 @@ ExitCode run_build(BuildCommand& command) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   print_report(report, options, seconds, command.json);
   const ExitCode code = conclude(report, options);
-  if (report.status == BuildStatus::kInterrupted)
-    std::raise(stop_signal);  // the shell should see what ended us
+  if (report.status == BuildStatus::kInterrupted) StopOnSignal::raise_again();
   return code;
 }
 
-template <typename Enum>
-CLI::Option* add_choice(CLI::App& app, const char* option, Enum& value,
-                        std::initializer_list<Enum> choices, const std::string& text) {
-  std::vector<std::pair<std::string, Enum>> names;
-  std::string all;
-  for (const Enum choice : choices) {
-    names.emplace_back(std::string(name(choice)), choice);
-    all += (all.empty() ? "" : "|") + names.back().first;
-  }
-  return app.add_option(option, value, text)
-      ->transform(CLI::CheckedTransformer(names).description(""))
-      ->option_text(all + " [" + std::string(name(value)) + "]");
+using OnText = std::function<void(const std::string&)>;
+
+CLI::Option* add(CLI::App& app, const std::string& option, const std::string& value,
+                 const std::string& text, const OnText& on_text) {
+  return app.add_option_function<std::string>(option, on_text, text)->option_text(value);
 }
 
-CLI::Option* add_word(CLI::App& app, const char* option, std::string& value,
-                      const std::vector<std::string>& words, const std::string& text) {
-  std::string all;
-  for (const auto& word : words) all += (all.empty() ? "" : "|") + word;
-  return app.add_option(option, value, text)
-      ->check(CLI::IsMember(words).description(""))
-      ->option_text(all + (value.empty() ? "" : " [" + value + "]"));
+/// An option whose value is one of some words; `chosen` gets the position of the one given.
+CLI::Option* add_choice(CLI::App& app, const std::string& option,
+                        const std::vector<std::string>& words, const std::string& standard,
+                        const std::string& text, const std::function<void(std::size_t)>& chosen) {
+  const std::string value =
+      fmt::format("{}{}", fmt::join(words, "|"), standard.empty() ? "" : " [" + standard + "]");
+  return add(app, option, value, text, [=](const std::string& word) {
+    const auto found = std::ranges::find(words, word);
+    if (found == words.end()) {
+      throw InvalidArgument(
+          fmt::format("{} '{}' is none of {}", option, word, fmt::join(words, ", ")));
+    }
+    chosen(static_cast<std::size_t>(found - words.begin()));
+  });
 }
 
 void add_image_options(CLI::App& app, BuildCommand& command) {
   Recipe& recipe = command.options.recipe;
-  app.add_option("--size", command.size, "Height and width of the tensors")
-      ->option_text("N|HxW [224]");
-  add_choice(app, "--fit", recipe.fit, {Fit::kCrop, Fit::kStretch, Fit::kPad},
+  add(app, "--size", "N|HxW [224]", "Height and width of the tensors",
+      [&](const std::string& text) { command.size = text; });
+  add_choice(app, "--fit", {"crop", "stretch", "pad"}, "crop",
              "crop: shorter side to --resize, then centre crop; stretch: exactly HxW; pad: the "
-             "longer side fits, the "
-             "rest is --pad-value");
-  app.add_option("--resize", recipe.resize, "Shorter side before the crop")
-      ->check(CLI::Range(1, 16384).description(""))
-      ->option_text("N [the size]");
-  add_choice(
-      app, "--filter", recipe.filter,
-      {Filter::kNearest, Filter::kBox, Filter::kBilinear, Filter::kBicubic, Filter::kLanczos},
-      "How to resize, as Pillow defines it");
-  app.add_option("--pad-value", command.pad_value, "Value of the border that --fit pad adds")
-      ->check(CLI::Range(0, 255).description(""))
-      ->option_text("0..255 [0]");
-  add_word(app, "--dtype", command.dtype, {"uint8", "float16", "bfloat16", "float32"},
-           "uint8 takes a quarter of the bytes of float32: normalise while reading");
-  app.add_option("--normalize", command.normalize, "(x/255 - mean)/std, only for float dtypes")
-      ->option_text("imagenet|MEAN/STD");
-  add_word(app, "--layout", command.layout, {"chw", "hwc"}, "Order of the tensor's axes");
-  add_choice(app, "--color", recipe.color, {Color::kRgb, Color::kGray}, "Channels");
-  add_word(app, "--exif", command.exif, {"apply", "ignore"},
-           "What to do with the orientation a camera noted");
-  add_word(app, "--preset", command.preset, {"imagenet"},
-           "--resize 256 --size 224 --filter bilinear --exif ignore: torchvision's evaluation");
+             "longer side fits, the rest is --pad-value",
+             [&](std::size_t i) { recipe.fit = static_cast<Fit>(i); });
+  add(app, "--resize", "N [the size]", "Shorter side before the crop",
+      [&](const std::string& text) {
+        command.resize = static_cast<std::uint32_t>(integer("--resize", text, 1, 16384));
+      });
+  add_choice(app, "--filter", {"nearest", "box", "bilinear", "bicubic", "lanczos"}, "bilinear",
+             "How to resize, as Pillow defines it",
+             [&](std::size_t i) { command.filter = static_cast<Filter>(i); });
+  add(app, "--pad-value", "0..255 [0]", "Value of the border that --fit pad adds",
+      [&](const std::string& text) {
+        recipe.pad_value = static_cast<std::uint8_t>(integer("--pad-value", text, 0, 255));
+      });
+  add_choice(app, "--dtype", {"uint8", "float16", "bfloat16", "float32"}, "uint8",
+             "uint8 takes a quarter of the bytes of float32: normalise while reading",
+             [&](std::size_t i) { recipe.dtype = static_cast<DType>(i); });
+  add(app, "--normalize", "imagenet|MEAN/STD", "(x/255 - mean)/std, only for float dtypes",
+      [&](const std::string& text) { command.normalize = text; });
+  add_choice(app, "--layout", {"chw", "hwc"}, "chw", "Order of the tensor's axes",
+             [&](std::size_t i) { recipe.order = static_cast<AxisOrder>(i); });
+  add_choice(app, "--color", {"rgb", "gray"}, "rgb", "Channels",
+             [&](std::size_t i) { recipe.color = static_cast<Color>(i); });
+  add_choice(app, "--exif", {"apply", "ignore"}, "apply",
+             "What to do with the orientation a camera noted",
+             [&](std::size_t i) { command.apply_exif = i == 0; });
+  add_choice(app, "--preset", {"imagenet"}, "",
+             "--resize 256 --size 224 --filter bilinear --exif ignore: torchvision's evaluation",
+             [&](std::size_t) { command.imagenet_preset = true; });
 }
 
 void add_dataset_options(CLI::App& app, BuildCommand& command) {
   BuildOptions& options = command.options;
-  add_word(app, "--format", options.format, {"tar", "tfrecord", "hdf5"},
-           "File format of the shards");
-  app.add_option("--split", options.split,
-                 "Name of the split; a further one may join a finished OUT")
-      ->option_text("NAME [train]");
-  app.add_option("--labels", options.labels,
-                 "Class: the first folder below SOURCE, none (-1), or from path,label rows")
-      ->option_text("folder|none|FILE.csv [folder]");
-  app.add_option("--classes", options.classes,
-                 "Fixes class names and their numbers; an unknown class is an error")
-      ->option_text("FILE|dataset.json");
+  const std::vector<std::string> formats{"tar", "tfrecord", "hdf5"};
+  add_choice(app, "--format", formats, "tar", "File format of the shards",
+             [&options, formats](std::size_t i) { options.format = formats[i]; });
+  add(app, "--split", "NAME [train]", "Name of the split; a further one may join a finished OUT",
+      [&](const std::string& text) { options.split = text; });
+  add(app, "--labels", "folder|none|FILE.csv [folder]",
+      "Class: the first folder below SOURCE, none (-1), or from path,label rows",
+      [&](const std::string& text) {
+        options.labels = option_values::not_empty("--labels", text);
+      });
+  add(app, "--classes", "FILE|dataset.json",
+      "Fixes class names and their numbers; an unknown class is an error",
+      [&](const std::string& text) {
+        options.classes = option_values::not_empty("--classes", text);
+      });
   auto* shard_size =
-      app.add_option("--shard-size", command.shard_size, "About how large a shard is")
-          ->option_text("BYTES [512MiB]");
-  app.add_option("--shards", options.shards, "How many shards")
-      ->excludes(shard_size)
-      ->check(CLI::PositiveNumber.description(""))
-      ->option_text("N");
-  auto* seed = app.add_option("--seed", options.seed, "Of the shuffle before sharding")
-                   ->option_text("N [0]");
-  app.add_flag("--no-shuffle", command.no_shuffle, "Keep the order of the paths")->excludes(seed);
+      add(app, "--shard-size", "BYTES [512MiB]", "About how large a shard is",
+          [&](const std::string& text) { options.shard_size_bytes = option_values::bytes(text); });
+  add(app, "--shards", "N", "How many shards", [&](const std::string& text) {
+    options.shards = integer("--shards", text, 1, 1'000'000);
+  })->excludes(shard_size);
+  auto* seed =
+      add(app, "--seed", "N [0]", "Of the shuffle before sharding",
+          [&](const std::string& text) { options.seed = integer("--seed", text, 0, UINT64_MAX); });
+  app.add_flag_callback(
+         "--no-shuffle", [&] { options.shuffle = false; }, "Keep the order of the paths")
+      ->excludes(seed);
 }
 
 void add_job_options(CLI::App& app, BuildCommand& command) {
   BuildOptions& options = command.options;
-  app.add_option("--jobs", command.jobs, "Worker threads")
-      ->check(CLI::Range(1, 1024).description(""))
-      ->option_text(fmt::format("N [{}]", command.jobs));
-  add_word(app, "--on-error", command.on_error, {"skip", "fail"},
-           "What a bad image does; skipped ones are listed in OUT/skipped.tsv");
-  app.add_option("--max-bad", command.max_bad, "More bad images than this fail the build")
-      ->option_text("P% [1%]");
-  app.add_option("--max-pixels", options.max_pixels, "Larger images are bad (decompression bombs)")
-      ->check(CLI::PositiveNumber.description(""))
-      ->option_text(fmt::format("N [{}]", options.max_pixels));
-  auto* part =
-      app.add_option("--part", command.part, "Only every N-th shard: for many machines on one OUT")
-          ->option_text("I/N");
-  app.add_flag("--finish", options.finish, "Write the manifest when all parts are there")
-      ->excludes(part);
-  app.add_flag("--overwrite", options.overwrite, "Throw away what OUT holds of this split");
+  add(app, "--jobs", fmt::format("N [{}]", command.jobs), "Worker threads",
+      [&](const std::string& text) {
+        command.jobs = static_cast<unsigned>(integer("--jobs", text, 1, 1024));
+      });
+  add_choice(app, "--on-error", {"skip", "fail"}, "skip",
+             "What a bad image does; skipped ones are listed in OUT/skipped.tsv",
+             [&](std::size_t i) { options.fail_on_bad = i == 1; });
+  add(app, "--max-bad", "P% [1%]", "More bad images than this fail the build",
+      [&](const std::string& text) { options.max_bad_percent = option_values::percent(text); });
+  add(app, "--max-pixels", fmt::format("N [{}]", options.max_pixels),
+      "Larger images are bad (decompression bombs)", [&](const std::string& text) {
+        options.max_pixels = integer("--max-pixels", text, 1, UINT64_MAX);
+      });
+  auto* part = add(app, "--part", "I/N", "Only every N-th shard: for many machines on one OUT",
+                   [&](const std::string& text) {
+                     std::tie(options.part_index, options.part_count) = option_values::part(text);
+                   });
+  auto* finish =
+      app.add_flag("--finish", options.finish, "Write the manifest when all parts are there")
+          ->excludes(part);
+  app.add_flag("--overwrite", options.overwrite, "Throw away what OUT holds of this split")
+      ->excludes(finish);
   app.add_flag("--dry-run", command.dry_run, "Print the plan, write nothing");
   app.add_flag("--quiet", command.quiet, "No progress");
   app.add_flag("--json", command.json, "Summary as JSON on stdout");
@@ -248,9 +219,9 @@ void add_build(CLI::App& app, Action& action) {
       "Interrupted or killed, the same command goes on where it stopped.\n"
       "Exit status: 0 done, 1 too many bad images, 2 usage, 3 system, 4 corrupt data, 5 "
       "unsupported.");
-  build_app->callback([&action, command, build_app] {
-    action = [command, build_app] {
-      read_values(*build_app, *command);
+  build_app->callback([&action, command] {
+    action = [command] {
+      read_dependent_options(*command);
       return run_build(*command);
     };
   });

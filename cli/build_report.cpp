@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/human.hpp"
+#include "cli/say.hpp"
+#include "formats/base/size_text.hpp"
 
 namespace precache {
 namespace {
@@ -63,7 +65,7 @@ Json preview_json(const BuildPreview& preview, const BuildOptions& options) {
 }
 
 void print_row(std::string_view title, const std::string& text) {
-  if (!text.empty()) fmt::print("{:<10}{}\n", title, text);
+  if (!text.empty()) print("{:<9} {}\n", title, text);
 }
 
 std::string tensor_text(const BuildOptions& options) {
@@ -98,30 +100,31 @@ std::string frozen_text(const Recipe& recipe) {
 void print_preview_rows(const BuildPreview& preview, const BuildOptions& options) {
   print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "image"),
                                   human::count(preview.classes.size(), "class"),
-                                  human::bytes(preview.source_bytes)));
+                                  size_text(preview.source_bytes)));
   print_row("left out", left_out_text(preview));
   if (!preview.empty_classes.empty()) {
     print_row("warning", fmt::format("{} without images, '{}' first",
                                      human::count(preview.empty_classes.size(), "class"),
                                      preview.empty_classes.front()));
   }
-  print_row("tensor",
-            fmt::format("{}, {}", tensor_text(options), human::bytes(preview.tensor_bytes)));
+  print_row("tensor", fmt::format("{}, {}", tensor_text(options), size_text(preview.tensor_bytes)));
   print_row("frozen", frozen_text(options.recipe));
-  print_row("record", fmt::format("{}, overhead {:.2f} %", human::bytes(preview.record_bytes),
+  print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
                                   overhead_percent(preview.bytes_needed, preview.samples,
                                                    preview.tensor_bytes)));
   print_row("shards", fmt::format("{} {} of {} to {} samples", human::count(preview.shards),
                                   options.format, human::count(preview.smallest_shard_samples),
                                   human::count(preview.largest_shard_samples)));
-  print_row("disk", fmt::format("{} needed, {} free{}", human::bytes(preview.bytes_needed),
-                                human::bytes(preview.bytes_free),
+  print_row("disk", fmt::format("{} needed, {} free{}", size_text(preview.bytes_needed),
+                                size_text(preview.bytes_free),
                                 preview.bytes_needed > preview.bytes_free ? ": NOT ENOUGH" : ""));
 }
 
 std::string_view status_name(BuildStatus status) {
   switch (status) {
     case BuildStatus::kComplete:
+      return "complete";
+    case BuildStatus::kAlreadyComplete:
       return "complete";
     case BuildStatus::kPartDone:
       return "part done";
@@ -139,7 +142,7 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
       {"out", options.out.string()},
       {"split", options.split},
       {"samples", report.samples},
-      {"skipped", report.skipped.size()},
+      {"skipped", report.skipped_count},
       {"damaged", report.damaged},
       {"bytes", report.bytes},
       {"shards_done", report.shards_done},
@@ -148,14 +151,13 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
       {"seconds", seconds},
       {"images_per_second", seconds > 0 ? static_cast<double>(report.converted) / seconds : 0.0},
       {"plan", preview_json(report.preview, options)}};
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
   const BuildPreview& preview = report.preview;
-  if (report.shards_resumed == report.shards_planned && report.converted == 0 &&
-      report.skipped.empty()) {
-    fmt::print("{}: complete already, nothing to do\n", options.out.string());
+  if (report.status == BuildStatus::kAlreadyComplete) {
+    print("{}: complete already, nothing to do\n", options.out.string());
   }
   print_row(options.split, fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
                                        human::count(report.shards_done, options.format + " shard"),
@@ -163,38 +165,46 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
   print_row("tensor", tensor_text(options));
   print_row("frozen", frozen_text(options.recipe));
   print_row("bytes",
-            fmt::format("{}, overhead {:.2f} %", human::bytes(report.bytes),
+            fmt::format("{}, overhead {:.2f} %", size_text(report.bytes),
                         overhead_percent(report.bytes, report.samples, preview.tensor_bytes)));
   print_row("left out", left_out_text(preview));
-  if (report.shards_resumed != 0)
-    print_row("resumed", human::count(report.shards_resumed, "shard") + " were there already");
-  if (report.damaged != 0)
+  if (report.shards_resumed != 0 && report.status != BuildStatus::kAlreadyComplete) {
+    print_row("resumed", human::count(report.shards_resumed, "shard") + " of an earlier run");
+  }
+  if (report.damaged != 0) {
     print_row("damaged",
               human::count(report.damaged, "image") + " with damage that decoders tolerate");
+  }
   if (report.converted != 0) {
     print_row("time", fmt::format("{}, {:.0f} images/s", human::clock(seconds),
                                   static_cast<double>(report.converted) / seconds));
   }
 }
 
+std::string percent_text(double percent) {
+  return percent < 0.1 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.2f} %", percent);
+}
+
 void print_skipped(const BuildReport& report, const BuildOptions& options) {
   if (report.skipped.empty()) return;
   const double percent = 100.0 * static_cast<double>(report.skipped.size()) /
                          static_cast<double>(report.preview.samples);
-  fmt::print(stderr, "precache: {} skipped ({:.2g} %), listed in '{}':\n",
-             human::count(report.skipped.size(), "sample"), percent,
-             (options.out / "skipped.tsv").string());
+  const bool listed = report.status == BuildStatus::kComplete ||
+                      (report.status == BuildStatus::kTooManyBad && options.part_count == 0);
+  say("precache: {} skipped ({}){}:\n", human::count(report.skipped.size(), "sample"),
+      percent_text(percent),
+      listed ? fmt::format(", listed in '{}'", (options.out / "skipped.tsv").string()) : "");
   for (std::size_t i = 0; i < std::min(kShownSkips, report.skipped.size()); ++i) {
-    fmt::print(stderr, "  {}: {}\n", report.skipped[i].path, report.skipped[i].reason);
+    say("  {}: {}\n", report.skipped[i].path, report.skipped[i].reason);
   }
-  if (report.skipped.size() > kShownSkips) fmt::print(stderr, "  ...\n");
+  if (report.skipped.size() > kShownSkips) say("  ...\n");
 }
 
 }  // namespace
 
 void print_preview(const BuildPreview& preview, const BuildOptions& options, bool json) {
   if (json) {
-    fmt::print("{}\n", preview_json(preview, options).dump(2));
+    print("{}\n", preview_json(preview, options).dump(2));
   } else {
     print_preview_rows(preview, options);
   }
@@ -204,7 +214,8 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
                   bool json) {
   if (json) {
     print_report_json(report, options, seconds);
-  } else if (report.status == BuildStatus::kComplete || report.status == BuildStatus::kPartDone) {
+  } else if (report.status != BuildStatus::kTooManyBad &&
+             report.status != BuildStatus::kInterrupted) {
     print_report_rows(report, options, seconds);
   }
   std::fflush(stdout);  // before what follows on stderr
@@ -214,30 +225,32 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
 ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
   const std::string done =
       fmt::format("{} of {} shards are complete", report.shards_done, report.shards_planned);
+  const std::string same =
+      options.overwrite ? "the same command without --overwrite" : "the same command";
   switch (report.status) {
     case BuildStatus::kComplete:
+    case BuildStatus::kAlreadyComplete:
       break;
     case BuildStatus::kPartDone:
-      fmt::print(
-          stderr,
-          "precache: part {}/{} is done; when all parts are, run the same command with --finish\n",
+      say("precache: part {}/{} is done\n"
+          "  When all parts are, run the same command with --finish in place of --part.\n",
           options.part_index, options.part_count);
       break;
     case BuildStatus::kTooManyBad:
       if (options.fail_on_bad) {
-        fmt::print(stderr, "precache: a bad sample ended the build, as --on-error fail asks\n");
+        say("precache: a bad sample ended the build, as --on-error fail asks\n"
+            "  {}; {} with --on-error skip continues without it.\n",
+            done, same);
       } else {
-        fmt::print(stderr, "precache: too many bad samples: more than {} % of {}\n",
-                   options.max_bad_percent, human::count(report.preview.samples));
+        say("precache: too many bad samples: more than {} % of {}\n"
+            "  {}; {} with a higher --max-bad continues without them.\n",
+            options.max_bad_percent, human::count(report.preview.samples), done, same);
       }
-      fmt::print(stderr,
-                 "  {}; mend the files and start over with --overwrite, or run the same\n"
-                 "  command with a higher --max-bad to continue without them.\n",
-                 done);
+      say("  Or mend the files and start over{}.\n",
+          options.part_count == 0 ? " with --overwrite" : " in an empty OUT");
       return ExitCode::kTooManyBad;
     case BuildStatus::kInterrupted:
-      fmt::print(stderr, "precache: interrupted\n  {}; run the same command again to continue.\n",
-                 done);
+      say("precache: interrupted\n  {}; run {} again to continue.\n", done, same);
       break;
   }
   return ExitCode::kDone;

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 namespace precache::human {
 
 std::string count(std::uint64_t value) {
@@ -16,15 +14,6 @@ std::string count(std::uint64_t value) {
 std::string count(std::uint64_t value, const std::string& noun) {
   const bool es = noun.ends_with("s");
   return count(value) + " " + noun + (value == 1 ? "" : es ? "es" : "s");
-}
-
-std::string bytes(std::uint64_t value) {
-  constexpr std::array kUnits{"B", "KB", "MB", "GB", "TB", "PB"};
-  if (value < 1000) return fmt::format("{} B", value);
-  auto scaled = static_cast<double>(value);
-  std::size_t unit = 0;
-  for (; scaled >= 999.95 && unit + 1 < kUnits.size(); ++unit) scaled /= 1000;
-  return fmt::format("{:.1f} {}", scaled, kUnits[unit]);
 }
 
 std::string clock(double seconds) {

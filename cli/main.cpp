@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <new>
 
 #include "cli/commands.hpp"
+#include "cli/say.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
+/// A file that is opened while a standard stream is closed would get its number, and what is said
+/// would be written into it.
+void open_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) (void)::open("/dev/null", O_RDWR);
+  }
+}
+
 ExitCode fail(ExitCode code, const std::string& what, const std::string& hint = {}) {
-  fmt::print(stderr, "precache: {}\n", what);
-  if (!hint.empty()) fmt::print(stderr, "  {}\n", hint);
+  say("precache: {}\n", what);
+  if (!hint.empty()) say("  {}\n", hint);
   return code;
 }
 
@@ -43,7 +55,7 @@ ExitCode run(int argc, char** argv) {
   } catch (const Unsupported& error) {
     return fail(ExitCode::kUnsupported, error.what(), error.hint());
   } catch (const std::bad_alloc&) {
-    return fail(ExitCode::kSystem, "out of memory");
+    return fail(ExitCode::kSystem, "out of memory", "Use fewer --jobs, or a lower --max-pixels.");
   } catch (const std::exception& error) {
     return fail(ExitCode::kSystem, error.what());
   }
@@ -52,4 +64,11 @@ ExitCode run(int argc, char** argv) {
 }  // namespace
 }  // namespace precache
 
-int main(int argc, char** argv) { return static_cast<int>(precache::run(argc, argv)); }
+int main(int argc, char** argv) {
+  precache::open_standard_streams();
+  precache::ExitCode code = precache::run(argc, argv);
+  if (std::fflush(stdout) != 0 && code == precache::ExitCode::kDone) {
+    code = precache::fail(precache::ExitCode::kSystem, "cannot write to standard output");
+  }
+  return static_cast<int>(code);
+}

@@ -8,7 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "formats/base/checked.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::option_values {
@@ -47,6 +46,19 @@ std::optional<std::array<float, 3>> channel_values(std::string_view text, std::s
 
 }  // namespace
 
+std::uint64_t integer(const std::string& option, const std::string& text, std::uint64_t low,
+                      std::uint64_t high) {
+  const auto value = number<std::uint64_t>(text);
+  if (value && *value >= low && *value <= high) return *value;
+  throw InvalidArgument(
+      fmt::format("{} '{}' is not a whole number from {} to {}", option, text, low, high));
+}
+
+std::string not_empty(const std::string& option, const std::string& text) {
+  if (text.empty()) throw InvalidArgument(option + " has an empty value");
+  return text;
+}
+
 std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
   const auto [first, second] = split(text, 'x');
   const auto height = number<std::uint32_t>(first);
@@ -61,22 +73,21 @@ std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
 std::uint64_t bytes(const std::string& text) {
   const auto digits = text.find_first_not_of("0123456789");
   const auto value = number<std::uint64_t>(std::string_view(text).substr(0, digits));
-  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  const std::uint64_t step = unit.ends_with("iB") || !unit.ends_with("B") ? 1024 : 1000;
+  if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
+  if (unit.ends_with("B")) unit.resize(unit.size() - 1);
   constexpr std::string_view kPrefixes = "KMGTP";
-  if (value && *value != 0) {
-    if (unit.empty() || unit == "B") return *value;
-    const auto power =
-        kPrefixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
-    const std::string rest = unit.substr(1);
-    if (power != std::string_view::npos && (rest.empty() || rest == "iB" || rest == "B")) {
-      std::uint64_t result = *value;
-      for (std::size_t i = 0; i <= power; ++i)
-        result = checked_mul(result, rest == "B" ? 1000 : 1024);
-      return result;
-    }
+  const auto power = unit.empty() ? 0 : kPrefixes.find(unit) + 1;  // npos + 1 is 0
+  std::uint64_t result = value.value_or(0);
+  for (std::size_t i = 0; i < power; ++i) {
+    if (__builtin_mul_overflow(result, step, &result)) result = 0;
   }
-  throw InvalidArgument(fmt::format("--shard-size '{}' is no number of bytes", text),
-                        "Such as 512MiB, 2G or 1GB.");
+  if (result == 0 || unit.size() > 1 || (power == 0 && !unit.empty())) {
+    throw InvalidArgument(fmt::format("--shard-size '{}' is no number of bytes", text),
+                          "Such as 512MiB, 2G or 1GB.");
+  }
+  return result;
 }
 
 double percent(const std::string& text) {

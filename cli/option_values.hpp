@@ -10,6 +10,10 @@
 /// Option values that are more than a number or a word. All throw InvalidArgument.
 namespace precache::option_values {
 
+/// A whole number from `low` to `high`.
+[[nodiscard]] std::uint64_t integer(const std::string& option, const std::string& text,
+                                    std::uint64_t low, std::uint64_t high);
+[[nodiscard]] std::string not_empty(const std::string& option, const std::string& text);
 /// "224" or "HxW" -> height and width.
 [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> size(const std::string& text);
 /// "1000", "512MiB", "2G" (powers of 1024), "1GB" (powers of 1000).

@@ -21,7 +21,8 @@ class ProgressDisplay {
 
  private:
   void run();
-  [[nodiscard]] std::string line();
+  /// At most `columns` wide; 0: as wide as it gets, without a bar.
+  [[nodiscard]] std::string line(std::size_t columns) const;
 
   const BuildProgress& progress_;
   bool terminal_;

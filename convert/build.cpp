@@ -2,6 +2,7 @@
 #include "precache/convert/build.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +18,7 @@
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
+#include "formats/base/size_text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -90,7 +92,13 @@ void validate(const BuildOptions& options) {
         "--overwrite cannot go with --part: parts would delete each other's shards",
         "Remove the old dataset first, then start the parts.");
   }
+  if (options.source.empty() || options.out.empty()) {
+    throw InvalidArgument("SOURCE and OUT may not be empty");
+  }
   std::error_code error;
+  if (fs::exists(options.out, error) && !fs::is_directory(options.out, error)) {
+    throw InvalidArgument(fmt::format("OUT '{}' is not a folder", options.out.string()));
+  }
   if (!fs::is_directory(options.source, error)) {
     if (error)
       throw IoError("cannot open", options.source, error.value(), "SOURCE is a folder of images.");
@@ -119,11 +127,25 @@ void check_fits(const Manifest& manifest, const BuildOptions& options) {
       "replaces a split if it is the only one.");
 }
 
-bool is_same_split(const SplitEntry& split, const BuildOptions& options,
-                   const Preparation& preparation) {
-  return split.source_fingerprint == preparation.source().listing.fingerprint() &&
-         split.shuffled == options.shuffle && (!options.shuffle || split.seed == options.seed) &&
-         split.shards.size() == preparation.plan().shards();
+std::uint64_t allocated_bytes(const fs::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512
+                                            : 0;
+}
+
+/// A finished split may only be met by the build that made it, which then has nothing to do.
+void check_same_split(const OutFolder& out, const BuildOptions& options,
+                      const Preparation& preparation) {
+  const SplitEntry& split = *out.finished_split();
+  const bool same = split.source_fingerprint == preparation.source().listing.fingerprint() &&
+                    out.manifest()->classes == preparation.source().classes &&
+                    split.max_pixels == options.max_pixels && split.shuffled == options.shuffle &&
+                    (!options.shuffle || split.seed == options.seed) &&
+                    split.shards.size() == preparation.plan().shards();
+  if (same) return;
+  throw InvalidArgument(
+      fmt::format("'{}' already holds a finished split '{}'", options.out.string(), options.split),
+      "Use --overwrite to replace it, --split to add another, or another OUT.");
 }
 
 /// One call of build(), from the lock to the manifest.
@@ -170,7 +192,10 @@ class Build {
     const File alone = work_.lock_preparation();
     const std::string identity = identity_of(options_);
     if (work_.is_prepared() && !options_.overwrite) {
-      return std::make_unique<Preparation>(options_, work_.load(identity));
+      auto preparation =
+          std::make_unique<Preparation>(options_, work_.load(identity, options_.source));
+      check_classes(preparation->source());
+      return preparation;
     }
     if (options_.finish) {
       throw InvalidArgument(
@@ -179,12 +204,29 @@ class Build {
     }
     if (!options_.overwrite) refuse_foreign_shards();
     auto preparation = std::make_unique<Preparation>(options_, list_source());
+    check_classes(preparation->source());
     if (options_.overwrite) {
+      std::uint64_t replaced = 0;
+      for (const auto& shard : out_.shards()) replaced += allocated_bytes(shard);
+      for (std::uint64_t shard = 0; shard < preparation->plan().shards(); ++shard) {
+        replaced += allocated_bytes(work_.temporary(shard));
+      }
+      check_space(preparation->preview(options_).bytes_needed, replaced);
       out_.discard_split();
-      work_.clear();
     }
-    work_.freeze(identity, preparation->source());
+    work_.freeze(identity, preparation->source(), options_.source);
     return preparation;
+  }
+
+  void check_classes(const Source& source) const {
+    const Manifest* others = out_.other_splits();
+    if (others == nullptr || others->classes == source.classes) return;
+    throw InvalidArgument(
+        fmt::format("'{}' has splits with other classes ({}) than this one ({})",
+                    options_.out.string(), others->classes.size(), source.classes.size()),
+        "Splits of one dataset have the same classes. Choose another OUT, or fix the classes of "
+        "the "
+        "first split with --classes.");
   }
 
   /// The same build once more changes nothing; another one is refused.
@@ -192,14 +234,11 @@ class Build {
     check_fits(*out_.manifest(), options_);
     const SplitEntry& split = *out_.finished_split();
     const Preparation preparation(options_, list_source());
-    if (!is_same_split(split, options_, preparation)) {
-      throw InvalidArgument(
-          fmt::format("'{}' already holds a finished split '{}'", options_.out.string(),
-                      options_.split),
-          "Use --overwrite to replace it, --split to add another, or another OUT.");
-    }
+    check_same_split(out_, options_, preparation);
     report_.preview = preparation.preview(options_);
+    report_.status = BuildStatus::kAlreadyComplete;
     report_.samples = split.samples;
+    report_.skipped_count = split.skipped;
     report_.shards_planned = report_.shards_done = report_.shards_resumed = split.shards.size();
     for (const ShardEntry& shard : split.shards) report_.bytes += shard.bytes;
     work_.remove();
@@ -207,10 +246,10 @@ class Build {
   }
 
   void refuse_foreign_shards() {
-    if (const auto shard = out_.any_shard()) {
+    if (const auto found = out_.shards(); !found.empty()) {
       throw InvalidArgument(
           fmt::format("'{}' is there already and no unfinished build of this folder",
-                      shard->string()),
+                      found.front().string()),
           "Use --overwrite to replace it, or another OUT.");
     }
   }
@@ -226,7 +265,6 @@ class Build {
     for (std::uint64_t shard = options_.part_index % parts; shard < preparation.plan().shards();
          shard += parts) {
       ++report_.shards_planned;
-      planned_samples_ += preparation.plan().shard_records(shard);
       if (auto result = work_.result(shard, shard_path(shard))) {
         ++report_.shards_resumed;
         add(*result);
@@ -243,29 +281,33 @@ class Build {
     report_.bytes += result.entry.bytes;
     report_.damaged += result.damaged;
     report_.skipped.insert(report_.skipped.end(), result.skipped.begin(), result.skipped.end());
+    report_.skipped_count = report_.skipped.size();
   }
 
-  void check_space(const Preparation& preparation, const std::vector<PendingShard>& pending) {
-    std::uint64_t needed = 0;
-    for (const auto& shard : pending) {
-      needed = checked_add(needed, preparation.framing().shard_bytes(
-                                       preparation.plan().shard_records(shard.number)));
-    }
-    const std::uint64_t available = free_bytes(options_.out);
+  /// `reusable` is what the shards get of files that they replace.
+  void check_space(std::uint64_t needed, std::uint64_t reusable) const {
+    const std::uint64_t available = checked_add(free_bytes(options_.out), reusable);
     if (needed <= available) return;
     throw IoError(
         "cannot write to", options_.out, ENOSPC,
-        fmt::format(
-            "The shards need {} MiB, {} MiB are free. Make room, or choose a smaller --size or "
-            "--dtype uint8, or another OUT.",
-            needed >> 20, available >> 20));
+        fmt::format("The shards need {}, {} are free. Make room, or choose a smaller --size or "
+                    "--dtype uint8, or another OUT.",
+                    size_text(needed), size_text(available)));
   }
 
   void convert(const Preparation& preparation, const std::vector<PendingShard>& pending) {
-    check_space(preparation, pending);
+    std::uint64_t needed = 0;
+    std::uint64_t left_by_killed_runs = 0;
+    for (const auto& shard : pending) {
+      needed = checked_add(needed, preparation.framing().shard_bytes(
+                                       preparation.plan().shard_records(shard.number)));
+      left_by_killed_runs += allocated_bytes(shard.temporary);
+    }
+    check_space(needed, left_by_killed_runs);
     const auto skipped_before = report_.skipped;
+    // Of all samples, for a part too: --finish sees to the sum.
     const double allowed =
-        std::floor(static_cast<double>(planned_samples_) * options_.max_bad_percent / 100);
+        std::floor(static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100);
     const ShardRunInput input{
         .listing = preparation.source().listing,
         .keys = preparation.keys(),
@@ -276,11 +318,19 @@ class Build {
         .max_pixels = options_.max_pixels,
         .allowed_rejections = options_.fail_on_bad ? 0 : static_cast<std::uint64_t>(allowed),
         .rejected_before = skipped_before.size()};
-    ShardRunOutcome outcome = run_shards(input, pending, progress_,
-                                         [&](const PendingShard& shard, const ShardResult& result) {
-                                           work_.save_result(shard.number, result);
-                                           add(result);
-                                         });
+    ShardRunOutcome outcome;
+    try {
+      outcome = run_shards(input, pending, progress_,
+                           [&](const PendingShard& shard, const ShardResult& result) {
+                             work_.save_result(shard.number, result);
+                             add(result);
+                           });
+    } catch (IoError& error) {
+      error.add_hint(fmt::format("{} of {} shards are complete; the same command{} continues.",
+                                 report_.shards_done, report_.shards_planned,
+                                 options_.overwrite ? " without --overwrite" : ""));
+      throw;
+    }
     report_.converted = outcome.converted;
     if (outcome.too_many_rejections) {
       report_.status = BuildStatus::kTooManyBad;
@@ -291,13 +341,17 @@ class Build {
     // all.
     report_.skipped = skipped_before;
     report_.skipped.insert(report_.skipped.end(), outcome.skipped.begin(), outcome.skipped.end());
-    if (outcome.too_many_rejections) out_.publish_skipped(report_.skipped);
+    report_.skipped_count = report_.skipped.size();
+    if (outcome.too_many_rejections && options_.part_count == 0) {
+      out_.publish_skipped(report_.skipped);
+    }
   }
 
   void publish(const Preparation& preparation) {
     SplitEntry split;
     split.seed = options_.shuffle ? options_.seed : 0;
     split.shuffled = options_.shuffle;
+    split.max_pixels = options_.max_pixels;
     split.source_fingerprint = preparation.source().listing.fingerprint();
     std::vector<SkippedSample> skipped;
     for (std::uint64_t shard = 0; shard < preparation.plan().shards(); ++shard) {
@@ -317,6 +371,7 @@ class Build {
          !skipped.empty())) {  // parts may each have been within it, or an earlier run allowed more
       report_.status = BuildStatus::kTooManyBad;
       report_.skipped = std::move(skipped);
+      report_.skipped_count = report_.skipped.size();
       out_.publish_skipped(report_.skipped);
       return;
     }
@@ -335,7 +390,6 @@ class Build {
   WorkFolder work_;
   OutFolder out_;
   BuildReport report_;
-  std::uint64_t planned_samples_ = 0;
 };
 
 }  // namespace
@@ -343,8 +397,12 @@ class Build {
 BuildPreview preview_build(const BuildOptions& options) {
   validate(options);
   const OutFolder out(options.out, options.split);
-  return Preparation(options, open_source(options.source, labelling_of(options, out)))
-      .preview(options);
+  const bool finished = out.finished_split() != nullptr && !options.overwrite;
+  if (const Manifest* others = out.other_splits()) check_fits(*others, options);
+  if (finished) check_fits(*out.manifest(), options);
+  const Preparation preparation(options, open_source(options.source, labelling_of(options, out)));
+  if (finished) check_same_split(out, options, preparation);
+  return preparation.preview(options);
 }
 
 BuildReport build(const BuildOptions& options, BuildProgress& progress) {

@@ -84,16 +84,14 @@ std::vector<fs::path> OutFolder::shards() const {
     if (!ours || !file.starts_with(split_ + "-")) continue;
     const std::string_view number = std::string_view(file).substr(
         split_.size() + 1, file.size() - extension_text.size() - split_.size() - 1);
-    if (is_digits(number)) found.push_back(entry.path());
+    // As shard_path() writes it: six digits, or more without a leading zero.
+    const bool numbered =
+        is_digits(number) && number.size() >= 6 && (number.size() == 6 || number.front() != '0');
+    if (numbered) found.push_back(entry.path());
   }
   if (error) throw IoError("cannot list", out_, error.value());
   std::ranges::sort(found);
   return found;
-}
-
-std::optional<fs::path> OutFolder::any_shard() const {
-  const auto all = shards();
-  return all.empty() ? std::nullopt : std::optional(all.front());
 }
 
 void OutFolder::discard_split() {

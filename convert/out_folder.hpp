@@ -24,8 +24,8 @@ class OutFolder {
   [[nodiscard]] const SplitEntry* finished_split() const;
   [[nodiscard]] std::filesystem::path shard_path(std::uint64_t shard,
                                                  std::string_view extension) const;
-  /// A shard of this split that stands in OUT, whoever wrote it.
-  [[nodiscard]] std::optional<std::filesystem::path> any_shard() const;
+  /// All shards of this split that stand in OUT, whoever wrote them.
+  [[nodiscard]] std::vector<std::filesystem::path> shards() const;
 
   /// Removes the split: from the manifest first, then its shards and its skipped samples.
   void discard_split();
@@ -36,7 +36,6 @@ class OutFolder {
 
  private:
   [[nodiscard]] std::filesystem::path manifest_path() const { return out_ / kManifestName; }
-  [[nodiscard]] std::vector<std::filesystem::path> shards() const;
 
   std::filesystem::path out_;
   std::string split_;

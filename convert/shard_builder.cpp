@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "formats/base/crc32c.hpp"
+#include "formats/base/size_text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -68,12 +69,14 @@ ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path tempora
     throw IoError("another process is writing", final_path_, 0,
                   "Wait for it to end; or give each process another --part.");
   }
-  file_.truncate(0);
   const std::uint64_t bytes = framing_.shard_bytes(slots);
   try {
+    file_.truncate(0);
     file_.preallocate(bytes);
   } catch (const IoError& error) {
-    throw IoError(fmt::format("cannot reserve {} bytes for", bytes), final_path_, error.code());
+    ::unlink(file_.path().c_str());
+    throw IoError(fmt::format("cannot reserve {} for", size_text(bytes)), final_path_,
+                  error.code());
   }
 }
 

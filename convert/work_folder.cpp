@@ -3,8 +3,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "precache/formats/error.hpp"
 
@@ -14,10 +18,29 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kLockName = ".lock";  // no split can be called so
+constexpr const char* kPreparationLockName = "prepare.lock";
+
 void create_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw IoError("cannot create", path, error.value());
+}
+
+void check_files(const Listing& listing, const fs::path& root) {
+  tbb::parallel_for(std::size_t{0}, listing.size(), [&](std::size_t i) {
+    const ListedFile listed = listing[i];
+    struct stat status {};
+    if (::stat((root / listed.path).c_str(), &status) == 0 &&
+        static_cast<std::uint64_t>(status.st_size) == listed.size &&
+        mtime_ns(status) == listed.mtime_ns) {
+      return;
+    }
+    throw InvalidArgument(
+        fmt::format("the unfinished build is one of another source: '{}' is not as it was listed",
+                    (root / listed.path).string()),
+        "Give the same SOURCE to continue it, --overwrite to throw it away, or another OUT.");
+  });
 }
 
 // Which options differ, for a message.
@@ -41,46 +64,55 @@ WorkFolder::WorkFolder(const fs::path& out, const std::string& split, bool share
       made_out_(!fs::exists(out)) {
   for (;;) {
     create_folder(root_);
-    lock_ = File(root_ / "lock", O_RDWR | O_CREAT);
+    try {
+      lock_ = File(root_ / kLockName, O_RDWR | O_CREAT);
+    } catch (const IoError& error) {
+      if (error.code() == ENOENT) continue;  // a build that just ended has removed the folder
+      throw;
+    }
     if (!lock_.try_lock(!shared)) {
       throw IoError("another build is writing to", out, 0,
                     "Wait for it to end, or choose another OUT.");
     }
-    if (lock_.is_at_path()) return;  // else a build that just ended has removed the folder
+    if (lock_.is_at_path()) return;  // else it was removed together with the folder
   }
 }
 
 WorkFolder::~WorkFolder() {
-  if (shared_ || is_prepared()) return;
-  std::error_code error;
-  fs::remove_all(folder_, error);
-  remove_root();
-  if (made_out_) fs::remove(root_.parent_path(), error);  // fails, rightly, if anything is in it
+  if (!is_prepared()) remove_quietly();
 }
 
 File WorkFolder::lock_preparation() const {
   create_folder(folder_);
-  File file(folder_ / "prepare.lock", O_RDWR | O_CREAT);
+  File file(folder_ / kPreparationLockName, O_RDWR | O_CREAT);
   file.lock();
   return file;
 }
 
-void WorkFolder::freeze(const std::string& identity, const Source& source) const {
-  create_folder(folder_);
+void WorkFolder::freeze(const std::string& identity, const Source& source,
+                        const fs::path& root) const {
+  // What an earlier build that was thrown away has left must not pass for results of this one.
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (entry.path().filename() != kPreparationLockName) fs::remove(entry.path());
+  }
   source.listing.save(folder_ / "listing");
   const Json job = {{"identity", Json::parse(identity)},
+                    {"source", fs::canonical(root).string()},
                     {"classes", source.classes},
                     {"left_out", source.left_out}};
-  write_file_atomically(folder_ / "job.json", job.dump(2) + "\n");
+  write_file_atomically(folder_ / "job.json",
+                        job.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Source WorkFolder::load(const std::string& identity) const {
+Source WorkFolder::load(const std::string& identity, const fs::path& root) const {
   const auto path = folder_ / "job.json";
   Source source;
   Json before;
+  std::string frozen_root;
   try {
     const Json job = Json::parse(as_text(read_file(path)));
     before = job.at("identity");
+    frozen_root = job.at("source").get<std::string>();
     source.classes = job.at("classes").get<std::vector<std::string>>();
     source.left_out = job.at("left_out").get<LeftOut>();
   } catch (const Json::exception& error) {
@@ -93,6 +125,9 @@ Source WorkFolder::load(const std::string& identity) const {
         "Give the same options to continue it, --overwrite to throw it away, or another OUT.");
   }
   source.listing = Listing::load(folder_ / "listing");
+  // Another machine may have the source elsewhere; another source would go unnoticed where no shard
+  // is left to do.
+  if (frozen_root != fs::canonical(root).string()) check_files(source.listing, root);
   return source;
 }
 
@@ -115,24 +150,21 @@ void WorkFolder::save_result(std::uint64_t shard, const ShardResult& result) con
   write_file_atomically(folder_ / fmt::format("{:06}.json", shard), result.to_json());
 }
 
-void WorkFolder::clear() {
-  std::error_code error;
-  fs::remove_all(folder_, error);
-  if (error) throw IoError("cannot remove", folder_, error.value());
-}
-
 void WorkFolder::remove() {
-  clear();
-  remove_root();
+  // Parts share the folder; the exclusive lock of --finish is what makes removing it safe.
+  if (!shared_) remove_quietly();
 }
 
-void WorkFolder::remove_root() {
-  std::error_code error;
+void WorkFolder::remove_quietly() {
+  if (shared_ || std::exchange(removed_, true)) return;
+  std::error_code error;  // what cannot be removed does no harm
+  fs::remove_all(folder_, error);
   for (const auto& entry : fs::directory_iterator(root_, error)) {
-    if (entry.path().filename() != "lock") return;
+    if (entry.path().filename() != kLockName) return;
   }
-  fs::remove(root_ / "lock", error);
-  fs::remove(root_, error);  // if it fails, an empty folder stays: no harm
+  fs::remove(root_ / kLockName, error);
+  fs::remove(root_, error);
+  if (made_out_) fs::remove(root_.parent_path(), error);  // fails, rightly, if anything is in it
 }
 
 }  // namespace precache

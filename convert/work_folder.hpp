@@ -14,7 +14,7 @@ namespace precache {
 
 /// What a build has to remember until it is finished, in `OUT/.precache/`:
 ///
-///   lock                   held by whoever works on OUT: shared by parts, alone otherwise
+///   .lock                  held by whoever works on OUT: shared by parts, alone otherwise
 ///   SPLIT/prepare.lock     held while the listing is made, so that parts make it once
 ///   SPLIT/job.json         the options that make up the dataset's identity, and the classes
 ///   SPLIT/listing          the frozen listing of the source
@@ -32,10 +32,13 @@ class WorkFolder {
   [[nodiscard]] File lock_preparation() const;
   /// Whether a source was frozen, by this or an earlier run.
   [[nodiscard]] bool is_prepared() const { return std::filesystem::exists(folder_ / "job.json"); }
-  /// Keeps the source as it is now. `identity` is a JSON object.
-  void freeze(const std::string& identity, const Source& source) const;
-  /// The source as it was frozen. Throws InvalidArgument if that was with another identity.
-  [[nodiscard]] Source load(const std::string& identity) const;
+  /// Keeps the source as it is now, listed at `root`, and forgets all shards. `identity` is a JSON
+  /// object.
+  void freeze(const std::string& identity, const Source& source,
+              const std::filesystem::path& root) const;
+  /// The source as it was frozen. Throws InvalidArgument if that was with another identity, or if
+  /// `root` is another folder now and its files are not the same.
+  [[nodiscard]] Source load(const std::string& identity, const std::filesystem::path& root) const;
 
   [[nodiscard]] std::filesystem::path temporary(std::uint64_t shard) const;
   /// The result of a shard whose file is whole at `final_path`, or nothing.
@@ -43,19 +46,17 @@ class WorkFolder {
                                                   const std::filesystem::path& final_path) const;
   void save_result(std::uint64_t shard, const ShardResult& result) const;
 
-  /// Forgets all about the split; the lock stays.
-  void clear();
-  /// Forgets, and removes `OUT/.precache/` if no other split needs it.
+  /// Forgets all about the split, and removes `OUT/.precache/` if no other one needs it.
   void remove();
 
  private:
-  /// Removes `OUT/.precache/` if no split needs it.
-  void remove_root();
+  void remove_quietly();
 
   std::filesystem::path root_;
   std::filesystem::path folder_;
   bool shared_;
   bool made_out_;
+  bool removed_ = false;
   File lock_;
 };
 

@@ -38,6 +38,7 @@ Json to_json(const SplitEntry& split) {
           {"skipped", split.skipped},
           {"seed", split.seed},
           {"shuffled", split.shuffled},
+          {"max_pixels", split.max_pixels},
           {"source_fingerprint", split.source_fingerprint},
           {"shards", std::move(shards)}};
 }
@@ -73,6 +74,7 @@ SplitEntry split_from(const Json& json) {
   split.skipped = json.at("skipped").get<std::uint64_t>();
   split.seed = json.at("seed").get<std::uint64_t>();
   split.shuffled = json.at("shuffled").get<bool>();
+  split.max_pixels = json.at("max_pixels").get<std::uint64_t>();
   split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
   for (const Json& shard : json.at("shards")) split.shards.push_back(shard_from(shard));
   return split;

@@ -6,12 +6,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace precache {
 
 /// Why a sample was left out: what a large folder is bound to contain, so a value and no exception.
 struct Rejection {
-  std::string stage;  // "read", "decode" or "limit"
+  std::string stage;  // "decode" or "limit"
   std::string reason;
 };
 
@@ -25,6 +26,12 @@ struct ImageHeader {
   std::uint32_t height = 0;
   int orientation = 1;  // as in EXIF: 1 to 8
 };
+
+/// Gives back what one huge image has made a buffer grow to.
+inline void give_back_if_large(std::vector<std::uint8_t>& buffer) {
+  constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
+  if (buffer.capacity() > kKeptBytes) std::vector<std::uint8_t>().swap(buffer);
+}
 
 /// A rectangle of an image as stored, before its orientation is applied.
 struct Region {

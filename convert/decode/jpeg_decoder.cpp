@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "convert/decode/jpeg_header.hpp"
@@ -22,6 +23,7 @@ constexpr int kMostScans = 500;
 struct ErrorManager {
   jpeg_error_mgr base;  // first, as libjpeg knows only this
   std::jmp_buf escape;
+  bool out_of_memory;
   bool truncated;
   bool rows_are_done;  // an end of the file does no harm any more
   char message[JMSG_LENGTH_MAX];
@@ -31,6 +33,7 @@ ErrorManager& errors_of(j_common_ptr info) { return *reinterpret_cast<ErrorManag
 
 [[noreturn]] void on_error(j_common_ptr info) {
   ErrorManager& errors = errors_of(info);
+  errors.out_of_memory = errors.base.msg_code == JERR_OUT_OF_MEMORY;
   errors.base.format_message(info, errors.message);
   std::longjmp(errors.escape, 1);
 }
@@ -83,6 +86,7 @@ struct JpegDecoder::Impl {
   jpeg_progress_mgr progress{};
   JpegHeaderReader header_reader;
   std::span<const std::byte> file;
+  ImageHeader header;
   std::vector<std::uint8_t> row_memory;
   std::uint8_t* row = nullptr;
 
@@ -104,6 +108,9 @@ struct JpegDecoder::Impl {
   void start();
   void make_row(std::size_t pixels);
   void read_region(const Region& region, RowSink& sink);
+  /// Whether libjpeg will smooth over coefficients that a progressive file lacks. It looks at
+  /// neighbouring blocks for that, which are not the same ones when only a region is decoded.
+  [[nodiscard]] bool smooths_blocks() const;
   /// Reads on to the last row and the end of the image, so that libjpeg sees every byte of it.
   void read_rest();
   /// Whether all that follows is coded data of this scan up to an EOI that ends the file: nothing
@@ -121,6 +128,10 @@ void JpegDecoder::Impl::start() {
   source.next_input_byte = reinterpret_cast<const JOCTET*>(file.data());
   source.bytes_in_buffer = file.size();
   jpeg_read_header(&info, TRUE);
+  if (info.image_width != header.width || info.image_height != header.height) {
+    std::snprintf(errors.message, sizeof errors.message, "the image has two sizes");
+    std::longjmp(errors.escape, 1);
+  }
   info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
   info.dct_method = JDCT_ISLOW;
   info.do_fancy_upsampling = TRUE;
@@ -140,11 +151,12 @@ void JpegDecoder::Impl::make_row(std::size_t pixels) {
 }
 
 void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
+  const bool whole = smooths_blocks();
   // Upsampling looks at the pixel beside, which is not there at a cut: one pixel of margin makes it
   // not matter.
   JDIMENSION left = region.x == 0 ? 0 : region.x - 1;
   JDIMENSION width = std::min<JDIMENSION>(region.x + region.width + 1, info.output_width) - left;
-  if (width < info.output_width) {
+  if (width < info.output_width && !whole) {
     jpeg_crop_scanline(&info, &left, &width);
   } else {
     left = 0;
@@ -152,13 +164,24 @@ void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
   make_row(info.output_width);
   JSAMPROW rows[] = {row};
   const JDIMENSION margin = region.y == 0 ? 0 : 1;
-  if (region.y > margin) jpeg_skip_scanlines(&info, region.y - margin);
-  if (margin != 0) jpeg_read_scanlines(&info, rows, 1);
+  if (region.y > margin && !whole) jpeg_skip_scanlines(&info, region.y - margin);
+  while (info.output_scanline < region.y) jpeg_read_scanlines(&info, rows, 1);
   for (std::uint32_t y = 0; y < region.height; ++y) {
     jpeg_read_scanlines(&info, rows, 1);
     if (info.out_color_space == JCS_CMYK) cmyk_to_rgbx(row, info.output_width);
     sink.take_row(row + std::size_t{region.x - left} * kPixelBytes);
   }
+}
+
+bool JpegDecoder::Impl::smooths_blocks() const {
+  if (!info.progressive_mode || info.coef_bits == nullptr) return false;
+  constexpr int kSmoothedCoefficients = 9;
+  for (int component = 0; component < info.num_components; ++component) {
+    for (int i = 1; i <= kSmoothedCoefficients; ++i) {
+      if (info.coef_bits[component][i] != 0) return true;
+    }
+  }
+  return false;
 }
 
 void JpegDecoder::Impl::read_rest() {
@@ -190,18 +213,22 @@ JpegDecoder::~JpegDecoder() = default;
 
 std::optional<Rejection> JpegDecoder::open(std::span<const std::byte> file, ImageHeader& header) {
   impl_->file = file;
-  return impl_->header_reader.read(file, header);
+  auto rejection = impl_->header_reader.read(file, header);
+  impl_->header = header;
+  return rejection;
 }
 
 bool JpegDecoder::warned() const { return impl_->errors.base.num_warnings > 0; }
 
 std::optional<Rejection> JpegDecoder::decode(const Region& region, RowSink& sink) {
   Impl& impl = *impl_;
+  impl.errors.out_of_memory = false;
   impl.errors.truncated = false;
   impl.errors.rows_are_done = false;
   // libjpeg reports errors by a jump to here; no object with a destructor is alive between.
   if (setjmp(impl.errors.escape) != 0) {
     jpeg_destroy_decompress(&impl.info);
+    if (impl.errors.out_of_memory) throw std::bad_alloc();
     if (impl.errors.truncated && impl.errors.rows_are_done) return std::nullopt;
     if (impl.errors.truncated) return Rejection{"decode", "the file ends before the image does"};
     return Rejection{"decode", impl.errors.message};

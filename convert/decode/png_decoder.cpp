@@ -4,6 +4,7 @@
 #include <png.h>
 
 #include <csetjmp>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -15,7 +16,7 @@ struct PngDecoder::Reading {
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::span<const std::byte> rest;
-  bool truncated = false;
+  bool out_of_memory = false;
   char message[128] = {};
 
   ~Reading() { png_destroy_read_struct(&png, &info, nullptr); }
@@ -32,11 +33,20 @@ template <typename Reading>
 
 void on_warning(png_structp, png_const_charp) {}
 
+// libpng takes a lack of memory for a fault of the file.
+template <typename Reading>
+void* allocate(png_structp png, png_alloc_size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) static_cast<Reading*>(png_get_mem_ptr(png))->out_of_memory = true;
+  return memory;
+}
+
+void release(png_structp, void* memory) { std::free(memory); }
+
 template <typename Reading>
 void read_bytes(png_structp png, png_bytep out, std::size_t count) {
   auto& reading = *static_cast<Reading*>(png_get_io_ptr(png));
   if (count > reading.rest.size()) {
-    reading.truncated = true;
     png_error(png, "the file ends before the image does");
   }
   std::memcpy(out, reading.rest.data(), count);
@@ -53,13 +63,17 @@ std::optional<Rejection> PngDecoder::open(std::span<const std::byte> file, Image
 }
 
 std::optional<Rejection> PngDecoder::decode(const Region& region, RowSink& sink) {
+  give_back_if_large(pixels_);
   Reading reading;
   reading.rest = file_;
-  reading.png =
-      png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, on_error<Reading>, on_warning);
+  reading.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reading, on_error<Reading>,
+                                         on_warning, &reading, allocate<Reading>, release);
   if (reading.png != nullptr) reading.info = png_create_info_struct(reading.png);
   if (reading.info == nullptr) throw std::bad_alloc();
-  if (setjmp(png_jmpbuf(reading.png)) != 0) return Rejection{"decode", reading.message};
+  if (setjmp(png_jmpbuf(reading.png)) != 0) {
+    if (reading.out_of_memory) throw std::bad_alloc();
+    return Rejection{"decode", reading.message};
+  }
   read_rows(reading, region, sink);
   return std::nullopt;
 }

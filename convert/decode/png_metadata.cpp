@@ -20,7 +20,9 @@ constexpr std::size_t kSignatureBytes = 8;
 constexpr std::size_t kChunkHeaderBytes = 8;  // length and type
 constexpr std::size_t kCrcBytes = 4;
 constexpr std::size_t kIhdrBytes = 13;
-constexpr std::size_t kMostTextBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostTextBytes = std::size_t{1} << 20;        // in one chunk
+constexpr std::size_t kMostTotalTextBytes = std::size_t{64} << 20;  // in all of them
+constexpr std::uint64_t kBestCompression = 1032;                    // that deflate can reach
 
 std::uint32_t big_endian(std::span<const std::byte> bytes) {
   std::uint32_t value = 0;
@@ -78,6 +80,21 @@ std::string unhex_raw_profile(std::string_view text) {
   return bytes;
 }
 
+// From bit depth and colour type of IHDR; what is not valid counts little, libpng will refuse it.
+std::uint64_t bits_per_pixel(std::span<const std::byte> ihdr) {
+  const auto depth = std::to_integer<std::uint64_t>(ihdr[8]);
+  switch (std::to_integer<unsigned>(ihdr[9])) {
+    case 2:  // RGB
+      return depth * 3;
+    case 4:  // grey and alpha
+      return depth * 2;
+    case 6:  // RGB and alpha
+      return depth * 4;
+    default:
+      return depth;
+  }
+}
+
 /// Gathers what bears on the orientation; later chunks win.
 class Metadata {
  public:
@@ -109,16 +126,12 @@ class Metadata {
  private:
   std::optional<Rejection> take_compressed(std::string_view keyword, std::string_view compressed) {
     std::string text;
-    switch (inflate_text(compressed, text)) {
-      case Inflation::kTooLarge:
-        return Rejection{"limit",
-                         fmt::format("metadata inflates to more than {} bytes", kMostTextBytes)};
-      case Inflation::kDone:
-        take_text(keyword, text);
-        break;
-      case Inflation::kBroken:
-        break;
+    const Inflation inflation = inflate_text(compressed, text);
+    total_text_bytes_ += text.size();
+    if (inflation == Inflation::kTooLarge || total_text_bytes_ > kMostTotalTextBytes) {
+      return Rejection{"limit", "metadata inflates beyond all bounds"};
     }
+    if (inflation == Inflation::kDone) take_text(keyword, text);
     return std::nullopt;
   }
 
@@ -127,6 +140,7 @@ class Metadata {
     if (keyword == "Raw profile type exif" && !text.empty()) raw_exif_ = unhex_raw_profile(text);
   }
 
+  std::size_t total_text_bytes_ = 0;
   std::string exif_;
   std::string raw_exif_;
   std::string xmp_;
@@ -135,7 +149,10 @@ class Metadata {
 }  // namespace
 
 std::optional<Rejection> read_png_metadata(std::span<const std::byte> file, ImageHeader& header) {
+  header = {};
   Metadata metadata;
+  std::uint64_t pixel_bits = 0;
+  std::uint64_t compressed_bytes = 0;
   bool first = true;
   for (auto rest = file.subspan(kSignatureBytes); rest.size() >= kChunkHeaderBytes; first = false) {
     const std::size_t size = big_endian(rest);
@@ -148,13 +165,22 @@ std::optional<Rejection> read_png_metadata(std::span<const std::byte> file, Imag
       if (type != "IHDR" || size != kIhdrBytes) break;
       header.width = big_endian(data);
       header.height = big_endian(data.subspan(4));
+      pixel_bits = bits_per_pixel(data);
     }
+    if (type == "IDAT") compressed_bytes += size;
     if (type == "IHDR" && !first) return Rejection{"decode", "the file has two PNG headers"};
     if (type == "IEND") break;
     if (auto rejection = metadata.take(type, data)) return rejection;
   }
   if (header.width == 0 || header.height == 0)
     return Rejection{"decode", "the file has no valid PNG header"};
+  // What claims more pixels than its data can hold would only cost memory.
+  const auto pixels = static_cast<double>(header.width) * header.height;
+  if (pixels * static_cast<double>(pixel_bits) / 8 >
+      static_cast<double>(compressed_bytes * kBestCompression)) {
+    return Rejection{"decode", fmt::format("{} bytes of data are too few for {}x{} pixels",
+                                           compressed_bytes, header.width, header.height)};
+  }
   header.orientation = metadata.orientation();
   return std::nullopt;
 }

@@ -45,11 +45,12 @@ class CsvReader {
   }
 
   std::string plain() {
-    const auto end =
-        std::min({text_.find(','), text_.find('\n'), text_.find("\r\n"), text_.size()});
-    std::string field(text_.substr(0, end));
-    text_.remove_prefix(end);
-    return field;
+    const auto end = std::min(text_.find_first_of(",\n"), text_.size());
+    const bool line_end = end < text_.size() && text_[end] == '\n';
+    std::string_view field = text_.substr(0, end);
+    if (line_end && field.ends_with('\r')) field.remove_suffix(1);
+    text_.remove_prefix(field.size());
+    return std::string(field);
   }
 
   std::string quoted() {

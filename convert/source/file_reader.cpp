@@ -6,41 +6,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <chrono>
-#include <thread>
 
+#include "convert/decode/image_kind.hpp"
+#include "convert/source/retry.hpp"
 #include "formats/base/file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-constexpr std::uint64_t kLargestFile = std::uint64_t{512} << 20;
+constexpr std::uint64_t kLargestFile = std::uint64_t{256} << 20;
+constexpr std::uint64_t kLargeFile = std::uint64_t{1} << 20;
+constexpr std::size_t kKindBytes = 4096;
 // A buffer that one huge file has made this large is given back.
 constexpr std::size_t kKeptBuffer = std::size_t{32} << 20;
-
-using std::chrono::milliseconds;
-constexpr std::array kPauses{milliseconds(20), milliseconds(200), milliseconds(1000)};
-
-bool may_pass(int code) {
-  switch (code) {
-    case EIO:
-    case ESTALE:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case EAGAIN:
-    case EBUSY:
-    case ETIMEDOUT:
-    case ENOBUFS:
-    case EREMOTEIO:
-      return true;
-    default:
-      return false;
-  }
-}
 
 [[noreturn]] void throw_changed(const std::filesystem::path& path) {
   throw IoError("the source has changed since it was listed:", path, 0,
@@ -55,20 +35,27 @@ void FileReader::read_once(const std::filesystem::path& path, const ListedFile& 
   const File file(path, O_RDONLY | O_NONBLOCK);
   struct stat status {};
   if (::fstat(file.descriptor(), &status) != 0) throw IoError("cannot read", path, errno);
-  const std::int64_t mtime_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
   if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != listed.size ||
-      mtime_ns != listed.mtime_ns) {
+      mtime_ns(status) != listed.mtime_ns) {
     throw_changed(path);
   }
-  buffer_.resize(listed.size);
-  std::span<std::byte> rest(buffer_);
-  while (!rest.empty()) {
-    const ssize_t count = ::read(file.descriptor(), rest.data(), rest.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw IoError("cannot read", path, errno);
-    if (count == 0) throw_changed(path);  // it shrank just now
-    rest = rest.subspan(static_cast<std::size_t>(count));
+  std::size_t have = 0;
+  const auto read_up_to = [&](std::size_t size) {
+    buffer_.resize(size);
+    while (have < size) {
+      const ssize_t count = ::read(file.descriptor(), buffer_.data() + have, size - have);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw IoError("cannot read", path, errno);
+      if (count == 0) throw_changed(path);  // it shrank just now
+      have += static_cast<std::size_t>(count);
+    }
+  };
+  // Nothing large is read of what is no image.
+  if (listed.size > kLargeFile) {
+    read_up_to(kKindBytes);
+    if (image_kind(buffer_) == ImageKind::kOther) return;
   }
+  read_up_to(listed.size);
 }
 
 std::optional<Rejection> FileReader::read(const ListedFile& listed,
@@ -79,15 +66,11 @@ std::optional<Rejection> FileReader::read(const ListedFile& listed,
   }
   if (buffer_.size() > kKeptBuffer) buffer_ = {};
   const auto path = root_ / listed.path;
-  for (std::size_t attempt = 0;; ++attempt) {
-    try {
-      read_once(path, listed);
-      break;
-    } catch (const IoError& error) {
-      if (error.code() == ENOENT || error.code() == ENOTDIR) throw_changed(path);
-      if (!may_pass(error.code()) || attempt == kPauses.size()) throw;
-    }
-    std::this_thread::sleep_for(kPauses[attempt]);
+  try {
+    with_retries([&] { read_once(path, listed); });
+  } catch (const IoError& error) {
+    if (error.code() == ENOENT || error.code() == ENOTDIR) throw_changed(path);
+    throw;
   }
   bytes = buffer_;
   return std::nullopt;

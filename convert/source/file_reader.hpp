@@ -17,7 +17,8 @@ class FileReader {
  public:
   explicit FileReader(std::filesystem::path root) : root_(std::move(root)) {}
 
-  /// The bytes of a file stay until the next call. A file too large to be an image is rejected.
+  /// The bytes of a file stay until the next call; of a large one that is no image, only the first.
+  /// A file too large to be an image is rejected.
   ///
   /// Errors that may pass (EIO, ESTALE, EMFILE, ENOMEM and such) are tried again a few times.
   /// Throws IoError when they stay, and when the file is gone or differs from the listing.

@@ -2,7 +2,6 @@
 #include "convert/source/folder_walk.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <oneapi/tbb/enumerable_thread_specific.h>
 #include <oneapi/tbb/task_group.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <memory>
 #include <mutex>
 
+#include "convert/source/retry.hpp"
 #include "convert/source/utf8.hpp"
 #include "precache/formats/error.hpp"
 
@@ -63,8 +63,7 @@ class Walker {
   explicit Walker(const std::filesystem::path& root) : root_(root) {}
 
   FolderWalk run() {
-    struct stat status {};
-    if (::stat(root_.c_str(), &status) != 0) throw IoError("cannot open", root_, errno);
+    const struct stat status = stat_of("");
     if (!S_ISDIR(status.st_mode)) {
       throw InvalidArgument("'" + root_.string() + "' is not a folder",
                             "SOURCE is a folder with a subfolder of images for each class.");
@@ -81,48 +80,67 @@ class Walker {
   }
 
  private:
-  void visit(const std::string& folder, std::shared_ptr<const Ancestor> parent,
-             const struct stat& status) {
-    const auto path = root_ / folder;
+  struct Entry {
+    std::string name;
+    unsigned char type;  // as in dirent
+  };
+
+  static std::vector<Entry> entries_of(const std::filesystem::path& path) {
     const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(path.c_str()));
     if (!directory) throw IoError("cannot list", path, errno);
-    const auto self =
-        std::make_shared<const Ancestor>(Ancestor{status.st_dev, status.st_ino, std::move(parent)});
+    std::vector<Entry> entries;
     for (;;) {
       errno = 0;
       const dirent* entry = ::readdir(directory.get());
       if (entry == nullptr && errno != 0) throw IoError("cannot list", path, errno);
-      if (entry == nullptr) return;
-      const std::string_view entry_name = entry->d_name;
-      if (entry_name == "." || entry_name == "..") continue;
-      visit_entry(::dirfd(directory.get()), folder, *entry, self);
+      if (entry == nullptr) return entries;
+      entries.push_back({entry->d_name, entry->d_type});
     }
   }
 
-  void visit_entry(int directory, const std::string& folder, const dirent& entry,
+  void visit(const std::string& folder, std::shared_ptr<const Ancestor> parent,
+             const struct stat& status) {
+    const auto path = root_ / folder;
+    const auto self =
+        std::make_shared<const Ancestor>(Ancestor{status.st_dev, status.st_ino, std::move(parent)});
+    for (const Entry& entry : with_retries([&] { return entries_of(path); })) {
+      if (entry.name != "." && entry.name != "..") visit_entry(folder, entry, self);
+    }
+  }
+
+  struct stat stat_of(const std::string& path) const {
+    return with_retries([&] {
+      struct stat status {};
+      const auto full = root_ / path;
+      if (::stat(full.c_str(), &status) != 0) throw IoError("cannot read", full, errno);
+      return status;
+    });
+  }
+
+  void visit_entry(const std::string& folder, const Entry& entry,
                    const std::shared_ptr<const Ancestor>& self) {
     LeftOut& left_out = parts_.local().left_out;
-    const std::string_view entry_name = entry.d_name;
-    if (entry_name.starts_with("._")) {  // what macOS puts beside files on foreign disks
+    if (entry.name.starts_with("._")) {  // what macOS puts beside files on foreign disks
       ++left_out["._ of macOS"];
       return;
     }
-    const bool image = has_image_extension(entry_name);
-    if (entry.d_type == DT_REG && !image) {
-      ++left_out[left_out_reason(entry_name)];
+    const bool image = has_image_extension(entry.name);
+    if (entry.type == DT_REG && !image) {
+      ++left_out[left_out_reason(entry.name)];
       return;
     }
-    const std::string path = folder.empty() ? entry.d_name : folder + "/" + entry.d_name;
+    const std::string path = folder.empty() ? entry.name : folder + "/" + entry.name;
     struct stat status {};
-    if (::fstatat(directory, entry.d_name, &status, 0) != 0) {
-      if (!image && errno == ENOENT) {
+    try {
+      status = stat_of(path);
+    } catch (IoError& error) {
+      if (error.code() != ENOENT && error.code() != ELOOP) throw;
+      if (!image) {
         ++left_out["dangling link"];
         return;
       }
-      throw IoError("cannot read", root_ / path, errno,
-                    errno == ENOENT
-                        ? "It is a symbolic link whose target is missing: restore or remove it."
-                        : "");
+      error.add_hint("It is a symbolic link that leads nowhere: restore or remove it.");
+      throw;
     }
     if (S_ISDIR(status.st_mode)) {
       if (is_among(self, status)) {
@@ -137,11 +155,10 @@ class Walker {
     } else if (!S_ISREG(status.st_mode)) {
       ++left_out["not a regular file"];
     } else if (!image) {  // behind a symbolic link
-      ++left_out[left_out_reason(entry_name)];
+      ++left_out[left_out_reason(entry.name)];
     } else {
-      parts_.local().images.add({path, static_cast<std::uint64_t>(status.st_size),
-                                 status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec,
-                                 -1});
+      parts_.local().images.add(
+          {path, static_cast<std::uint64_t>(status.st_size), mtime_ns(status), -1});
     }
   }
 

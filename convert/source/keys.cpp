@@ -68,12 +68,15 @@ Keys::Keys(const Listing& listing) : listing_(listing) {
   for (std::size_t begin = 0; begin < hashed.size(); begin = end) {
     for (end = begin + 1; end < hashed.size() && hashed[end].hash == hashed[begin].hash;) ++end;
     if (end - begin == 1) continue;
-    std::unordered_set<std::string> seen;
+    std::unordered_map<std::string, std::uint64_t> next;  // number to try, by key
     for (std::size_t i = begin; i < end; ++i) {
       const std::string wanted = key_of_path(listing[hashed[i].sample].path);
-      if (seen.insert(wanted).second) continue;
+      const auto [number, is_first] = next.emplace(wanted, 2);
+      if (is_first) continue;
       std::string key;
-      for (int n = 2; key.empty() || is_taken(key); ++n) key = fmt::format("{}~{}", wanted, n);
+      do {
+        key = fmt::format("{}~{}", wanted, number->second++);
+      } while (is_taken(key));
       given.insert(key);
       renamed_.emplace(hashed[i].sample, key);
     }

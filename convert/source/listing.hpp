@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -16,6 +18,11 @@ struct ListedFile {
   std::int64_t mtime_ns = 0;
   std::int64_t label = -1;
 };
+
+/// The modification time as listings keep it.
+[[nodiscard]] inline std::int64_t mtime_ns(const struct stat& status) {
+  return status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
 
 /// The samples of a source in a fixed order. Some 40 bytes and the path for each, so that millions
 /// fit.

@@ -45,8 +45,16 @@ Source label_by_folder(FolderWalk walk, const fs::path& root,
                        const std::vector<std::string>& fixed_classes) {
   Source source{std::move(walk.images), fixed_classes, std::move(walk.left_out)};
   if (source.classes.empty()) {
-    for (const auto& folder : walk.top_folders)
+    for (const auto& folder : walk.top_folders) {
       source.classes.push_back(escape_invalid_utf8(folder));
+    }
+    const std::set<std::string> distinct(source.classes.begin(), source.classes.end());
+    if (distinct.size() != source.classes.size()) {
+      throw InvalidArgument(
+          fmt::format("two folders in '{}' have names that cannot be told apart in UTF-8",
+                      root.string()),
+          "Rename the one whose name is not valid UTF-8.");
+    }
   }
   const ClassNumbers numbers(source.classes);
   std::string_view folder;
@@ -89,8 +97,7 @@ ListedFile stat_listed(const fs::path& root, const std::string& path, const std:
   if (!S_ISREG(status.st_mode)) {
     throw InvalidArgument(fmt::format("{}: '{}' is not a regular file", where, full.string()));
   }
-  return {path, static_cast<std::uint64_t>(status.st_size),
-          status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, -1};
+  return {path, static_cast<std::uint64_t>(status.st_size), mtime_ns(status), -1};
 }
 
 Source label_by_csv(const fs::path& root, const Labelling& labelling) {
@@ -119,7 +126,7 @@ Source label_by_csv(const fs::path& root, const Labelling& labelling) {
   std::unordered_map<std::string, std::size_t> lines;
   for (const auto& row : rows) {
     const std::string path = fs::path(row.path).lexically_normal().string();
-    if (fs::path(path).is_absolute() || path.starts_with("..")) {
+    if (fs::path(path).is_absolute() || *fs::path(path).begin() == "..") {
       throw InvalidArgument(fmt::format("{}: '{}' is not below SOURCE", where(row), row.path));
     }
     if (const auto [first, is_new] = lines.emplace(path, row.line); !is_new) {

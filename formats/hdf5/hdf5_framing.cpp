@@ -27,16 +27,24 @@ namespace {
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kImagesBase = 8192;
 
+struct LibraryFailure {
+  int code;  // errno, as far as the library left it
+};
+
 /// An HDF5 identifier that closes itself. HDF5 reports failure by negative values.
 class Id {
  public:
-  Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {
-    if (id < 0) throw IoError("the HDF5 library failed on", "a scratch file", 0);
+  Id(hid_t id, herr_t (*close_function)(hid_t)) : id_(id), close_(close_function) {
+    if (id < 0) throw LibraryFailure{errno};
   }
   Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
   Id& operator=(Id&&) = delete;
   ~Id() {
     if (id_ >= 0) close_(id_);
+  }
+  /// Closing writes what is still in memory, so whoever wrote has to see it succeed.
+  void close() {
+    if (close_(std::exchange(id_, -1)) < 0) throw LibraryFailure{errno};
   }
   operator hid_t() const { return id_; }
 
@@ -46,7 +54,7 @@ class Id {
 };
 
 void check(herr_t status) {
-  if (status < 0) throw IoError("the HDF5 library failed on", "a scratch file", 0);
+  if (status < 0) throw LibraryFailure{errno};
 }
 
 Id float_type(std::size_t sign, std::size_t exponent_bits, std::size_t mantissa_bits,
@@ -129,17 +137,20 @@ class Skeleton {
     check(H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY));
     check(H5Pset_fill_time(create, H5D_FILL_TIME_NEVER));
     check(H5Pset_obj_track_times(create, false));
-    const Id dataset(
-        H5Dcreate2(*file_, dataset_name, type, space, H5P_DEFAULT, create, H5P_DEFAULT), H5Dclose);
+    Id dataset(H5Dcreate2(*file_, dataset_name, type, space, H5P_DEFAULT, create, H5P_DEFAULT),
+               H5Dclose);
     if (!layout_attribute.empty()) add_attribute(dataset, "layout", layout_attribute);
     if (data != nullptr) check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
-    return H5Dget_offset(dataset);
+    const std::uint64_t offset = H5Dget_offset(dataset);
+    dataset.close();
+    return offset;
   }
 
-  /// Closes the HDF5 file and returns the bytes of it from `begin`, up to `size` of them.
-  std::vector<std::byte> bytes(std::uint64_t begin, std::uint64_t size) {
-    file_.reset();
-    const std::uint64_t end = std::min(scratch_.file().size(), begin + size);
+  void close() { file_->close(); }
+
+  /// The bytes of the closed file from `begin` to `end`, or as far as it goes.
+  [[nodiscard]] std::vector<std::byte> bytes(std::uint64_t begin, std::uint64_t end) const {
+    end = std::min(end, scratch_.file().size());
     std::vector<std::byte> result(end > begin ? end - begin : 0);
     scratch_.file().read_at(begin, result);
     return result;
@@ -149,8 +160,9 @@ class Skeleton {
   static void add_attribute(hid_t object, const char* attribute, std::string_view text) {
     const Id type = string_type(text.size());
     const Id space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
     check(H5Awrite(id, type, text.data()));
+    id.close();
   }
 
   ScratchFile scratch_;
@@ -190,7 +202,16 @@ std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&)
 Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
                                const std::filesystem::path& scratch_folder) const {
   const std::scoped_lock lock(library_mutex);
-  check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr));  // errors are ours to report
+  try {
+    check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr));  // errors are ours to report
+    return make_envelope(samples, scratch_folder);
+  } catch (const LibraryFailure& failure) {
+    throw IoError("the HDF5 library cannot write to", scratch_folder, failure.code);
+  }
+}
+
+Envelope Hdf5Framing::make_envelope(std::span<const SampleName> samples,
+                                    const std::filesystem::path& scratch_folder) const {
   const hsize_t count = samples.size();
   std::vector<std::int64_t> labels;
   std::string keys(count * key_bytes_, '\0');
@@ -204,19 +225,23 @@ Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
   const auto shape = spec_.shape();
   const std::array<hsize_t, 4> images{count, shape[0], shape[1], shape[2]};
   const hsize_t classes = classes_.size();
-  const std::uint64_t base =
-      skeleton.add("images", image_type(spec_.dtype), images, nullptr, name(spec_.order));
-  skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1), labels.data());
-  skeleton.add("keys", string_type(key_bytes_), std::span(&count, 1), keys.data());
+  errno = 0;
+  const std::array offsets{
+      skeleton.add("images", image_type(spec_.dtype), images, nullptr, name(spec_.order)),
+      skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1),
+                   labels.data()),
+      skeleton.add("keys", string_type(key_bytes_), std::span(&count, 1), keys.data())};
   skeleton.add("classes", string_type(class_bytes), std::span(&classes, 1),
                packed(classes_, class_bytes).data());
-  if (count != 0 && base != kImagesBase) {
-    throw Unsupported(fmt::format(
-        "this version of the HDF5 library places datasets at {}, not at {}", base, kImagesBase));
+  skeleton.close();
+  const ShardLayout wanted = layout(count);
+  if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base}) {
+    throw Unsupported("this version of the HDF5 library places datasets elsewhere",
+                      "Use HDF5 1.10, or another --format.");
   }
   const std::uint64_t images_end = kImagesBase + count * record_bytes_;
   Envelope envelope{.prologue = skeleton.bytes(0, kImagesBase),
-                    .epilogue = skeleton.bytes(images_end, UINT64_MAX - images_end)};
+                    .epilogue = skeleton.bytes(images_end, UINT64_MAX)};
   envelope.prologue.resize(kImagesBase);  // a file without samples and classes ends before
   return envelope;
 }

@@ -21,6 +21,9 @@ class Hdf5Framing : public Framing {
   [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t samples) const override;
 
  private:
+  [[nodiscard]] Envelope make_envelope(std::span<const SampleName> samples,
+                                       const std::filesystem::path& scratch_folder) const;
+
   TensorSpec spec_;
   std::size_t key_bytes_;
   std::vector<std::string> classes_;

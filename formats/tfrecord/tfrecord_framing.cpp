@@ -80,16 +80,6 @@ std::string entry_head(std::string_view name, std::uint64_t value_bytes, char li
   return head;
 }
 
-// A length of 48 modulo 64 makes a whole record a multiple of 64.
-std::uint64_t features_bytes_at_least(std::uint64_t least) {
-  std::uint64_t bytes = least;
-  while ((1 + static_cast<std::uint64_t>(varint_bytes(bytes)) + bytes) % kAlignment !=
-         kAlignment - kLengthBytes - kFooterBytes) {
-    ++bytes;
-  }
-  return bytes;
-}
-
 void put_little_endian(char* out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i, value >>= 8) out[i] = static_cast<char>(value);
 }
@@ -106,20 +96,24 @@ TfrecordFraming::TfrecordFraming(const TensorSpec& spec, const NameLimits& limit
   const std::string image_head = entry_head("image", tensor_bytes_, kBytesList, 0);
   const std::uint64_t after_image = label_head_.size() + static_cast<std::uint64_t>(label_width_) +
                                     EntryLengths(3, limits.longest_key, key_width_).total();
-  // The number of bytes that `align` needs depends on the width of the length before it, which
-  // depends on `align`; 64 more bytes change that width for few sizes, and then the second round
-  // settles it.
+  // How much `align` has to fill depends on the width of the length before it, and that on all that
+  // follows, `align` included; so the widths are tried in turn.
+  const std::size_t align_head = entry_head("align", 0, kBytesList, 0).size();
   std::uint64_t features = 0;
   std::string align;
-  for (int round = 0; round < 3; ++round) {
-    const auto before = kLengthBytes + 1 + static_cast<std::uint64_t>(varint_bytes(features));
-    const std::uint64_t unaligned =
-        before + entry_head("align", 0, kBytesList, 0).size() + image_head.size();
+  int width = 0;
+  do {
+    ++width;
+    const auto before = kLengthBytes + 1 + static_cast<std::uint64_t>(width);
+    const std::uint64_t unaligned = before + align_head + image_head.size();
     const std::uint64_t fill = round_up(unaligned, kAlignment) - unaligned;
     align = entry_head("align", fill, kBytesList, 0) + std::string(fill, '\0');
-    features = features_bytes_at_least(align.size() + image_head.size() + tensor_bytes_ +
-                                       after_image + kSmallestPad);
-  }
+    const std::uint64_t least =
+        std::max(align.size() + image_head.size() + tensor_bytes_ + after_image + kSmallestPad,
+                 width == 1 ? 0 : std::uint64_t{1} << 7 * (width - 1));
+    // Header, tag and length, features and footer together are a multiple of 64.
+    features = round_up(before + least + kFooterBytes, kAlignment) - before - kFooterBytes;
+  } while (varint_bytes(features) != width);
   const std::uint64_t example = 1 + static_cast<std::uint64_t>(varint_bytes(features)) + features;
   record_bytes_ = kLengthBytes + example + kFooterBytes;
   const std::uint64_t largest_pad = features - align.size() - image_head.size() - tensor_bytes_ -

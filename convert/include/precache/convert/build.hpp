@@ -67,23 +67,25 @@ struct BuildPreview {
 };
 
 enum class BuildStatus {
-  kComplete,     // dataset.json is written
-  kPartDone,     // all shards of this part are written
-  kTooManyBad,   // more samples were rejected than allowed
-  kInterrupted,  // the caller asked to stop
+  kComplete,         // dataset.json was written
+  kAlreadyComplete,  // an equal build had finished before: nothing was done
+  kPartDone,         // all shards of this part are written
+  kTooManyBad,       // more samples were rejected than allowed
+  kInterrupted,      // the caller asked to stop
 };
 
 struct BuildReport {
   BuildStatus status = BuildStatus::kComplete;
   BuildPreview preview;
-  std::uint64_t samples = 0;         // in the shards that are complete
-  std::uint64_t bytes = 0;           // of those shards
-  std::uint64_t shards_done = 0;     // of this part, earlier runs included
-  std::uint64_t shards_resumed = 0;  // of those, found complete when this run began
-  std::uint64_t shards_planned = 0;  // for this part
-  std::uint64_t converted = 0;       // samples converted by this run
-  std::uint64_t damaged = 0;         // samples in the shards that a decoder took with a warning
-  std::vector<SkippedSample> skipped;
+  std::uint64_t samples = 0;           // in the shards that are complete
+  std::uint64_t bytes = 0;             // of those shards
+  std::uint64_t shards_done = 0;       // of this part, earlier runs included
+  std::uint64_t shards_resumed = 0;    // of those, found complete when this run began
+  std::uint64_t shards_planned = 0;    // for this part
+  std::uint64_t converted = 0;         // samples converted by this run
+  std::uint64_t damaged = 0;           // samples in the shards that a decoder took with a warning
+  std::uint64_t skipped_count = 0;     // rejected samples of this part, earlier runs included
+  std::vector<SkippedSample> skipped;  // the same with their reasons, but for kAlreadyComplete
 };
 
 /// Watches a running build. Counters may be read from any thread while build() runs.

@@ -15,6 +15,8 @@ namespace precache {
 class Error : public std::runtime_error {
  public:
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
+  /// For those who know more than who threw: appends a sentence.
+  void add_hint(const std::string& sentence) { hint_ += (hint_.empty() ? "" : " ") + sentence; }
 
  protected:
   explicit Error(const std::string& message, std::string hint = {})

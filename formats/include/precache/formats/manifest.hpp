@@ -27,6 +27,7 @@ struct SplitEntry {
   std::uint64_t skipped = 0;
   std::uint64_t seed = 0;
   bool shuffled = true;
+  std::uint64_t max_pixels = 0;  // larger images were skipped
   std::string source_fingerprint;
   std::vector<ShardEntry> shards;
 };

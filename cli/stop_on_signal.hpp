@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <csignal>
+
+namespace precache {
+
+/// While it lives, the first SIGINT or SIGTERM sets a flag, so that work can end tidily; a second
+/// one ends the process at once. One at a time.
+class StopOnSignal {
+ public:
+  explicit StopOnSignal(std::atomic<bool>& flag) {
+    static_assert(std::atomic<bool>::is_always_lock_free);  // or a handler may not touch it
+    flag_ = &flag;
+    for (const int number : {SIGINT, SIGTERM}) {
+      // What a shell has set to be ignored, for a job in the background, stays so.
+      if (std::signal(number, on_signal) == SIG_IGN) std::signal(number, SIG_IGN);
+    }
+  }
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+  ~StopOnSignal() { reset(); }
+
+  /// Ends the process by the signal that came, so that the shell sees what ended it.
+  static void raise_again() { std::raise(signal_); }
+
+ private:
+  static void reset() {
+    for (const int number : {SIGINT, SIGTERM}) {
+      if (std::signal(number, SIG_DFL) == SIG_IGN) std::signal(number, SIG_IGN);
+    }
+  }
+  static void on_signal(int number) {
+    reset();
+    signal_ = number;
+    flag_->store(true);
+  }
+
+  static inline std::atomic<bool>* flag_ = nullptr;
+  static inline volatile std::sig_atomic_t signal_ = 0;
+};
+
+}  // namespace precache
