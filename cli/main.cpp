@@ -67,7 +67,8 @@ ExitCode run(int argc, char** argv) {
 int main(int argc, char** argv) {
   precache::open_standard_streams();
   precache::ExitCode code = precache::run(argc, argv);
-  if (std::fflush(stdout) != 0 && code == precache::ExitCode::kDone) {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!written && code == precache::ExitCode::kDone) {
     code = precache::fail(precache::ExitCode::kSystem, "cannot write to standard output");
   }
   return static_cast<int>(code);

@@ -78,6 +78,7 @@ std::uint64_t bytes(const std::string& text) {
   if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
   if (unit.ends_with("B")) unit.resize(unit.size() - 1);
   constexpr std::string_view kPrefixes = "KMGTP";
+  if (unit == "k") unit = "K";
   const auto power = unit.empty() ? 0 : kPrefixes.find(unit) + 1;  // npos + 1 is 0
   std::uint64_t result = value.value_or(0);
   for (std::size_t i = 0; i < power; ++i) {

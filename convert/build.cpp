@@ -97,7 +97,7 @@ void validate(const BuildOptions& options) {
   }
   std::error_code error;
   if (fs::exists(options.out, error) && !fs::is_directory(options.out, error)) {
-    throw InvalidArgument(fmt::format("OUT '{}' is not a folder", options.out.string()));
+    throw IoError("cannot write to", options.out, ENOTDIR, "OUT is a folder, or will be made.");
   }
   if (!fs::is_directory(options.source, error)) {
     if (error)
@@ -326,9 +326,10 @@ class Build {
                              add(result);
                            });
     } catch (IoError& error) {
-      error.add_hint(fmt::format("{} of {} shards are complete; the same command{} continues.",
-                                 report_.shards_done, report_.shards_planned,
-                                 options_.overwrite ? " without --overwrite" : ""));
+      error.add_hint(
+          fmt::format("{} of {} shards are complete; run the same command{} again to continue.",
+                      report_.shards_done, report_.shards_planned,
+                      options_.overwrite ? " without --overwrite" : ""));
       throw;
     }
     report_.converted = outcome.converted;

@@ -25,6 +25,9 @@ struct ImageHeader {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   int orientation = 1;  // as in EXIF: 1 to 8
+  /// The file is too short for so many pixels, whatever its bytes are: decoding would only cost
+  /// memory.
+  bool is_implausible = false;
 };
 
 /// Gives back what one huge image has made a buffer grow to.

@@ -89,14 +89,10 @@ std::optional<Rejection> JpegHeaderReader::read(std::span<const std::byte> file,
 
     std::optional<Rejection> rejection;
     if (is_frame(marker)) rejection = read_frame(segment, header);
-    if (!rejection && marker >= 0xc0 && marker <= 0xc2) {
-      // Huffman codes take a bit at least for each block of 8x8 pixels. What claims more would only
-      // cost memory.
+    if (marker >= 0xc0 && marker <= 0xc2) {
+      // Huffman codes take a bit at least for each block of 8x8 pixels.
       const std::uint64_t blocks = std::uint64_t{header.width / 8} * (header.height / 8);
-      if (blocks > file.size() * 8) {
-        rejection = broken(fmt::format("{} bytes are too few for {}x{} pixels", file.size(),
-                                       header.width, header.height));
-      }
+      header.is_implausible = blocks > file.size() * 8;
     }
     if (marker == 0xdb) rejection = check_quantization(segment);
     if (rejection) return rejection;

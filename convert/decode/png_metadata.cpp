@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/decode/png_metadata.hpp"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <array>
@@ -174,13 +173,9 @@ std::optional<Rejection> read_png_metadata(std::span<const std::byte> file, Imag
   }
   if (header.width == 0 || header.height == 0)
     return Rejection{"decode", "the file has no valid PNG header"};
-  // What claims more pixels than its data can hold would only cost memory.
   const auto pixels = static_cast<double>(header.width) * header.height;
-  if (pixels * static_cast<double>(pixel_bits) / 8 >
-      static_cast<double>(compressed_bytes * kBestCompression)) {
-    return Rejection{"decode", fmt::format("{} bytes of data are too few for {}x{} pixels",
-                                           compressed_bytes, header.width, header.height)};
-  }
+  header.is_implausible = pixels * static_cast<double>(pixel_bits) / 8 >
+                          static_cast<double>(compressed_bytes * kBestCompression);
   header.orientation = metadata.orientation();
   return std::nullopt;
 }

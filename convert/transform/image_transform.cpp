@@ -70,6 +70,10 @@ std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file,
     return Rejection{"limit", fmt::format("{}x{} pixels: a side is longer than {}", header.width,
                                           header.height, kLongestSide)};
   }
+  if (header.is_implausible) {
+    return Rejection{"decode", fmt::format("{} bytes are too few for {}x{} pixels", file.size(),
+                                           header.width, header.height)};
+  }
   const int orientation = recipe_.apply_exif ? header.orientation : 1;
   const bool transposed = is_transposed(orientation);
   const Geometry geometry = make_geometry(recipe_, transposed ? header.height : header.width,

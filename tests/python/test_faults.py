@@ -195,8 +195,8 @@ def test_an_interrupted_overwriting_build_goes_on_as_it_says(tool, interference,
     with interference.hold(tool, *command, path="class0/05.png") as (process, gate):
         signal_once(process, signal.SIGINT)
         gate.open()
-        assert "run the same command again to continue" in finish(process).err
-    assert tool.run(*command, "--json").json()["shards_resumed"] == 3
+        assert "run the same command without --overwrite again to continue" in finish(process).err
+    assert tool.run(*command[:-1], "--json").json()["shards_resumed"] == 3
     assert differing(files(out), undisturbed["tar"]) == []
 
 
