@@ -202,10 +202,17 @@ std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&)
 Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
                                const std::filesystem::path& scratch_folder) const {
   const std::scoped_lock lock(library_mutex);
+  // After a failure to close, the library is not to be trusted: it crashes at the end of the process
+  // (1.10.8) unless it is told to do nothing then.
+  static const bool no_exit_handler = H5dont_atexit() >= 0;
+  static bool has_failed = false;
+  (void)no_exit_handler;  // without it, if another user of the library came first
+  if (has_failed) throw Unsupported("the HDF5 library has failed before in this process");
   try {
     check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr));  // errors are ours to report
     return make_envelope(samples, scratch_folder);
   } catch (const LibraryFailure& failure) {
+    has_failed = true;
     throw IoError("the HDF5 library cannot write to", scratch_folder, failure.code);
   }
 }

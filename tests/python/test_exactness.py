@@ -3,6 +3,7 @@
 
 import csv
 import hashlib
+import io
 import itertools
 import shutil
 import struct
@@ -194,6 +195,27 @@ def odd_samplings(tmp_path_factory):
 def test_odd_samplings_of_jpeg(build, odd_samplings, tmp_path, filter_name):
     for resize in (60, 37, 80):
         check(build, odd_samplings, tmp_path / str(resize), Recipe(size=(31, 30), resize=resize, filter=filter_name))
+
+
+@pytest.fixture(scope="module")
+def unfinished_progressive(tmp_path_factory):
+    """Progressive JPEGs that end after some of their scans: decoders smooth over what is missing."""
+    source = tmp_path_factory.mktemp("progressive")
+    folder = source / "class"
+    folder.mkdir()
+    for seed in range(4):
+        buffer = io.BytesIO()
+        images.picture("RGB", 200, 90, seed).save(buffer, "JPEG", quality=80, progressive=True, subsampling=0)
+        whole = buffer.getvalue()
+        scans = [at for at in range(len(whole) - 1) if whole[at:at + 2] == b"\xff\xda"]
+        for count in range(1, len(scans)):
+            (folder / f"{seed}-{count}.jpg").write_bytes(whole[:scans[count]] + b"\xff\xd9")
+    return source, {f"class/{path.stem}": path for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("resize", (90, 60, 120))
+def test_crops_of_progressive_jpegs_that_lack_scans(build, unfinished_progressive, tmp_path, resize):
+    check(build, unfinished_progressive, tmp_path / "out", Recipe(size=(31, 40), resize=resize))
 
 
 @pytest.mark.parametrize("color, layout, fit", list(itertools.product(COLORS, LAYOUTS, FITS)))

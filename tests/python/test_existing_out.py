@@ -288,3 +288,44 @@ def test_classes_and_labels_agree_when_the_first_split_had_none(tool, source, tm
 def test_a_split_may_have_any_plain_name(tool, source, tmp_path, split):
     tool.build(source, tmp_path / "out", *OPTIONS, "--split", split)
     assert files(tmp_path / "out").keys() == {"dataset.json", *(f"{split}-00000{number}.tar" for number in range(3))}
+
+
+def test_an_unfinished_build_is_not_finished_from_another_source(tool, source, other_source, tmp_path):
+    out = tmp_path / "out"
+    tool.build(source, out, *OPTIONS, "--part", "1/1")
+    text = assert_refused_untouched(tool, other_source, out, *OPTIONS, "--finish")
+    assert "another source" in text
+    assert_refused_untouched(tool, other_source, out, *OPTIONS)
+
+
+def test_a_build_goes_on_where_the_same_source_lies_elsewhere(tool, source, unfinished, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.symlink_to(source)
+    copy = tmp_path / "copy"
+    shutil.copytree(source, copy, copy_function=shutil.copy2)
+    tool.build(copy, unfinished, *OPTIONS, "--part", "1/2")
+    tool.build(elsewhere, unfinished, *OPTIONS, "--finish")
+    tool.build(source, tmp_path / "whole", *OPTIONS)
+    assert differing(files(unfinished), files(tmp_path / "whole")) == []
+
+
+def test_a_split_begun_before_another_keeps_its_classes(tool, source, tmp_path):
+    """The second split is finished first and has fewer classes: the first may not take them over."""
+    out = tmp_path / "out"
+    fewer = tmp_path / "fewer"
+    first_class = min(path for path in source.iterdir() if path.is_dir())
+    shutil.copytree(first_class, fewer / first_class.name)
+    tool.build(source, out, *OPTIONS, "--part", "1/1")
+    tool.build(fewer, out, *OPTIONS, "--split", "val")
+    assert "other classes" in assert_refused_untouched(tool, source, out, *OPTIONS)
+
+
+def test_another_limit_of_pixels_is_another_build(tool, source, finished):
+    assert_refused_untouched(tool, source, finished, *OPTIONS, "--max-pixels", "100000000")
+
+
+def test_overwrite_throws_nothing_away_where_the_new_split_has_no_room(tool, source, small_disk):
+    out = small_disk(400) / "out"
+    tool.build(source, out, *OPTIONS)
+    text = assert_refused_untouched(tool, source, out, "--size", "512", "--overwrite", expect=3)
+    assert "free" in text

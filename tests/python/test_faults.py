@@ -322,6 +322,23 @@ def test_a_shard_that_cannot_be_written_is_not_published(
     assert differing(files(out), undisturbed[file_format]) == []
 
 
+@pytest.mark.parametrize("after", range(8))
+def test_no_write_of_the_hdf5_library_is_lost(tool, interference, few, undisturbed, tmp_path, after):
+    """It writes labels, keys, classes and metadata to a scratch file, some of it only when that is closed."""
+    out = tmp_path / "out"
+    options = (*ORDERED, "--format", "hdf5")
+    # By then the file has lost its name.
+    fault = interference.fail("pwrite", errno.ENOSPC, path="(deleted)", after=after, times=1)
+    result = finish(tool.start("build", few, out, "--quiet", *options, env=fault))
+    assert result.code in (0, 3), result.err
+    if result.code == 3:
+        assert "HDF5" in result.err and os.strerror(errno.ENOSPC) in result.err
+    assert_nothing_partial(out, undisturbed["hdf5"])
+    tool.build(few, out, *options)
+    assert differing(files(out), undisturbed["hdf5"]) == []
+    assert after > 0 or result.code == 3  # the fault was met at all
+
+
 @pytest.mark.parametrize(
     "call, name",
     [("pwrite", "job.json.tmp"), ("fsync", "listing.tmp"), ("pwrite", "000002.json"), ("rename", "dataset.json")],
