@@ -4,12 +4,14 @@
 // decoded in full by libjpeg-turbo, on N threads, and thrown away. No resize, nothing written.
 //
 //   decode_alone FOLDER THREADS
+// clang-format off
+#include <cstdio>
 #include <jpeglib.h>  // needs <cstdio> before it
+// clang-format on
 
 #include <atomic>
 #include <chrono>
 #include <csetjmp>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

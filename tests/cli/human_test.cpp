@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/human.hpp"
+
+#include "tests/support/catch.hpp"
+
+namespace precache {
+namespace {
+
+TEST_CASE("counts have commas and nouns their plural", "[cli]") {
+  CHECK(human::count(0) == "0");
+  CHECK(human::count(999) == "999");
+  CHECK(human::count(1000) == "1,000");
+  CHECK(human::count(1281167) == "1,281,167");
+  CHECK(human::count(UINT64_MAX) == "18,446,744,073,709,551,615");
+  CHECK(human::count(0, "image") == "0 images");
+  CHECK(human::count(1, "image") == "1 image");
+  CHECK(human::count(1, "class") == "1 class");
+  CHECK(human::count(2000, "class") == "2,000 classes");
+}
+
+TEST_CASE("seconds become a clock", "[cli]") {
+  CHECK(human::clock(0) == "0:00");
+  CHECK(human::clock(7.9) == "0:07");
+  CHECK(human::clock(61) == "1:01");
+  CHECK(human::clock(3599) == "59:59");
+  CHECK(human::clock(3723) == "1:02:03");
+  CHECK(human::clock(-5) == "0:00");
+}
+
+}  // namespace
+}  // namespace precache

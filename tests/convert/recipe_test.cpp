@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/convert/recipe.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "precache/formats/error.hpp"
+#include "tests/support/catch.hpp"
+
+namespace precache {
+namespace {
+
+/// The default recipe, changed.
+template <typename Change>
+Recipe with(const Change& change) {
+  Recipe recipe;
+  change(recipe);
+  return recipe;
+}
+
+template <typename Change>
+std::string refusal(const Change& change) {
+  return test::message_of<InvalidArgument>([&] { with(change).validate(); });
+}
+
+TEST_CASE("a recipe gives the spec of its tensors", "[convert][recipe]") {
+  CHECK(Recipe().spec() == TensorSpec{DType::kUint8, AxisOrder::kChw, 224, 224, 3});
+  const Recipe recipe = with([](Recipe& r) {
+    r.height = 5;
+    r.width = 7;
+    r.dtype = DType::kBfloat16;
+    r.order = AxisOrder::kHwc;
+    r.color = Color::kGray;
+  });
+  CHECK(recipe.spec() == TensorSpec{DType::kBfloat16, AxisOrder::kHwc, 5, 7, 1});
+}
+
+TEST_CASE("a recipe's shorter side is the larger of the sizes unless given", "[convert][recipe]") {
+  CHECK(with([](Recipe& r) { r.height = 100, r.width = 200; }).shorter_side() == 200);
+  CHECK(with([](Recipe& r) { r.resize = 256; }).shorter_side() == 256);
+}
+
+TEST_CASE("recipes whose parts do not fit together are refused", "[convert][recipe][malformed]") {
+  CHECK_NOTHROW(Recipe().validate());
+  CHECK_THAT(refusal([](Recipe& r) { r.height = 0; }), test::contains("out of range"));
+  CHECK_THAT(refusal([](Recipe& r) { r.width = 0; }), test::contains("out of range"));
+  CHECK_THAT(refusal([](Recipe& r) { r.width = 16385; }), test::contains("out of range"));
+  CHECK_THAT(refusal([](Recipe& r) { r.resize = 16385; }), test::contains("--resize 16385"));
+  CHECK_THAT(refusal([](Recipe& r) { r.height = r.width = 16384, r.dtype = DType::kFloat32; }),
+             test::contains("1 GiB"));
+  CHECK_THAT(refusal([](Recipe& r) { r.resize = 256, r.fit = Fit::kStretch; }),
+             test::contains("--fit stretch"));
+  CHECK_THAT(refusal([](Recipe& r) { r.pad_value = 1; }), test::contains("--fit crop"));
+  CHECK_THAT(refusal([](Recipe& r) {
+               r.normalize = Normalization{{}, {1, 1, 1}};
+             }),
+             test::contains("float"));
+  for (const float std : {0.0F, -1.0F, std::numeric_limits<float>::quiet_NaN()}) {
+    CHECK_THAT(refusal([&](Recipe& r) {
+                 r.dtype = DType::kFloat32;
+                 r.normalize = Normalization{{}, {1, std, 1}};
+               }),
+               test::contains("above 0"));
+  }
+}
+
+TEST_CASE("equal recipes have equal JSON and others have not", "[convert][recipe]") {
+  const std::string base = Recipe().to_json();
+  CHECK(Recipe().to_json() == base);
+  CHECK(nlohmann::json::parse(base).is_object());
+  // Whatever shows in the pixels shows in the JSON.
+  for (const auto& other :
+       {with([](Recipe& r) { r.height = 223; }), with([](Recipe& r) { r.width = 223; }),
+        with([](Recipe& r) { r.fit = Fit::kStretch; }), with([](Recipe& r) { r.fit = Fit::kPad; }),
+        with([](Recipe& r) { r.resize = 256; }), with([](Recipe& r) { r.filter = Filter::kBox; }),
+        with([](Recipe& r) { r.dtype = DType::kFloat16; }),
+        with([](Recipe& r) { r.order = AxisOrder::kHwc; }),
+        with([](Recipe& r) { r.color = Color::kGray; }),
+        with([](Recipe& r) { r.apply_exif = false; })}) {
+    CHECK(other.to_json() != base);
+  }
+  const auto padded = [](std::uint8_t value) {
+    return with([&](Recipe& r) { r.fit = Fit::kPad, r.pad_value = value; });
+  };
+  CHECK(padded(1).to_json() != padded(0).to_json());
+  const auto normalized = [](float mean) {
+    return with([&](Recipe& r) {
+      r.dtype = DType::kFloat32;
+      r.normalize = Normalization{{mean, 0.5F, 0.5F}, {1, 1, 1}};
+    });
+  };
+  CHECK(normalized(0.5F).to_json() != normalized(std::nextafter(0.5F, 1.0F)).to_json());
+  // The size itself is the default of the shorter side: the same pixels, the same recipe.
+  CHECK(with([](Recipe& r) { r.resize = 224; }).to_json() == base);
+}
+
+TEST_CASE("parts of a recipe have the names of the command line", "[convert][recipe]") {
+  CHECK(name(Fit::kCrop) == "crop");
+  CHECK(name(Fit::kStretch) == "stretch");
+  CHECK(name(Fit::kPad) == "pad");
+  CHECK(name(Filter::kNearest) == "nearest");
+  CHECK(name(Filter::kBox) == "box");
+  CHECK(name(Filter::kBilinear) == "bilinear");
+  CHECK(name(Filter::kBicubic) == "bicubic");
+  CHECK(name(Filter::kLanczos) == "lanczos");
+  CHECK(name(Color::kRgb) == "rgb");
+  CHECK(name(Color::kGray) == "gray");
+}
+
+}  // namespace
+}  // namespace precache

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/source.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "convert/source/file_reader.hpp"
+#include "convert/source/folder_walk.hpp"
+#include "precache/formats/error.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+using test::write_text;
+using Texts = std::vector<std::string>;
+
+const Labelling kByFolder{Labelling::Kind::kFolder, {}, {}};
+const Labelling kNone{Labelling::Kind::kNone, {}, {}};
+
+Labelling by_csv(const fs::path& csv, Texts classes = {}) {
+  return {Labelling::Kind::kCsv, csv, std::move(classes)};
+}
+
+std::vector<std::pair<std::string, std::int64_t>> labels_of(const Source& source) {
+  std::vector<std::pair<std::string, std::int64_t>> labels;
+  for (std::size_t i = 0; i < source.listing.size(); ++i) {
+    labels.emplace_back(source.listing[i].path, source.listing[i].label);
+  }
+  return labels;
+}
+
+using Labels = std::vector<std::pair<std::string, std::int64_t>>;
+
+/// What open_source() says against a request.
+std::string refusal(const fs::path& root, const Labelling& labelling) {
+  return test::message_of<InvalidArgument>(
+      [&] { static_cast<void>(open_source(root, labelling)); });
+}
+
+TEST_CASE("images are known by their extension in any case", "[convert][source]") {
+  for (const char* file :
+       {"a.jpg", "a.JPEG", "a.Jpe", "a.jfif", "a.mpo", "a.PNG", ".png", "a.b.jpg"}) {
+    CHECK(has_image_extension(file));
+  }
+  for (const char* file : {"a", "jpg", "a.gif", "a.jpg.txt", "a.jp", "", "a.", "a.jpgx", "jpg/a"}) {
+    CHECK_FALSE(has_image_extension(file));
+  }
+}
+
+TEST_CASE("classes are the folders below the source in sorted order", "[convert][source]") {
+  const TempFolder root;
+  write_text(root / "dog/1.jpg", "x");
+  write_text(root / "cat/b.png", "xy");
+  write_text(root / "cat/deep/er/a.JPG", "");
+  write_text(root / "Zebra/z.jpg", "x");
+  write_text(root / "cat/notes.txt", "x");
+  write_text(root / "cat/README", "x");
+  write_text(root / "cat/._b.png", "what macOS leaves on foreign disks");
+  fs::create_directory(root / "empty");
+  const Source source = open_source(root.path(), kByFolder);
+  CHECK(source.classes == Texts{"Zebra", "cat", "dog", "empty"});
+  CHECK(labels_of(source) ==
+        Labels{{"Zebra/z.jpg", 0}, {"cat/b.png", 1}, {"cat/deep/er/a.JPG", 1}, {"dog/1.jpg", 2}});
+  CHECK(source.left_out == LeftOut{{".txt", 1}, {"._ of macOS", 1}, {"no extension", 1}});
+  struct stat status {};
+  REQUIRE(::stat((root / "cat/b.png").c_str(), &status) == 0);
+  CHECK(source.listing[1].size == 2);
+  CHECK(source.listing[1].mtime_ns ==
+        status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec);
+}
+
+TEST_CASE("fixed classes give the numbers and an unknown one is refused", "[convert][source]") {
+  const TempFolder root;
+  write_text(root / "dog/1.jpg", "x");
+  write_text(root / "cat/2.jpg", "x");
+  const Source source =
+      open_source(root.path(), {Labelling::Kind::kFolder, {}, {"dog", "bird", "cat"}});
+  CHECK(source.classes == Texts{"dog", "bird", "cat"});
+  CHECK(labels_of(source) == Labels{{"cat/2.jpg", 2}, {"dog/1.jpg", 0}});
+  CHECK_THAT(refusal(root.path(), {Labelling::Kind::kFolder, {}, {"dog"}}),
+             test::contains("unknown class 'cat'"));
+}
+
+TEST_CASE("images without a class are refused unless no labels are wanted", "[convert][source]") {
+  const TempFolder root;
+  write_text(root / "cat/1.jpg", "x");
+  write_text(root / "loose.jpg", "x");
+  CHECK_THAT(refusal(root.path(), kByFolder), test::contains("loose.jpg' lies directly in SOURCE"));
+  const Source source = open_source(root.path(), kNone);
+  CHECK(source.classes.empty());
+  CHECK(labels_of(source) == Labels{{"cat/1.jpg", -1}, {"loose.jpg", -1}});
+}
+
+TEST_CASE("a source without images is refused", "[convert][source]") {
+  const TempFolder root;
+  CHECK_THAT(refusal(root.path(), kByFolder), test::contains("no images"));
+  CHECK_THROWS_AS(open_source(root / "missing", kByFolder), IoError);
+}
+
+TEST_CASE("a source that is a file is a wrong request", "[convert][source][!shouldfail]") {
+  const TempFolder root;
+  write_text(root / "file", "x");
+  CHECK_THROWS_AS(open_source(root / "file", kByFolder), InvalidArgument);
+}
+
+TEST_CASE("class names that are no UTF-8 are escaped", "[convert][source]") {
+  const TempFolder root;
+  write_text(root / "\xff/1.jpg", "x");
+  const Source source = open_source(root.path(), kByFolder);
+  CHECK(source.classes == Texts{"%FF"});
+  CHECK(labels_of(source) == Labels{{"\xff/1.jpg", 0}});
+  write_text(root / "%FF/1.jpg", "x");
+  CHECK_THAT(refusal(root.path(), kByFolder), test::contains("cannot be told apart"));
+}
+
+TEST_CASE("links are followed but never in a circle", "[convert][source]") {
+  const TempFolder root;
+  const TempFolder elsewhere;
+  write_text(elsewhere / "x/1.jpg", "x");
+  write_text(elsewhere / "photo", "x");
+  write_text(root / "cat/1.jpg", "x");
+  fs::create_directory_symlink(elsewhere / "x", root / "linked");
+  fs::create_directory_symlink(root.path(), root / "cat/loop");
+  fs::create_directory_symlink("..", root / "cat/up");
+  fs::create_symlink(elsewhere / "photo", root / "cat/2.jpg");
+  fs::create_symlink(elsewhere / "photo", root / "cat/plain");
+  fs::create_symlink(elsewhere / "gone", root / "cat/dangling.txt");
+  const Source source = open_source(root.path(), kByFolder);
+  CHECK(labels_of(source) == Labels{{"cat/1.jpg", 0}, {"cat/2.jpg", 0}, {"linked/1.jpg", 1}});
+  CHECK(source.left_out.at("link to a folder above it") == 2);
+  CHECK(source.left_out.at("dangling link") == 1);
+  fs::create_symlink(elsewhere / "gone", root / "cat/dangling.jpg");
+  CHECK_THROWS_AS(open_source(root.path(), kByFolder), IoError);
+}
+
+TEST_CASE("a link to a file without extension is counted as such", "[convert][source]") {
+  const TempFolder root;
+  write_text(root / "cat/1.jpg", "x");
+  write_text(root / "cat/plain", "x");
+  fs::create_symlink("plain", root / "cat/link");
+  CHECK(open_source(root.path(), kByFolder).left_out == LeftOut{{"no extension", 2}});
+}
+
+TEST_CASE("what is no regular file is left out and not opened", "[convert][source]") {
+  const TempFolder root;
+  write_text(root / "cat/1.jpg", "x");
+  fs::create_directory(root / "cat/folder.jpg");
+  REQUIRE(::mkfifo((root / "cat/pipe.jpg").c_str(), 0600) == 0);  // opening it would wait for ever
+  const Source source = open_source(root.path(), kByFolder);
+  CHECK(labels_of(source) == Labels{{"cat/1.jpg", 0}});
+  CHECK(source.left_out.at("not a regular file") == 1);
+}
+
+TEST_CASE("csv labels take the named files and no others", "[convert][source][csv]") {
+  const TempFolder root;
+  write_text(root / "b/1.jpg", "x");
+  write_text(root / "a/2.jpg", "x");
+  write_text(root / "a/3.jpg", "x");
+  write_text(root / "l.csv", "path,label\nb/1.jpg,dog\n./a//2.jpg,cat\n");
+  const Source source = open_source(root.path(), by_csv(root / "l.csv"));
+  CHECK(source.classes == Texts{"cat", "dog"});
+  CHECK(labels_of(source) == Labels{{"a/2.jpg", 0}, {"b/1.jpg", 1}});
+  CHECK(labels_of(open_source(root.path(), by_csv(root / "l.csv", {"dog", "cat"}))) ==
+        Labels{{"a/2.jpg", 1}, {"b/1.jpg", 0}});
+  CHECK_THAT(refusal(root.path(), by_csv(root / "l.csv", {"dog"})), test::contains("line 3"));
+}
+
+TEST_CASE("csv labels that are all numbers are taken as they are", "[convert][source][csv]") {
+  const TempFolder root;
+  write_text(root / "1.jpg", "x");
+  write_text(root / "2.jpg", "x");
+  write_text(root / "l.csv", "1.jpg,-7\n2.jpg,9223372036854775807\n");
+  const Source source = open_source(root.path(), by_csv(root / "l.csv"));
+  CHECK(source.classes.empty());
+  CHECK(labels_of(source) == Labels{{"1.jpg", -7}, {"2.jpg", INT64_MAX}});
+  CHECK_THAT(refusal(root.path(), by_csv(root / "l.csv", {"x", "y"})), test::contains("line 1"));
+  // A mixture is a slip of the pen, unless the names are fixed.
+  write_text(root / "l.csv", "1.jpg,1\n2.jpg,one\n");
+  CHECK_THAT(refusal(root.path(), by_csv(root / "l.csv")),
+             test::contains("line 2: 'one' is a name"));
+  CHECK(labels_of(open_source(root.path(), by_csv(root / "l.csv", {"one", "1"}))) ==
+        Labels{{"1.jpg", 1}, {"2.jpg", 0}});
+}
+
+TEST_CASE("csv rows that name no file below the source are refused",
+          "[convert][source][csv][malformed]") {
+  const TempFolder root;
+  write_text(root / "src/1.jpg", "x");
+  write_text(root / "2.jpg", "x");
+  for (const auto& [row, words] : std::vector<std::pair<std::string, std::string>>{
+           {"missing.jpg,1", "line 1: there is no"},
+           {"1.jpg/2.jpg,1", "line 1: there is no"},
+           {"../2.jpg,1", "not below SOURCE"},
+           {"a/../../2.jpg,1", "not below SOURCE"},
+           {"/etc/passwd,1", "not below SOURCE"},
+           {".,1", "not a regular file"},
+           {"1.jpg,1\n./1.jpg,1", "line 2: './1.jpg' was already named in line 1"}}) {
+    CAPTURE(row);
+    write_text(root / "l.csv", row + "\n");
+    CHECK_THAT(refusal(root / "src", by_csv(root / "l.csv")), test::contains(words));
+  }
+  write_text(root / "l.csv", "path,label\n");
+  CHECK_THAT(refusal(root / "src", by_csv(root / "l.csv")), test::contains("no images"));
+}
+
+TEST_CASE("csv rows may name files that begin with two dots", "[convert][source][csv]") {
+  const TempFolder root;
+  write_text(root / "..a.jpg", "x");
+  write_text(root / "l.csv", "..a.jpg,1\n");
+  CHECK(labels_of(open_source(root.path(), by_csv(root / "l.csv"))) == Labels{{"..a.jpg", 1}});
+}
+
+TEST_CASE("a file is read as it was listed or the job ends", "[convert][source]") {
+  const TempFolder root;
+  write_text(root / "cat/1.jpg", "some bytes");
+  write_text(root / "cat/2.jpg", "");
+  const Listing listing = open_source(root.path(), kByFolder).listing;
+  FileReader reader(root.path());
+  std::span<const std::byte> bytes;
+  CHECK_FALSE(reader.read(listing[0], bytes));
+  CHECK(test::text_of(bytes) == "some bytes");
+  CHECK_FALSE(reader.read(listing[1], bytes));
+  CHECK(bytes.empty());
+
+  const auto fails = [&] {
+    return test::message_of<IoError>([&] { static_cast<void>(reader.read(listing[0], bytes)); });
+  };
+  const auto time = fs::last_write_time(root / "cat/1.jpg");
+  fs::last_write_time(root / "cat/1.jpg", time + std::chrono::nanoseconds(1));
+  CHECK_THAT(fails(), test::contains("changed"));
+  write_text(root / "cat/1.jpg", "more bytes than before");
+  fs::last_write_time(root / "cat/1.jpg", time);
+  CHECK_THAT(fails(), test::contains("changed"));
+  fs::remove(root / "cat/1.jpg");
+  CHECK_THAT(fails(), test::contains("changed"));
+  REQUIRE(::mkfifo((root / "cat/1.jpg").c_str(), 0600) == 0);
+  CHECK_THAT(fails(), test::contains("changed"));
+}
+
+TEST_CASE("a file too large to be an image is rejected unread", "[convert][source]") {
+  const TempFolder root;
+  FileReader reader(root.path());
+  std::span<const std::byte> bytes;
+  const auto rejection = reader.read({"missing.jpg", std::uint64_t{1} << 40, 0, 0}, bytes);
+  REQUIRE(rejection);
+  CHECK(rejection->stage == "limit");
+}
+
+}  // namespace
+}  // namespace precache

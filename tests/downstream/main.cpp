@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <precache/convert/build.hpp>
+#include <precache/formats/error.hpp>
+#include <precache/formats/manifest.hpp>
+#include <precache/formats/permutation.hpp>
+
+int main() {
+  precache::Manifest manifest;
+  manifest.format = "tar";
+  manifest.recipe = precache::Recipe().to_json();
+  manifest.spec = precache::Recipe().spec();
+  const auto read = precache::Manifest::from_json(manifest.to_json(), "dataset.json");
+  if (read.spec.size_bytes() != 150'528) return 1;
+  if (precache::Permutation(10, 0)(0) != 7) return 2;
+  try {
+    precache::BuildOptions options;
+    options.source = "there/is/no/such/folder";
+    options.out = "out";
+    precache::BuildProgress progress;
+    static_cast<void>(precache::build(options, progress));
+  } catch (const precache::IoError& error) {
+    std::printf("%s, as it should be; %u threads\n", error.what(), precache::usable_threads());
+    return 0;
+  }
+  return 3;
+}

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs a build into a folder of its own, and builds and runs the project beside this file against it.
+#
+#   cmake -D BUILD=... -D WORK=... -D BUILD_TYPE=... -D CXX=... -D CXX_FLAGS=... -P run.cmake
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${ARGV}\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -D CMAKE_PREFIX_PATH=${WORK}/prefix
+    -D CMAKE_BUILD_TYPE=${BUILD_TYPE} -D CMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}")
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/downstream)
+run(${WORK}/prefix/bin/precache --version)
+file(REMOVE_RECURSE ${WORK})

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/framing.hpp"
+#include "tests/support/bytes.hpp"
+
+namespace precache::test {
+
+inline constexpr Format kFormats[] = {Format::kTar, Format::kTfrecord, Format::kHdf5};
+
+struct Sample {
+  SampleName name;
+  Bytes tensor;
+};
+
+inline TensorSpec spec_of(std::uint32_t height, std::uint32_t width, std::uint32_t channels,
+                          DType dtype = DType::kUint8, AxisOrder order = AxisOrder::kChw) {
+  return {dtype, order, height, width, channels};
+}
+
+inline NameLimits limits_of(std::span<const SampleName> names) {
+  NameLimits limits;
+  for (const auto& [key, label] : names) limits.include(key, label);
+  return limits;
+}
+
+inline NameLimits limits_of(std::initializer_list<SampleName> names) {
+  return limits_of(std::span(names.begin(), names.size()));
+}
+
+struct FramedRecord {
+  Bytes bytes;
+  std::uint32_t crc = 0;
+};
+
+/// One record in memory of just its size, that held rubbish before.
+inline FramedRecord frame(const Framing& framing, const SampleName& name,
+                          std::span<const std::byte> tensor) {
+  FramedRecord record{Bytes(framing.record_bytes(), std::byte{0xa5}), 0};
+  std::copy(tensor.begin(), tensor.end(),
+            record.bytes.begin() + static_cast<std::ptrdiff_t>(framing.tensor_offset()));
+  record.crc = framing.frame(record.bytes, name);
+  return record;
+}
+
+inline Envelope envelope_of(const Framing& framing, std::span<const SampleName> names) {
+  return framing.envelope(names, std::filesystem::temp_directory_path());
+}
+
+/// A whole shard in memory.
+inline Bytes assemble(const Framing& framing, std::span<const Sample> samples) {
+  std::vector<SampleName> names;
+  for (const auto& sample : samples) names.push_back(sample.name);
+  const Envelope envelope = envelope_of(framing, names);
+  Bytes shard = envelope.prologue;
+  for (const auto& sample : samples) {
+    const Bytes record = frame(framing, sample.name, sample.tensor).bytes;
+    shard.insert(shard.end(), record.begin(), record.end());
+  }
+  shard.insert(shard.end(), envelope.epilogue.begin(), envelope.epilogue.end());
+  return shard;
+}
+
+inline std::vector<Sample> make_samples(std::span<const SampleName> names, std::size_t tensor_bytes,
+                                        std::uint64_t seed = 0) {
+  Random random(seed);
+  std::vector<Sample> samples;
+  for (const auto& name : names) samples.push_back({name, random_bytes(random, tensor_bytes)});
+  return samples;
+}
+
+}  // namespace precache::test
