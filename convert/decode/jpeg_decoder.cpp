@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/decode/jpeg_decoder.hpp"
 
-#include <jerror.h>
+// clang-format off
+#include <cstdio>
 #include <jpeglib.h>  // needs <cstdio> before it
+#include <jerror.h>
+// clang-format on
 
 #include <algorithm>
 #include <csetjmp>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
