@@ -125,9 +125,10 @@ TEST_CASE("JPEG headers of kinds that are not supported are rejected with a reas
   CHECK_THAT(reason(4, 12), test::contains("12 bits"));
   CHECK_THAT(reason(9, 2), test::contains("2 components"));
   CHECK_THAT(reason(9, 0), test::contains("0 components"));
-  CHECK_THAT(reason(8, 0), test::contains("no size"));    // width
-  CHECK_THAT(reason(6, 0), test::contains("no size"));    // height
-  CHECK_THAT(reason(3, 5), test::contains("too short"));  // the segment's own length
+  CHECK_THAT(reason(8, 0), test::contains("no size"));     // width
+  CHECK_THAT(reason(6, 0), test::contains("no size"));     // height
+  CHECK_THAT(reason(3, 5), test::contains("too short"));   // the segment's own length
+  CHECK_THAT(reason(5, 0xff), test::contains("too few"));  // 17 rows become 65,297
   ImageHeader header;
   CHECK(
       JpegHeaderReader().read(with_bytes_at(whole, frame, "\xff\x02"), header));  // reserved marker

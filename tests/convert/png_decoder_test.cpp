@@ -209,6 +209,9 @@ TEST_CASE("PNG headers that are no headers are rejected", "[convert][png][malfor
   CHECK(decoder.open(with_chunk(png, "tEXt", test::bytes_of("a"), 8),
                      header));  // not the first chunk
   CHECK(decoder.open(with_chunk(png, "IHDR", std::span(png).subspan(16, 13)), header));
+  Bytes huge = png;
+  for (std::size_t i = 17; i < 20; ++i) huge[i] = std::byte{0xff};  // 16,777,215 pixels wide
+  CHECK(decoder.open(huge, header));
   Bytes empty = png;
   for (std::size_t i = 16; i < 20; ++i) empty[i] = std::byte{0};
   CHECK(decoder.open(empty, header));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/pictures.hpp"
 
+// clang-format off
+#include <cstdio>
 #include <jpeglib.h>  // needs <cstdio> before it
+// clang-format on
 #include <png.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 namespace precache::test {
@@ -83,6 +85,13 @@ Bytes encode_jpeg(const Picture& picture, const JpegOptions& options) {
   }
   info.restart_in_rows = options.restart_rows;
   if (options.progressive) jpeg_simple_progression(&info);
+  // Of a progressive file with nothing but mean values of blocks, or those but for the last bit.
+  const int last_bit = options.means_only ? 0 : 1;
+  jpeg_scan_info scan{info.num_components, {0, 1, 2, 3}, 0, 0, 0, last_bit};
+  if (options.means_only || options.coarse_means_only) {
+    info.scan_info = &scan;
+    info.num_scans = 1;
+  }
   jpeg_start_compress(&info, TRUE);
   if (!options.app1.empty()) {
     jpeg_write_marker(&info, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(options.app1.data()),

@@ -34,7 +34,9 @@ struct JpegOptions {
   int vertical_sampling = 2;
   bool progressive = false;
   int restart_rows = 0;
-  Bytes app1;  // a segment before the image, such as EXIF
+  Bytes app1 = {};                 // a segment before the image, such as EXIF
+  bool means_only = false;         // leaves out all but the mean of each block
+  bool coarse_means_only = false;  // and the last bit of that
 };
 
 /// Gray, YCbCr or CMYK by the number of channels.
