@@ -84,7 +84,7 @@ void check_complete(const fs::path& out, const BuildReport& report) {
 }
 
 TEST_CASE("a build gives the same bytes on any number of threads",
-          "[convert][build][concurrency]") {
+          "[convert][build][concurrency][tbb]") {
   const TempFolder folder;
   write_source(folder / "source");
   for (const std::string format : {"tar", "tfrecord", "hdf5"}) {
@@ -105,7 +105,7 @@ TEST_CASE("a build gives the same bytes on any number of threads",
 }
 
 TEST_CASE("a build of one sample a shard keeps all threads busy at its end",
-          "[convert][build][concurrency]") {
+          "[convert][build][concurrency][tbb]") {
   const TempFolder folder;
   write_source(folder / "source");
   BuildOptions options = options_for(folder / "source", folder / "one");
@@ -117,7 +117,7 @@ TEST_CASE("a build of one sample a shard keeps all threads busy at its end",
   CHECK(contents_of(options.out) == contents_of(again.out));
 }
 
-TEST_CASE("an interrupted build goes on where it stopped", "[convert][build][concurrency]") {
+TEST_CASE("an interrupted build goes on where it stopped", "[convert][build][concurrency][tbb]") {
   const TempFolder folder;
   write_source(folder / "source");
   const BuildOptions whole = options_for(folder / "source", folder / "whole");

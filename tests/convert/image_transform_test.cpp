@@ -4,12 +4,14 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 
 #include "formats/base/file.hpp"
 #include "precache/convert/build.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/corpora.hpp"
 #include "tests/support/pictures.hpp"
+#include "tests/support/threads.hpp"
 
 namespace precache {
 namespace {
@@ -247,6 +249,31 @@ TEST_CASE("tables of many image sizes are kept without mixing them up", "[conver
               expected_tensor(recipe, picture).samples);
     }
   }
+}
+
+TEST_CASE("transforms on several threads do not disturb each other",
+          "[convert][transform][concurrency]") {
+  const Recipe recipe = recipe_of(12, 16, Fit::kCrop, Filter::kLanczos);
+  std::vector<Bytes> files;
+  std::vector<std::vector<std::uint8_t>> expected;
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    const Picture picture = test::make_picture(30 + i, 40 - i, 3, i);
+    files.push_back(i % 2 == 0 ? test::encode_png(picture) : test::encode_jpeg(picture));
+    ImageTransform transform(recipe, kDefaultMaxPixels);
+    expected.push_back(transformed(transform, recipe, files.back()));
+  }
+  std::array<int, 4> wrong{};
+  test::on_threads(wrong.size(), [&](std::size_t thread) {
+    ImageTransform transform(recipe, kDefaultMaxPixels);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const std::size_t at = (i * 5 + thread) % files.size();
+      Bytes tensor(recipe.spec().size_bytes());
+      const bool rejected = transform.run(files[at], tensor).has_value();
+      const bool equal = std::ranges::equal(std::as_bytes(std::span(expected[at])), tensor);
+      wrong[thread] += rejected || !equal ? 1 : 0;
+    }
+  });
+  CHECK(wrong == std::array<int, 4>{});
 }
 
 TEST_CASE("bad files made by others are decoded or rejected in bounded memory",

@@ -2,12 +2,15 @@
 #include "convert/shard_builder.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 
 #include "formats/base/crc32c.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/shards.hpp"
 #include "tests/support/temp_folder.hpp"
+#include "tests/support/threads.hpp"
 
 namespace precache {
 namespace {
@@ -133,6 +136,61 @@ TEST_CASE("a shard of many records with many holes keeps to the rule", "[convert
     const Bytes shard = read_file(folder / "shard");
     CHECK(shard == test::assemble(*framing, survivors));
     CHECK(result.entry.crc32c == crc32c::value(shard));
+  }
+}
+
+TEST_CASE("a shard is written by many threads at once", "[convert][shard][concurrency]") {
+  constexpr std::uint64_t kMany = 200;
+  constexpr std::size_t kThreads = 5;
+  std::vector<SampleName> names;
+  std::vector<bool> rejected;
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    names.push_back({"k" + std::to_string(i), 0});
+    rejected.push_back(i % 7 == 3);
+  }
+  const auto samples = test::make_samples(names, kSpec.size_bytes());
+  std::vector<Sample> survivors;
+  for (const auto slot : model(kMany, rejected)) survivors.push_back(samples[slot]);
+  for (const Format format : kFormats) {
+    const auto framing = framing_for(format, samples);
+    const TempFolder folder;
+    ShardBuilder builder(*framing, folder / "part", folder / "shard", kMany);
+    std::atomic<std::uint64_t> next{0};
+    std::atomic<int> ends{0};
+    test::on_threads(kThreads, [&](std::size_t) {
+      for (std::uint64_t slot = next++; slot < kMany; slot = next++) {
+        const bool last = fill(builder, *framing, samples, rejected, {slot});
+        if (!last) continue;
+        ++ends;
+        builder.complete([&](std::uint64_t any) { return samples[any].name; });
+      }
+    });
+    CHECK(ends == 1);
+    const ShardResult result = builder.commit();
+    const Bytes shard = read_file(folder / "shard");
+    CAPTURE(name(format));
+    CHECK(shard == test::assemble(*framing, survivors));
+    CHECK(result.entry.crc32c == crc32c::value(shard));
+  }
+}
+
+TEST_CASE("shards are completed by many threads at once", "[convert][shard][concurrency]") {
+  const auto samples = six_samples();
+  for (const Format format : kFormats) {
+    const auto framing = framing_for(format, samples);
+    const Bytes expected = test::assemble(*framing, samples);
+    const TempFolder folder;
+    std::array<Bytes, 4> shards;
+    test::on_threads(shards.size(), [&](std::size_t i) {
+      const auto path = folder / std::to_string(i);
+      ShardBuilder builder(*framing, path.string() + ".part", path, kSlots);
+      const std::vector<bool> none(kSlots);
+      if (!fill(builder, *framing, samples, none, {5, 4, 3, 2, 1, 0})) return;
+      builder.complete([&](std::uint64_t slot) { return samples[slot].name; });
+      static_cast<void>(builder.commit());
+      shards[i] = read_file(path);
+    });
+    for (const Bytes& shard : shards) CHECK(shard == expected);
   }
 }
 
