@@ -224,9 +224,7 @@ class Build {
     throw InvalidArgument(
         fmt::format("'{}' has splits with other classes ({}) than this one ({})",
                     options_.out.string(), others->classes.size(), source.classes.size()),
-        "Splits of one dataset have the same classes. Choose another OUT, or fix the classes of "
-        "the "
-        "first split with --classes.");
+        "Splits of one dataset have the same classes. Choose another OUT.");
   }
 
   /// The same build once more changes nothing; another one is refused.

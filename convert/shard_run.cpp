@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -18,6 +19,7 @@
 
 #include "convert/source/file_reader.hpp"
 #include "convert/transform/image_transform.hpp"
+#include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
@@ -183,7 +185,7 @@ class Run {
     if (!rejection) {
       const auto tensor =
           record.subspan(input_.framing.tensor_offset(), input_.recipe.spec().size_bytes());
-      rejection = transform.run(bytes, tensor);
+      rejection = transform_or_name(transform, bytes, tensor, listed);
     }
     if (rejection) {
       ++progress_.samples_skipped;
@@ -200,6 +202,19 @@ class Run {
     progress_.bytes_written += record.size();
     ++converted_;
     return last;
+  }
+
+  /// A lack of memory is no fault of the image, but who has to choose a limit wants its name.
+  std::optional<Rejection> transform_or_name(ImageTransform& transform,
+                                             std::span<const std::byte> bytes,
+                                             std::span<std::byte> tensor,
+                                             const ListedFile& listed) const {
+    try {
+      return transform.run(bytes, tensor);
+    } catch (const std::bad_alloc&) {
+      throw IoError("not enough memory for", input_.source / listed.path, ENOMEM,
+                    "Use fewer --jobs, or a lower --max-pixels to skip it.");
+    }
   }
 
   void complete(std::size_t index) {

@@ -91,7 +91,9 @@ File WorkFolder::lock_preparation() const {
 
 void WorkFolder::freeze(const std::string& identity, const Source& source,
                         const fs::path& root) const {
-  // What an earlier build that was thrown away has left must not pass for results of this one.
+  // What an earlier build that was thrown away has left must not pass for results of this one. The
+  // job goes first: without it nothing else counts.
+  fs::remove(folder_ / "job.json");
   for (const auto& entry : fs::directory_iterator(folder_)) {
     if (entry.path().filename() != kPreparationLockName) fs::remove(entry.path());
   }
