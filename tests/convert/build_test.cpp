@@ -104,6 +104,15 @@ TEST_CASE("a build gives the same bytes on any number of threads",
   }
 }
 
+TEST_CASE("a build on one thread shares nothing unguarded with the thread that syncs",
+          "[convert][build][concurrency]") {
+  const TempFolder folder;
+  write_source(folder / "source");
+  BuildOptions options = options_for(folder / "source", folder / "out");
+  options.shards = 20;
+  check_complete(options.out, run_on(1, options));
+}
+
 TEST_CASE("a build of one sample a shard keeps all threads busy at its end",
           "[convert][build][concurrency][tbb]") {
   const TempFolder folder;

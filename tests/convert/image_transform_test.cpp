@@ -217,6 +217,9 @@ TEST_CASE("files of the wrong kind and images over the limit are rejected",
     REQUIRE(too_long);
     CHECK(too_long->stage == "limit");
   }
+  Bytes small_file = test::encode_png(test::make_picture(4, 3));
+  small_file[18] = std::byte{0xff};  // 65,284 pixels wide
+  CHECK_THAT(unlimited.run(small_file, tensor).value().reason, test::contains("too few"));
   CHECK_FALSE(transform.run(test::encode_png(test::make_picture(10, 10)), tensor));
   CHECK_FALSE(transform.run(test::encode_jpeg(test::make_picture(100, 1)), tensor));
 }

@@ -209,12 +209,26 @@ TEST_CASE("PNG headers that are no headers are rejected", "[convert][png][malfor
   CHECK(decoder.open(with_chunk(png, "tEXt", test::bytes_of("a"), 8),
                      header));  // not the first chunk
   CHECK(decoder.open(with_chunk(png, "IHDR", std::span(png).subspan(16, 13)), header));
-  Bytes huge = png;
-  for (std::size_t i = 17; i < 20; ++i) huge[i] = std::byte{0xff};  // 16,777,215 pixels wide
-  CHECK(decoder.open(huge, header));
   Bytes empty = png;
   for (std::size_t i = 16; i < 20; ++i) empty[i] = std::byte{0};
   CHECK(decoder.open(empty, header));
+}
+
+TEST_CASE("a PNG header that claims more pixels than its bytes can hold is known",
+          "[convert][png][malformed]") {
+  PngDecoder decoder;
+  ImageHeader header;
+  // An even picture is as small as a PNG can be, and to be believed.
+  for (const std::uint32_t channels : {1U, 3U, 4U}) {
+    const std::size_t samples = std::size_t{4000} * 3000 * channels;
+    const Picture even{4000, 3000, channels, std::vector<std::uint8_t>(samples)};
+    CHECK_FALSE(decoder.open(test::encode_png(even), header));
+    CHECK_FALSE(header.is_implausible);
+  }
+  Bytes file = test::encode_png(test::make_picture(4, 3));
+  for (std::size_t i = 17; i < 20; ++i) file[i] = std::byte{0xff};  // 16,777,215 pixels wide
+  CHECK_FALSE(decoder.open(file, header));
+  CHECK(header.is_implausible);
 }
 
 TEST_CASE("any region of PNGs made by others equals that part of the whole", "[convert][png]") {
