@@ -73,18 +73,22 @@ std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
 std::uint64_t bytes(const std::string& text) {
   const auto digits = text.find_first_not_of("0123456789");
   const auto value = number<std::uint64_t>(std::string_view(text).substr(0, digits));
-  std::string unit = digits == std::string::npos ? "" : text.substr(digits);
-  const std::uint64_t step = unit.ends_with("iB") || !unit.ends_with("B") ? 1024 : 1000;
-  if (unit.ends_with("iB")) unit.resize(unit.size() - 2);
-  if (unit.ends_with("B")) unit.resize(unit.size() - 1);
+  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
   constexpr std::string_view kPrefixes = "KMGTP";
-  if (unit == "k") unit = "K";
-  const auto power = unit.empty() ? 0 : kPrefixes.find(unit) + 1;  // npos + 1 is 0
+  std::size_t power = 0;
+  std::uint64_t step = 1;
+  if (!unit.empty() && unit != "B") {
+    power = kPrefixes.find(unit[0] == 'k' ? 'K' : unit[0]) + 1;  // npos + 1 is 0
+    const std::string rest = unit.substr(1);
+    if (rest.empty() || rest == "iB") step = 1024;
+    if (rest == "B") step = 1000;
+  }
   std::uint64_t result = value.value_or(0);
+  if (!unit.empty() && unit != "B" && (power == 0 || step == 1)) result = 0;
   for (std::size_t i = 0; i < power; ++i) {
     if (__builtin_mul_overflow(result, step, &result)) result = 0;
   }
-  if (result == 0 || unit.size() > 1 || (power == 0 && !unit.empty())) {
+  if (result == 0) {
     throw InvalidArgument(fmt::format("--shard-size '{}' is no number of bytes", text),
                           "Such as 512MiB, 2G or 1GB.");
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/base/file.hpp"
+#include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
+constexpr int kDeepestNesting = 16;
 
 Json to_json(const Column& column) {
   return {{"base", column.base}, {"stride", column.stride}, {"type", column.type}};
@@ -43,26 +45,47 @@ Json to_json(const SplitEntry& split) {
           {"shards", std::move(shards)}};
 }
 
+/// The library would turn fractions, negative numbers and truth values into counts.
+std::uint64_t count_from(const Json& json) {
+  if (!json.is_number_unsigned()) {
+    throw std::invalid_argument(fmt::format("{} is no count", json.dump()));
+  }
+  return json.get<std::uint64_t>();
+}
+
+const Json& array_at(const Json& json, const char* key) {
+  if (!json.at(key).is_array()) throw std::invalid_argument(fmt::format("'{}' is no array", key));
+  return json.at(key);
+}
+
+const Json& object_at(const Json& json, const char* key) {
+  if (!json.at(key).is_object()) {
+    throw std::invalid_argument(fmt::format("'{}' is no object", key));
+  }
+  return json.at(key);
+}
+
 Column column_from(const Json& json) {
-  return {json.at("base").get<std::uint64_t>(), json.at("stride").get<std::uint64_t>(),
+  return {count_from(json.at("base")), count_from(json.at("stride")),
           json.at("type").get<std::string>()};
 }
 
 ShardEntry shard_from(const Json& json) {
   ShardEntry shard;
   shard.file = json.at("file").get<std::string>();
-  if (shard.file.empty() || shard.file.find('/') != std::string::npos) {
+  if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
+      shard.file.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
     throw std::invalid_argument(
         fmt::format("'{}' is no name of a file beside the manifest", shard.file));
   }
-  shard.samples = json.at("samples").get<std::uint64_t>();
-  shard.bytes = json.at("bytes").get<std::uint64_t>();
+  shard.samples = count_from(json.at("samples"));
+  shard.bytes = count_from(json.at("bytes"));
   const auto crc = json.at("crc32c").get<std::string>();
   const auto [end, error] = std::from_chars(crc.data(), crc.data() + crc.size(), shard.crc32c, 16);
   if (error != std::errc{} || crc.size() != 8 || end != crc.data() + 8) {
     throw std::invalid_argument(fmt::format("'{}' is no CRC-32C", crc));
   }
-  const Json& columns = json.at("columns");
+  const Json& columns = object_at(json, "columns");
   shard.columns = {column_from(columns.at("image")), column_from(columns.at("label")),
                    column_from(columns.at("key"))};
   return shard;
@@ -70,13 +93,13 @@ ShardEntry shard_from(const Json& json) {
 
 SplitEntry split_from(const Json& json) {
   SplitEntry split;
-  split.samples = json.at("samples").get<std::uint64_t>();
-  split.skipped = json.at("skipped").get<std::uint64_t>();
-  split.seed = json.at("seed").get<std::uint64_t>();
+  split.samples = count_from(json.at("samples"));
+  split.skipped = count_from(json.at("skipped"));
+  split.seed = count_from(json.at("seed"));
   split.shuffled = json.at("shuffled").get<bool>();
-  split.max_pixels = json.at("max_pixels").get<std::uint64_t>();
+  split.max_pixels = count_from(json.at("max_pixels"));
   split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
-  for (const Json& shard : json.at("shards")) split.shards.push_back(shard_from(shard));
+  for (const Json& shard : array_at(json, "shards")) split.shards.push_back(shard_from(shard));
   return split;
 }
 
@@ -84,7 +107,12 @@ TensorSpec spec_from(const Json& json) {
   TensorSpec spec;
   spec.dtype = parse_dtype(json.at("dtype").get<std::string>());
   spec.order = parse_axis_order(json.at("layout").get<std::string>());
-  const auto shape = json.at("shape").get<std::vector<std::uint32_t>>();
+  std::vector<std::uint32_t> shape;
+  for (const Json& extent : array_at(json, "shape")) {
+    const std::uint64_t value = count_from(extent);
+    if (value == 0 || value > UINT32_MAX) throw std::invalid_argument("an extent is out of range");
+    shape.push_back(static_cast<std::uint32_t>(value));
+  }
   if (shape.size() != 3) throw std::invalid_argument("the shape has not three extents");
   const bool chw = spec.order == AxisOrder::kChw;
   spec.channels = shape[chw ? 0 : 2];
@@ -111,17 +139,22 @@ std::string Manifest::to_json() const {
 
 Manifest Manifest::from_json(std::string_view text, const std::filesystem::path& path) {
   try {
-    const Json json = Json::parse(text);
-    if (const auto version = json.at("version").get<std::uint64_t>(); version != kVersion) {
+    // Deeper nesting than ours has a purpose only against us: the library recurses.
+    const Json json = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      if (depth > kDeepestNesting) throw std::invalid_argument("it is nested too deeply");
+      return true;
+    });
+    if (const auto version = count_from(json.at("version")); version != kVersion) {
       throw Unsupported(fmt::format("'{}' has version {}, this build reads version {}",
                                     path.string(), version, kVersion));
     }
     Manifest manifest;
     manifest.format = json.at("format").get<std::string>();
-    manifest.spec = spec_from(json.at("spec"));
+    (void)parse_format(manifest.format);
+    manifest.spec = spec_from(object_at(json, "spec"));
     manifest.classes = json.at("classes").get<std::vector<std::string>>();
-    manifest.recipe = json.at("recipe").dump();
-    for (const auto& [split_name, split] : json.at("splits").items()) {
+    manifest.recipe = object_at(json, "recipe").dump();
+    for (const auto& [split_name, split] : object_at(json, "splits").items()) {
       manifest.splits.emplace(split_name, split_from(split));
     }
     return manifest;

@@ -157,7 +157,10 @@ void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
   // Upsampling looks at the pixel beside, which is not there at a cut: one pixel of margin makes it
   // not matter.
   JDIMENSION left = region.x == 0 ? 0 : region.x - 1;
-  JDIMENSION width = std::min<JDIMENSION>(region.x + region.width + 1, info.output_width) - left;
+  // And libjpeg upsamples very narrow images in another way.
+  constexpr JDIMENSION kNarrow = 16;
+  const JDIMENSION right = std::max(region.x + region.width + 1, left + kNarrow);
+  JDIMENSION width = std::min(right, info.output_width) - left;
   if (width < info.output_width && !whole) {
     jpeg_crop_scanline(&info, &left, &width);
   } else {

@@ -111,7 +111,7 @@ class Walker {
   struct stat stat_of(const std::string& path) const {
     return with_retries([&] {
       struct stat status {};
-      const auto full = root_ / path;
+      const auto full = path.empty() ? root_ : root_ / path;
       if (::stat(full.c_str(), &status) != 0) throw IoError("cannot read", full, errno);
       return status;
     });

@@ -202,8 +202,8 @@ std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&)
 Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
                                const std::filesystem::path& scratch_folder) const {
   const std::scoped_lock lock(library_mutex);
-  // After a failure to close, the library is not to be trusted: it crashes at the end of the process
-  // (1.10.8) unless it is told to do nothing then.
+  // After a failure to close, the library is not to be trusted: it crashes at the end of the
+  // process (1.10.8) unless it is told to do nothing then.
   static const bool no_exit_handler = H5dont_atexit() >= 0;
   static bool has_failed = false;
   (void)no_exit_handler;  // without it, if another user of the library came first
@@ -254,8 +254,10 @@ Envelope Hdf5Framing::make_envelope(std::span<const SampleName> samples,
 }
 
 ShardLayout Hdf5Framing::layout(std::uint64_t samples) const {
-  const std::uint64_t labels = labels_base(kImagesBase + samples * record_bytes_);
-  const std::uint64_t keys = round_up(labels + samples * sizeof(std::int64_t), kAlignment);
+  const std::uint64_t labels =
+      labels_base(checked_add(kImagesBase, checked_mul(samples, record_bytes_)));
+  const std::uint64_t keys =
+      round_up(checked_add(labels, checked_mul(samples, sizeof(std::int64_t))), kAlignment);
   return {.image = {kImagesBase, record_bytes_, std::string(name(spec_.dtype))},
           .label = {labels, sizeof(std::int64_t), "int64"},
           .key = {keys, key_bytes_, "utf8"}};
@@ -263,7 +265,7 @@ ShardLayout Hdf5Framing::layout(std::uint64_t samples) const {
 
 std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
   const ShardLayout all = layout(samples);
-  const std::uint64_t keys_end = all.key.base + samples * key_bytes_;
+  const std::uint64_t keys_end = checked_add(all.key.base, checked_mul(samples, key_bytes_));
   if (classes_.empty()) return keys_end;
   return round_up(keys_end, kAlignment) + classes_.size() * longest(classes_);
 }

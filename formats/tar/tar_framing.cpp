@@ -54,6 +54,11 @@ TarFraming::TarFraming(const TensorSpec& spec, const NameLimits& limits)
                      ? 0
                      : ustar::kBlock *
                            (1 + ustar::pax_data_blocks(limits.longest_key + ustar::kSuffixBytes))) {
+  constexpr std::uint64_t kLargestEntry = (std::uint64_t{1} << 33) - 1;  // eleven octal digits
+  if (checked_add(tensor_bytes_, kNpyHeaderBytes) > kLargestEntry) {
+    throw InvalidArgument("a tensor of this size does not fit a tar entry",
+                          "Choose a smaller --size or another --format.");
+  }
   tensor_offset_ = pax_bytes_ + ustar::kBlock + kNpyHeaderBytes;
   cls_offset_ = round_up(checked_add(tensor_offset_, tensor_bytes_), ustar::kBlock);
   record_bytes_ = cls_offset_ + pax_bytes_ + 2 * ustar::kBlock;

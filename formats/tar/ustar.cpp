@@ -61,7 +61,7 @@ std::string_view cut(std::string_view text, std::size_t bytes) {
 void write_block(char* header, std::string_view prefix, std::string_view file_name,
                  std::uint64_t size, char type) {
   const auto put = [&](std::size_t offset, std::string_view text) {
-    std::memcpy(header + offset, text.data(), text.size());
+    text.copy(header + offset, text.size());
   };
   std::memset(header, 0, kBlock);
   put(0, file_name);

@@ -102,7 +102,7 @@ TEST_CASE("a source without images is refused", "[convert][source]") {
   CHECK_THROWS_AS(open_source(root / "missing", kByFolder), IoError);
 }
 
-TEST_CASE("a source that is a file is a wrong request", "[convert][source][!shouldfail]") {
+TEST_CASE("a source that is a file is a wrong request", "[convert][source]") {
   const TempFolder root;
   write_text(root / "file", "x");
   CHECK_THROWS_AS(open_source(root / "file", kByFolder), InvalidArgument);
