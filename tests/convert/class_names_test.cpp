@@ -30,6 +30,7 @@ TEST_CASE("class names come from a manifest too", "[convert][classes]") {
   manifest.classes = {"b", "a"};
   manifest.format = "tar";
   manifest.recipe = "{}";
+  manifest.spec = {DType::kUint8, AxisOrder::kChw, 2, 2, 3};
   test::write_text(folder / "dataset.json", manifest.to_json());
   CHECK(read_class_names(folder / "dataset.json") == Texts{"b", "a"});
   test::write_text(folder / "dataset.json", "cat\ndog\n");
