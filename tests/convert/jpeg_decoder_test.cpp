@@ -107,8 +107,7 @@ TEST_CASE("any region of a JPEG that lacks coefficients equals that part of the 
   }
 }
 
-TEST_CASE("the left column of a JPEG equals that part of the whole",
-          "[convert][jpeg]") {
+TEST_CASE("the left column of a JPEG equals that part of the whole", "[convert][jpeg]") {
   // libjpeg upsamples an image of one chroma column by another rule than a wider one, cut or not.
   JpegDecoder decoder;
   for (const auto& options : all_options()) {
