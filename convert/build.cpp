@@ -300,6 +300,9 @@ class Build {
       needed = checked_add(needed, preparation.framing().shard_bytes(
                                        preparation.plan().shard_records(shard.number)));
       left_by_killed_runs += allocated_bytes(shard.temporary);
+      // A run killed between a shard's rename and its result has left it whole, but nobody knows.
+      // It is made again, and on a full disk there is no room for both.
+      if (options_.part_count == 0) fs::remove(shard.final_path);
     }
     check_space(needed, left_by_killed_runs);
     const auto skipped_before = report_.skipped;
