@@ -140,9 +140,9 @@ void JpegDecoder::Impl::start() {
   jpeg_start_decompress(&info);
 }
 
-// libjpeg-turbo writes to rows that are aligned for its vectors past the caches (movntdq), and whoever
-// reads them next waits for memory: decode and resize took a quarter longer (docs/performance.md). So
-// they are never aligned.
+// libjpeg-turbo writes to rows that are aligned for its vectors past the caches (movntdq), and
+// whoever reads them next waits for memory: decode and resize took a quarter longer
+// (docs/performance.md). So they are never aligned.
 void JpegDecoder::Impl::make_row(std::size_t pixels) {
   constexpr std::size_t kLargestVector = 64;
   row_memory.resize(pixels * kPixelBytes + kRowSlack + 2 * kLargestVector);
