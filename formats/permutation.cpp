@@ -4,15 +4,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "formats/base/splitmix.hpp"
+
 namespace precache {
 namespace {
-
-// The output function of SplitMix64.
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 constexpr std::uint64_t mask(int bits) { return (std::uint64_t{1} << bits) - 1; }
 
@@ -23,7 +18,7 @@ Permutation::Permutation(std::uint64_t size, std::uint64_t key) : size_(size) {
   low_bits_ = (bits + 1) / 2;
   high_bits_ = bits / 2;
   for (int round = 0; round < kRounds; ++round) {
-    round_keys_[round] = mix(key + static_cast<std::uint64_t>(round + 1) * 0x9e3779b97f4a7c15U);
+    round_keys_[round] = splitmix(key + static_cast<std::uint64_t>(round + 1) * kGoldenGamma);
   }
 }
 
@@ -36,12 +31,27 @@ std::uint64_t Permutation::operator()(std::uint64_t position) const {
     for (int round = 0; round < kRounds; round += 2) {
       std::uint64_t high = value >> low_bits_;
       std::uint64_t low = value & mask(low_bits_);
-      high ^= mix(low ^ round_keys_[round]) & mask(high_bits_);
-      low ^= mix(high ^ round_keys_[round + 1]) & mask(low_bits_);
+      high ^= splitmix(low ^ round_keys_[round]) & mask(high_bits_);
+      low ^= splitmix(high ^ round_keys_[round + 1]) & mask(low_bits_);
       value = high << low_bits_ | low;
     }
   } while (value >= size_);
   return value;
+}
+
+std::uint64_t Permutation::position_of(std::uint64_t value) const {
+  // The same walk backwards: the rounds undo themselves in reverse order.
+  std::uint64_t position = value;
+  do {
+    for (int round = kRounds - 2; round >= 0; round -= 2) {
+      std::uint64_t high = position >> low_bits_;
+      std::uint64_t low = position & mask(low_bits_);
+      low ^= splitmix(high ^ round_keys_[round + 1]) & mask(low_bits_);
+      high ^= splitmix(low ^ round_keys_[round]) & mask(high_bits_);
+      position = high << low_bits_ | low;
+    }
+  } while (position >= size_);
+  return position;
 }
 
 }  // namespace precache

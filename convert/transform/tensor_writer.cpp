@@ -1,41 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/transform/tensor_writer.hpp"
 
-#include <bit>
-#include <cmath>
-#include <cstring>
-
 #include "convert/decode/image_decoder.hpp"
 #include "convert/transform/kernels.hpp"
+#include "formats/base/half_float.hpp"
 
 namespace precache {
 
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
-}
-
-std::uint16_t to_float16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
-  const std::uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude > 0x7f800000U) return sign | 0x7e00U;
-  if (magnitude >= 0x477ff000U) return sign | 0x7c00U;  // rounds to 2^16: infinity
-  if (magnitude < 0x38800000U) {                        // below 2^-14: subnormal, in units of 2^-24
-    const float scaled = std::bit_cast<float>(magnitude) * 0x1p24F;
-    return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(std::nearbyintf(scaled)));
-  }
-  const std::uint32_t rebased = magnitude - (112U << 23);  // exponent bias 127 to 15
-  return static_cast<std::uint16_t>(sign | (rebased + 0xfffU + (rebased >> 13 & 1U)) >> 13);
-}
-
 TensorWriter::TensorWriter(const Recipe& recipe) : spec_(recipe.spec()) {
+  const Normalization normalize = recipe.normalize.value_or(Normalization());
   for (std::size_t channel = 0; channel < 3; ++channel) {
     for (std::size_t value = 0; value < 256; ++value) {
-      float x = static_cast<float>(value) / 255.0F;
-      if (recipe.normalize)
-        x = (x - recipe.normalize->mean[channel]) / recipe.normalize->std[channel];
+      const float x = normalize(static_cast<std::uint8_t>(value), channel);
       floats_[channel][value] = x;
       halves_[channel][value] = spec_.dtype == DType::kBfloat16 ? to_bfloat16(x) : to_float16(x);
     }

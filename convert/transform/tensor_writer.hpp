@@ -40,8 +40,4 @@ class TensorWriter {
   Tables<std::uint16_t> halves_{};  // float16 or bfloat16 bits
 };
 
-/// Nearest even, as IEEE 754 and every framework round.
-[[nodiscard]] std::uint16_t to_float16(float value);
-[[nodiscard]] std::uint16_t to_bfloat16(float value);
-
 }  // namespace precache

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "convert/decode/image_decoder.hpp"
+#include "formats/base/half_float.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "precache/convert/recipe.hpp"
+#include "precache/formats/usable_threads.hpp"
 
 namespace precache {
 
@@ -106,8 +107,5 @@ struct BuildProgress {
 /// touch another dataset, IoError when the system refuses; what is complete by then stays, and the
 /// next equal call goes on from there.
 [[nodiscard]] BuildReport build(const BuildOptions& options, BuildProgress& progress);
-
-/// Threads that this process may really use: CPU affinity and cgroup quota considered.
-[[nodiscard]] unsigned usable_threads();
 
 }  // namespace precache

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "precache/formats/normalization.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 namespace precache {
@@ -18,12 +18,6 @@ enum class Color { kRgb, kGray };
 [[nodiscard]] std::string_view name(Fit fit);
 [[nodiscard]] std::string_view name(Filter filter);
 [[nodiscard]] std::string_view name(Color color);
-
-struct Normalization {
-  std::array<float, 3> mean{};
-  std::array<float, 3> std{};
-  bool operator==(const Normalization&) const = default;
-};
 
 /// The way from an encoded image to a tensor. Two recipes that compare equal give equal bytes.
 struct Recipe {

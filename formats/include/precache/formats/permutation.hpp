@@ -15,6 +15,8 @@ class Permutation {
   Permutation(std::uint64_t size, std::uint64_t key);
   /// REQUIRES: position < size.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const;
+  /// The position whose value this is.  REQUIRES: value < size.
+  [[nodiscard]] std::uint64_t position_of(std::uint64_t value) const;
 
  private:
   static constexpr int kRounds = 6;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "precache/formats/usable_threads.hpp"
+
 #include <sched.h>
 
 #include <algorithm>
@@ -7,8 +9,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-
-#include "precache/convert/build.hpp"
 
 namespace precache {
 namespace {

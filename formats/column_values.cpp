@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/column_values.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
+#include "formats/tar/ustar.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint64_t kInt64Bytes = 8;
+constexpr std::uint64_t kDecimalBytes = 20;
+constexpr int kLongestVarint = 10;
+constexpr std::uint64_t kTfrecordHead = 12;  // length and its CRC
+constexpr std::uint64_t kTfrecordFoot = 4;
+
+template <typename T>
+T little_endian(Bytes bytes) {
+  T value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+/// A varint and how many bytes it took; none if it does not end in time.
+struct Varint {
+  std::uint64_t value = 0;
+  std::size_t bytes = 0;
+};
+
+std::optional<Varint> read_varint(Bytes bytes) {
+  Varint varint;
+  for (const std::byte byte : bytes.first(std::min<std::size_t>(bytes.size(), kLongestVarint))) {
+    const auto bits = std::to_integer<std::uint64_t>(byte);
+    varint.value |= (bits & 0x7fU) << (7 * varint.bytes++);
+    if (bits < 0x80U) return varint;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> read_decimal(Bytes bytes) {
+  const std::string_view text = as_text(bytes.first(std::min(bytes.size(), kDecimalBytes)));
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // Whitespace: other tools end a text file with a line end.
+  const bool whole =
+      end == text.data() + text.size() || *end == '\0' || *end == '\n' || *end == ' ';
+  return error == std::errc{} && whole ? std::optional(value) : std::nullopt;
+}
+
+std::string without_extension(std::string path) {
+  const std::size_t name = path.rfind('/') + 1;  // npos + 1 is 0
+  path.resize(std::min(path.find('.', name), path.size()));
+  return path;
+}
+
+}  // namespace
+
+ColumnValues::ColumnValues(const ShardIndex& index, const std::filesystem::path& path)
+    : index_(&index),
+      path_(path),
+      tensor_bytes_(index.spec ? index.spec->size_bytes() : 0),
+      label_(type_of(index.columns.label)),
+      key_(type_of(index.columns.key)) {
+  if (!index.places.empty()) return;
+  check_fits(index.columns.image, tensor_bytes_);
+  check_fits(index.columns.label, label_ == Type::kInt64 ? kInt64Bytes : 1);
+  check_fits(index.columns.key, key_ == Type::kUstar || key_ == Type::kPax ? ustar::kBlock
+                                : key_ == Type::kUtf8 ? index.columns.key.stride
+                                                      : 1);
+}
+
+ColumnValues::Type ColumnValues::type_of(const Column& column) const {
+  static constexpr std::pair<std::string_view, Type> kTypes[] = {
+      {"", Type::kNone},       {"decimal", Type::kDecimal}, {"varint", Type::kVarint},
+      {"int64", Type::kInt64}, {"ustar", Type::kUstar},     {"pax", Type::kPax},
+      {"bytes", Type::kBytes}, {"utf8", Type::kUtf8}};
+  for (const auto& [known, type] : kTypes) {
+    if (column.type == known) return type;
+  }
+  throw CorruptData(path_, 0, fmt::format("'{}' is no type of a column", column.type));
+}
+
+void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
+  if (index_->samples == 0 || column.type.empty()) return;
+  std::uint64_t last = 0;
+  std::uint64_t end = 0;
+  if (__builtin_mul_overflow(index_->samples - 1, column.stride, &last) ||
+      __builtin_add_overflow(last, column.base, &last) ||
+      __builtin_add_overflow(last, bytes, &end) || end > index_->bytes) {
+    throw CorruptData(
+        path_, column.base,
+        fmt::format("a column of {} records runs past the end of the {} bytes of the shard",
+                    index_->samples, index_->bytes));
+  }
+}
+
+ColumnValues::Extent ColumnValues::payload(std::uint64_t i) const {
+  if (!index_->places.empty()) {
+    return {index_->places[i].payload, index_->places[i].payload_bytes};
+  }
+  return {index_->columns.image.base + i * index_->columns.image.stride, tensor_bytes_};
+}
+
+Bytes ColumnValues::rest(Bytes file, std::uint64_t offset) const {
+  if (offset > file.size()) throw CorruptData(path_, offset, "the file ends too early");
+  return file.subspan(offset);
+}
+
+std::int64_t ColumnValues::label(Bytes file, std::uint64_t i) const {
+  if (!index_->places.empty()) return index_->places[i].label;
+  const std::uint64_t offset = index_->columns.label.base + i * index_->columns.label.stride;
+  const Bytes bytes = rest(file, offset);
+  switch (label_) {
+    case Type::kNone:
+      return -1;
+    case Type::kInt64:
+      if (bytes.size() >= kInt64Bytes) return little_endian<std::int64_t>(bytes);
+      break;
+    case Type::kVarint:
+      if (const auto varint = read_varint(bytes)) return static_cast<std::int64_t>(varint->value);
+      break;
+    case Type::kDecimal:
+      if (const auto value = read_decimal(bytes)) return *value;
+      break;
+    default:
+      break;
+  }
+  throw CorruptData(path_, offset, "there is no label");
+}
+
+std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
+  if (!index_->places.empty()) {
+    return index_->keys.substr(index_->places[i].key_begin, index_->places[i].key_bytes);
+  }
+  const Column& column = index_->columns.key;
+  const std::uint64_t offset = column.base + i * column.stride;
+  const Bytes bytes = rest(file, offset);
+  switch (key_) {
+    case Type::kNone:
+      return {};
+    case Type::kUstar:
+      if (bytes.size() >= ustar::kBlock) return without_extension(ustar::header_path(bytes));
+      break;
+    case Type::kPax: {
+      if (bytes.size() < ustar::kBlock) break;
+      const auto size = ustar::header_size(bytes);
+      if (!size || *size > bytes.size() - ustar::kBlock) break;
+      return without_extension(std::string(ustar::pax_path(bytes.subspan(ustar::kBlock, *size))));
+    }
+    case Type::kBytes:
+      if (const auto length = read_varint(bytes);
+          length && length->value <= bytes.size() - length->bytes) {
+        return std::string(as_text(bytes.subspan(length->bytes, length->value)));
+      }
+      break;
+    case Type::kUtf8:
+      if (bytes.size() >= column.stride) {
+        const std::string_view text = as_text(bytes.first(column.stride));
+        return std::string(text.substr(0, text.find('\0')));
+      }
+      break;
+    default:
+      break;
+  }
+  throw CorruptData(path_, offset, "there is no key");
+}
+
+void ColumnValues::verify(Bytes file, std::uint64_t i) const {
+  if (index_->format == Format::kTfrecord) {
+    // Nothing stands before, between or after TFRecords.
+    const std::uint64_t offset =
+        index_->places.empty() ? i * index_->columns.image.stride : index_->places[i].record;
+    const Bytes bytes = rest(file, offset);
+    if (bytes.size() < kTfrecordHead + kTfrecordFoot ||
+        little_endian<std::uint32_t>(bytes.subspan(8)) !=
+            crc32c::masked(crc32c::value(bytes.first(8)))) {
+      throw CorruptData(path_, offset, fmt::format("the length of record {} has a wrong CRC", i));
+    }
+    const auto length = little_endian<std::uint64_t>(bytes);
+    if (length > bytes.size() - kTfrecordHead - kTfrecordFoot ||
+        little_endian<std::uint32_t>(bytes.subspan(kTfrecordHead + length)) !=
+            crc32c::masked(crc32c::value(bytes.subspan(kTfrecordHead, length)))) {
+      throw CorruptData(path_, offset + kTfrecordHead, fmt::format("record {} has a wrong CRC", i));
+    }
+  } else if (index_->format == Format::kTar) {
+    const std::uint64_t record = index_->places.empty()
+                                     ? index_->columns.key.base + i * index_->columns.key.stride
+                                     : index_->places[i].record;
+    for (const std::uint64_t offset :
+         {record,
+          index_->places.empty() && label_ == Type::kDecimal
+              ? index_->columns.label.base + i * index_->columns.label.stride - ustar::kBlock
+              : record}) {
+      const Bytes block = rest(file, offset);
+      if (block.size() < ustar::kBlock || !ustar::checksum_matches(block)) {
+        throw CorruptData(path_, offset,
+                          fmt::format("a header of record {} has a wrong checksum", i));
+      }
+    }
+  }
+}
+
+}  // namespace precache

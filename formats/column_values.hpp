@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "formats/shard_index.hpp"
+
+namespace precache {
+
+/// Reads the values of a shard's samples from its bytes, as its index says.
+///
+/// Holds a reference to the index. `file` is always the whole file, of the index's size; what a
+/// hostile file says is checked against it. Immutable, so any number of threads may use one at
+/// once.
+class ColumnValues {
+ public:
+  /// Throws CorruptData at `path` if a column runs past the end of the shard or has an unknown
+  /// type.
+  ColumnValues(const ShardIndex& index, const std::filesystem::path& path);
+
+  struct Extent {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Where sample `i`'s tensor or encoded image lies.  REQUIRES: i < samples.
+  [[nodiscard]] Extent payload(std::uint64_t i) const;
+  /// -1 where there is none. Throws CorruptData.
+  [[nodiscard]] std::int64_t label(std::span<const std::byte> file, std::uint64_t i) const;
+  /// Throws CorruptData.
+  [[nodiscard]] std::string key(std::span<const std::byte> file, std::uint64_t i) const;
+  /// Checks what the format has to tell damage by: a TFRecord's CRCs, the checksums of a tar
+  /// record's headers. Throws CorruptData.
+  void verify(std::span<const std::byte> file, std::uint64_t i) const;
+
+ private:
+  enum class Type { kNone, kDecimal, kVarint, kInt64, kUstar, kPax, kBytes, kUtf8 };
+
+  [[nodiscard]] Type type_of(const Column& column) const;
+  void check_fits(const Column& column, std::uint64_t bytes) const;
+  [[nodiscard]] std::span<const std::byte> rest(std::span<const std::byte> file,
+                                                std::uint64_t offset) const;
+
+  const ShardIndex* index_;
+  std::filesystem::path path_;
+  std::uint64_t tensor_bytes_;
+  Type label_;
+  Type key_;
+};
+
+}  // namespace precache

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/batch_filler.hpp"
+
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "formats/base/checked.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kChunkBytes = 2 << 20;
+// Batches above this are not in the caches any more when they are read, so they need not go there.
+constexpr std::size_t kStreamedBytes = 8 << 20;
+constexpr std::size_t kProbeEvery = 8;
+
+/// Whether the page at `offset` is in the page cache; false also where the file system cannot tell.
+bool is_cached(const MappedShard& shard, std::uint64_t offset) {
+  std::byte byte{};
+  const iovec target{&byte, 1};
+  return ::preadv2(shard.file().descriptor(), &target, 1, static_cast<off_t>(offset), RWF_NOWAIT) ==
+         1;
+}
+
+void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t bytes) {
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t first = offset / page * page;
+  // A hint: reading reports what goes wrong.
+  (void)::madvise(const_cast<std::byte*>(shard.bytes().data()) + first, bytes + offset - first,
+                  MADV_WILLNEED);
+}
+
+}  // namespace
+
+BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
+                         std::uint64_t batch_size)
+    : shards_(std::move(shards)),
+      pass_(*shards_->spec(), transform),
+      batch_bytes_(checked_mul(batch_size, pass_.result().size_bytes())),
+      chunk_rows_(std::max<std::size_t>(1, kChunkBytes / pass_.result().size_bytes())),
+      stream_(batch_bytes_ > kStreamedBytes) {}
+
+void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
+  slot.view.reset();
+  slot.spec = pass_.result();
+  slot.labels.resize(slot.samples.size());
+  if (!make_view(slot)) {
+    slot.buffer = pool.take_buffer();
+    slot.data = slot.buffer.data();
+    slot.stride_bytes = slot.spec.size_bytes();
+  }
+  read_ahead(slot);
+}
+
+bool BatchFiller::make_view(Batch::Slot& slot) const {
+  if (!pass_.is_copy()) return false;
+  for (std::size_t i = 1; i < slot.samples.size(); ++i) {
+    if (slot.samples[i] != slot.samples[0] + i) return false;
+  }
+  const ShardSet::Place first = shards_->place_of(slot.samples.front());
+  const ShardIndex& index = shards_->index(first.shard);
+  if (!index.places.empty() || slot.samples.size() > shards_->rows_from(first)) return false;
+  const ColumnValues& values = shards_->values(first.shard);
+  const std::uint64_t begin = values.payload(first.row).offset;
+  const auto [last, bytes] = values.payload(first.row + slot.samples.size() - 1);
+  auto view = WritableRange::lend(shards_->map(first.shard), begin, last + bytes - begin);
+  if (!view) return false;
+  slot.view.emplace(std::move(*view));
+  slot.data = slot.view->bytes().data();
+  slot.stride_bytes = index.columns.image.stride;
+  return true;
+}
+
+void BatchFiller::read_ahead(const Batch::Slot& slot) const {
+  const auto each = [&](std::size_t step, const auto& call) {
+    for (std::size_t i = 0; i < slot.samples.size(); i += step) {
+      const ShardSet::Place place = shards_->place_of(slot.samples[i]);
+      const auto [offset, bytes] = shards_->values(place.shard).payload(place.row);
+      call(*shards_->map(place.shard), offset, bytes);
+    }
+  };
+  // Cached data is the usual case and should cost next to nothing: some records are asked for, and
+  // all are hinted at if one is missing.
+  bool all_cached = true;
+  each(kProbeEvery, [&](const MappedShard& shard, std::uint64_t offset, std::uint64_t bytes) {
+    all_cached = all_cached && (bytes == 0 || is_cached(shard, offset));
+  });
+  if (!all_cached) each(1, start_reading);
+}
+
+std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_t count,
+                                std::uint64_t seed) const {
+  std::shared_ptr<const MappedShard> mapped;
+  std::size_t mapped_shard = 0;
+  std::uint64_t touched = 0;
+  for (std::size_t i = first; i < first + count; ++i) {
+    const std::uint64_t sample = slot.samples[i];
+    const ShardSet::Place place = shards_->place_of(sample);
+    if (mapped == nullptr || place.shard != mapped_shard) {
+      if (mapped != nullptr) mapped->check();  // after the reading: what was read is good
+      mapped = shards_->map(place.shard);
+      mapped_shard = place.shard;
+    }
+    const ColumnValues& values = shards_->values(place.shard);
+    if (shards_->verify_on_read()) values.verify(mapped->bytes(), place.row);
+    slot.labels[i] = values.label(mapped->bytes(), place.row);
+    const auto [offset, bytes] = values.payload(place.row);
+    touched += bytes;
+    if (slot.view) {
+      slot.view->touch(i * slot.stride_bytes, bytes);
+    } else {
+      pass_.run(mapped->bytes().subspan(offset, bytes), pass_.choose(seed, slot.epoch, sample),
+                slot.data + i * slot.stride_bytes, stream_);
+    }
+  }
+  if (stream_) finish_streaming();
+  if (mapped != nullptr) mapped->check();
+  return touched;
+}
+
+}  // namespace precache

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/pixel_kernels.hpp"
+
+#ifndef PRECACHE_PIXEL_KERNELS_COMMON  // this file is compiled once for each instruction set, this
+                                       // part only once
+#define PRECACHE_PIXEL_KERNELS_COMMON
+
+#include <hwy/cache_control.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace precache {
+namespace {
+
+template <typename T>
+T table_value(const ChannelRule& rule, std::uint8_t pixel) {
+  if constexpr (sizeof(T) == 1) return pixel;
+  if constexpr (sizeof(T) == 2) return rule.halves[pixel];
+  if constexpr (sizeof(T) == 4) return rule.floats[pixel];
+}
+
+/// The definition: element by element. Also what is left over where a row is shorter than a vector.
+template <typename T>
+void by_table(const PixelJob& job) {
+  T* const out = reinterpret_cast<T*>(job.out);
+  for (std::size_t channel = 0; channel < job.channels; ++channel) {
+    const ChannelRule& rule = (*job.rules)[channel % 3];
+    const std::size_t in_step = job.in_side.channel == 1 ? job.channels : 1;
+    const std::size_t out_step = job.out_side.channel == 1 ? job.channels : 1;
+    for (std::size_t y = 0; y < job.height; ++y) {
+      const std::uint8_t* in = job.in + y * job.in_side.row + channel * job.in_side.channel;
+      T* row = out + y * job.out_side.row + channel * job.out_side.channel;
+      for (std::size_t x = 0; x < job.width; ++x) {
+        const std::size_t from = job.flip ? job.width - 1 - x : x;
+        row[x * out_step] = table_value<T>(rule, in[from * in_step]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace precache
+
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reader/pixel_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace precache::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DFloat = hn::ScalableTag<float>;
+using VFloat = hn::Vec<DFloat>;
+
+template <typename V, typename D, typename T>
+HWY_INLINE void store(V v, D d, T* out, bool stream) {
+  // A streamed store of Highway writes at least 16 bytes.
+  if constexpr (hn::MaxLanes(d) * sizeof(T) >= 16) {
+    if (stream) return hn::Stream(v, d, out);
+  }
+  hn::StoreU(v, d, out);
+}
+
+/// What a channel's constants look like in vectors.
+template <PixelMath kMath>
+struct FloatMath {
+  VFloat a, b, c;  // scale and offset, or mean, std and its inverse
+  explicit FloatMath(const ChannelRule& rule) {
+    const DFloat d;
+    a = hn::Set(d, kMath == PixelMath::kAffine ? rule.scale : rule.mean);
+    b = hn::Set(d, kMath == PixelMath::kAffine ? rule.offset : rule.std);
+    c = hn::Set(d, rule.inverse_std);
+  }
+  HWY_INLINE VFloat operator()(VFloat x) const {
+    if constexpr (kMath == PixelMath::kAffine) {
+      return hn::MulAdd(x, a, b);
+    } else {
+      const DFloat d;
+      const VFloat centred = hn::Sub(divide(x, hn::Set(d, 255.0F), hn::Set(d, 1.0F / 255.0F)), a);
+      return divide(centred, b, c);
+    }
+  }
+  // The remainder of a multiply-add is exact, so one step corrects the last bit.
+  static HWY_INLINE VFloat divide(VFloat x, VFloat divisor, VFloat inverse) {
+    const VFloat quotient = hn::Mul(x, inverse);
+    return hn::MulAdd(hn::NegMulAdd(quotient, divisor, x), inverse, quotient);
+  }
+};
+
+/// Element types of the output: how many pixels a step takes, what becomes of them.
+struct Bytes {
+  using T = std::uint8_t;
+  using DIn = hn::ScalableTag<std::uint8_t>;
+  using DOut = DIn;
+  explicit Bytes(const ChannelRule&) {}
+  HWY_INLINE hn::Vec<DOut> operator()(hn::Vec<DIn> pixels) const { return pixels; }
+};
+
+template <PixelMath kMath>
+struct Floats {
+  using T = float;
+  using DIn = hn::Rebind<std::uint8_t, DFloat>;
+  using DOut = DFloat;
+  FloatMath<kMath> math;
+  explicit Floats(const ChannelRule& rule) : math(rule) {}
+  HWY_INLINE VFloat operator()(hn::Vec<DIn> pixels) const {
+    const hn::Rebind<std::int32_t, DFloat> d32;
+    return math(hn::ConvertTo(DFloat(), hn::PromoteTo(d32, pixels)));
+  }
+};
+
+template <PixelMath kMath>
+struct Float16s : Floats<kMath> {
+  using T = std::uint16_t;
+  using DIn = hn::Rebind<std::uint8_t, DFloat>;
+  using DOut = hn::Rebind<std::uint16_t, DFloat>;
+  using Floats<kMath>::Floats;
+  HWY_INLINE hn::Vec<DOut> operator()(hn::Vec<DIn> pixels) const {
+    const hn::Rebind<hwy::float16_t, DFloat> d16;
+    return hn::BitCast(DOut(), hn::DemoteTo(d16, Floats<kMath>::operator()(pixels)));
+  }
+};
+
+template <PixelMath kMath>
+struct Bfloat16s : Floats<kMath> {
+  using T = std::uint16_t;
+  using DIn = hn::Rebind<std::uint8_t, DFloat>;
+  using DOut = hn::Rebind<std::uint16_t, DFloat>;
+  using Floats<kMath>::Floats;
+  HWY_INLINE hn::Vec<DOut> operator()(hn::Vec<DIn> pixels) const {
+    const hn::Rebind<std::uint32_t, DFloat> d32;
+    const hn::Rebind<std::int32_t, DFloat> di32;
+    const auto bits = hn::BitCast(d32, Floats<kMath>::operator()(pixels));
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
+    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7fff)));
+    return hn::DemoteTo(DOut(), hn::BitCast(di32, hn::ShiftRight<16>(rounded)));
+  }
+};
+
+template <typename D, typename V>
+HWY_INLINE V reversed(D d, V v) {
+  if constexpr (sizeof(hn::TFromD<D>) != 1) {
+    return hn::Reverse(d, v);
+  } else if constexpr (HWY_TARGET == HWY_SCALAR) {
+    return v;
+  } else {  // Highway reverses blocks of 16 bytes, not bytes
+    alignas(16) static constexpr std::uint8_t kBackwards[16] = {15, 14, 13, 12, 11, 10, 9, 8,
+                                                                7,  6,  5,  4,  3,  2,  1, 0};
+    return hn::ReverseBlocks(d, hn::TableLookupBytes(v, hn::LoadDup128(d, kBackwards)));
+  }
+}
+
+template <typename Element, bool kFlip>
+HWY_INLINE hn::Vec<typename Element::DOut> convert(const Element& element,
+                                                   hn::Vec<typename Element::DIn> pixels) {
+  const auto values = element(pixels);
+  if constexpr (kFlip) return reversed(typename Element::DOut(), values);
+  return values;
+}
+
+/// One row of one channel.
+template <typename Element, bool kFlip>
+void plane_row(const Element& element, const std::uint8_t* in, typename Element::T* out,
+               std::size_t width, bool stream) {
+  const typename Element::DIn d_in;
+  const typename Element::DOut d_out;
+  const std::size_t step = hn::Lanes(d_in);
+  const auto at = [&](std::size_t x, bool streamed) HWY_ATTR {
+    const std::uint8_t* from = kFlip ? in + (width - step - x) : in + x;
+    store(convert<Element, kFlip>(element, hn::LoadU(d_in, from)), d_out, out + x, streamed);
+  };
+  stream = stream && reinterpret_cast<std::uintptr_t>(out) % (step * sizeof *out) == 0;
+  std::size_t x = 0;
+  for (; x + step <= width; x += step) at(x, stream);
+  if (x < width) at(width - step, false);  // some pixels a second time
+}
+
+/// One row of three channels, at least one side interleaved.
+template <typename Element, bool kFlip>
+void pixel_row(const std::array<Element, 3>& elements, const PixelJob& job, const std::uint8_t* in,
+               typename Element::T* out) {
+  const typename Element::DIn d_in;
+  const typename Element::DOut d_out;
+  const std::size_t step = hn::Lanes(d_in);
+  const auto at = [&](std::size_t x) HWY_ATTR {
+    const std::size_t from = kFlip ? job.width - step - x : x;
+    hn::Vec<typename Element::DIn> r, g, b;
+    if (job.in_side.channel == 1) {
+      hn::LoadInterleaved3(d_in, in + from * 3, r, g, b);
+    } else {
+      r = hn::LoadU(d_in, in + from);
+      g = hn::LoadU(d_in, in + job.in_side.channel + from);
+      b = hn::LoadU(d_in, in + 2 * job.in_side.channel + from);
+    }
+    const auto red = convert<Element, kFlip>(elements[0], r);
+    const auto green = convert<Element, kFlip>(elements[1], g);
+    const auto blue = convert<Element, kFlip>(elements[2], b);
+    if (job.out_side.channel == 1) {
+      hn::StoreInterleaved3(red, green, blue, d_out, out + x * 3);
+    } else {
+      hn::StoreU(red, d_out, out + x);
+      hn::StoreU(green, d_out, out + job.out_side.channel + x);
+      hn::StoreU(blue, d_out, out + 2 * job.out_side.channel + x);
+    }
+  };
+  std::size_t x = 0;
+  for (; x + step <= job.width; x += step) at(x);
+  if (x < job.width) at(job.width - step);
+}
+
+template <typename Element, bool kFlip>
+void all_rows(const PixelJob& job) {
+  using T = typename Element::T;
+  const auto& rules = *job.rules;
+  T* const out = reinterpret_cast<T*>(job.out);
+  const bool planes = job.channels == 1 || (job.in_side.channel != 1 && job.out_side.channel != 1);
+  if (job.width < hn::Lanes(typename Element::DIn()) || (!planes && job.channels != 3)) {
+    return by_table<T>(job);
+  }
+  if (!planes) {
+    const std::array<Element, 3> elements{Element(rules[0]), Element(rules[1]), Element(rules[2])};
+    for (std::size_t y = 0; y < job.height; ++y) {
+      pixel_row<Element, kFlip>(elements, job, job.in + y * job.in_side.row,
+                                out + y * job.out_side.row);
+    }
+    return;
+  }
+  // Rows that follow each other without a gap are one long row.
+  const bool joined = !kFlip && job.in_side.row == job.width && job.out_side.row == job.width;
+  const std::size_t rows = joined ? 1 : job.height;
+  const std::size_t width = joined ? job.width * job.height : job.width;
+  for (std::size_t channel = 0; channel < job.channels; ++channel) {
+    const Element element(rules[channel % 3]);
+    const std::uint8_t* in = job.in + channel * job.in_side.channel;
+    T* plane = out + channel * job.out_side.channel;
+    for (std::size_t y = 0; y < rows; ++y) {
+      plane_row<Element, kFlip>(element, in + y * job.in_side.row, plane + y * job.out_side.row,
+                                width, job.stream);
+    }
+  }
+}
+
+template <typename Element>
+void all_rows(const PixelJob& job) {
+  job.flip ? all_rows<Element, true>(job) : all_rows<Element, false>(job);
+}
+
+template <PixelMath kMath>
+void to_type(const PixelJob& job) {
+  switch (job.out_type) {
+    case DType::kUint8:
+      return all_rows<Bytes>(job);
+    case DType::kFloat16:
+      return all_rows<Float16s<kMath>>(job);
+    case DType::kBfloat16:
+      return all_rows<Bfloat16s<kMath>>(job);
+    case DType::kFloat32:
+      return all_rows<Floats<kMath>>(job);
+  }
+}
+
+void run(const PixelJob& job) {
+  switch (job.math) {
+    case PixelMath::kAffine:
+      return to_type<PixelMath::kAffine>(job);
+    case PixelMath::kReciprocal:
+      return to_type<PixelMath::kReciprocal>(job);
+    case PixelMath::kTable:
+      break;
+  }
+  switch (size_bytes(job.out_type)) {
+    case 1:
+      return all_rows<Bytes>(job);
+    case 2:
+      return by_table<std::uint16_t>(job);
+    default:
+      return by_table<float>(job);
+  }
+}
+
+}  // namespace precache::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace precache {
+
+HWY_EXPORT(run);
+
+void run_pixels(const PixelJob& job) { HWY_DYNAMIC_DISPATCH(run)(job); }
+
+void finish_streaming() { hwy::FlushStream(); }
+
+}  // namespace precache
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "precache/formats/dtype.hpp"
+
+namespace precache {
+
+/// Three ways from a pixel to its float. Only the table is right by definition; the others are used
+/// where all 256 pixels were seen to give the table's bits.
+enum class PixelMath {
+  kAffine,      // one multiply-add
+  kReciprocal,  // both divisions as multiplications by the reciprocal, each corrected by its
+                // remainder
+  kTable,
+};
+
+/// What the pixels of one channel become.
+struct ChannelRule {
+  float scale = 0;  // kAffine: pixel * scale + offset
+  float offset = 0;
+  float mean = 0;  // kReciprocal: (pixel / 255 - mean) / std
+  float std = 1;
+  float inverse_std = 1;
+  std::array<float, 256> floats{};
+  std::array<std::uint16_t, 256> halves{};  // float16 or bfloat16 bits
+};
+
+/// Pixels of one tensor to elements of another.
+struct PixelJob {
+  struct Side {
+    std::size_t row = 0;      // elements from a row to the next
+    std::size_t channel = 0;  // elements from a channel to the next; 1: interleaved
+  };
+  const std::uint8_t* in = nullptr;  // the first pixel that is wanted
+  Side in_side;
+  std::byte* out = nullptr;
+  Side out_side;
+  DType out_type = DType::kUint8;
+  std::size_t channels = 0;  // of the tensor
+  std::size_t height = 0;    // of the part that is wanted
+  std::size_t width = 0;
+  bool flip = false;
+  bool stream = false;  // write past the caches where alignment allows
+  PixelMath math = PixelMath::kTable;
+  const std::array<ChannelRule, 3>* rules = nullptr;
+};
+
+/// Does the job with the best instructions of this machine.
+void run_pixels(const PixelJob& job);
+
+/// Makes streamed writes visible to other threads.
+void finish_streaming();
+
+}  // namespace precache

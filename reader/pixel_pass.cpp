@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/pixel_pass.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "formats/base/half_float.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/reader/order.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kPixelValues = 256;
+
+/// Elements from one row, and from one channel, to the next.
+PixelJob::Side side_of(const TensorSpec& spec) {
+  if (spec.order == AxisOrder::kHwc) return {std::size_t{spec.width} * spec.channels, 1};
+  return {spec.width, std::size_t{spec.height} * spec.width};
+}
+
+std::size_t element_at(const TensorSpec& spec, std::size_t channel, std::size_t y, std::size_t x) {
+  return spec.order == AxisOrder::kHwc ? (y * spec.width + x) * spec.channels + channel
+                                       : (channel * spec.height + y) * spec.width + x;
+}
+
+template <typename T>
+T load(const std::byte* elements, std::size_t i) {
+  T value;
+  std::memcpy(&value, elements + i * sizeof value, sizeof value);
+  return value;
+}
+
+void check_normalization(const Normalization& normalize, const TensorSpec& stored, DType result) {
+  if (stored.dtype != DType::kUint8) {
+    throw InvalidArgument("tensors that are stored as floats cannot be normalised while reading",
+                          "Store uint8, or normalise when building.");
+  }
+  if (result == DType::kUint8) {
+    throw InvalidArgument("normalised pixels do not fit uint8", "Set dtype to a float type.");
+  }
+  if (stored.channels != 1 && stored.channels != 3) {
+    throw InvalidArgument(
+        fmt::format("a normalisation of 3 channels, and tensors of {}", stored.channels));
+  }
+  for (std::size_t channel = 0; channel < stored.channels; ++channel) {
+    const float mean = normalize.mean[channel];
+    const float std = normalize.std[channel];
+    if (!std::isfinite(mean) || !std::isfinite(std) || std == 0) {
+      throw InvalidArgument(fmt::format("a mean of {} and a standard deviation of {}", mean, std));
+    }
+  }
+}
+
+}  // namespace
+
+TensorSpec BatchTransform::result(const TensorSpec& stored) const {
+  TensorSpec spec = stored;
+  if (crop) {
+    if (crop->height == 0 || crop->width == 0 || crop->height > stored.height ||
+        crop->width > stored.width) {
+      throw InvalidArgument(fmt::format("a crop of {}x{} from tensors of {}x{}", crop->height,
+                                        crop->width, stored.height, stored.width));
+    }
+    spec.height = crop->height;
+    spec.width = crop->width;
+  }
+  spec.dtype =
+      dtype.value_or(normalize && stored.dtype == DType::kUint8 ? DType::kFloat32 : stored.dtype);
+  spec.order = order.value_or(stored.order);
+  if (spec.dtype == DType::kUint8 && stored.dtype != DType::kUint8) {
+    throw InvalidArgument("tensors that are stored as floats cannot become uint8");
+  }
+  if (normalize) check_normalization(*normalize, stored, spec.dtype);
+  return spec;
+}
+
+PixelPass::PixelPass(const TensorSpec& stored, const BatchTransform& transform)
+    : stored_(stored),
+      result_(transform.result(stored)),
+      transform_(transform),
+      is_copy_(result_ == stored && !transform.flip) {
+  if (stored.channels == 1 && result_.dtype == stored.dtype && !transform.flip &&
+      result_.height == stored.height && result_.width == stored.width) {
+    is_copy_ = true;  // one channel: the order of the axes makes no difference
+  }
+  if (stored.dtype != DType::kUint8) return;
+  set_rules(transform.normalize.value_or(Normalization()));
+  for (const PixelMath math : {PixelMath::kAffine, PixelMath::kReciprocal}) {
+    if (math_ == PixelMath::kTable && is_exact(math)) math_ = math;
+  }
+}
+
+void PixelPass::set_rules(const Normalization& normalize) {
+  for (std::size_t channel = 0; channel < rules_.size(); ++channel) {
+    ChannelRule& rule = rules_[channel];
+    rule.mean = normalize.mean[channel];
+    rule.std = normalize.std[channel];
+    rule.inverse_std = 1.0F / rule.std;
+    rule.scale = static_cast<float>(1.0 / (255.0 * rule.std));
+    rule.offset = static_cast<float>(-static_cast<double>(rule.mean) / rule.std);
+    for (std::size_t pixel = 0; pixel < kPixelValues; ++pixel) {
+      const float value = normalize(static_cast<std::uint8_t>(pixel), channel);
+      rule.floats[pixel] = value;
+      rule.halves[pixel] =
+          result_.dtype == DType::kBfloat16 ? to_bfloat16(value) : to_float16(value);
+    }
+  }
+}
+
+bool PixelPass::is_exact(PixelMath math) const {
+  // Every pixel there is, in every channel.
+  std::array<std::uint8_t, 3 * kPixelValues> pixels{};
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i);
+  std::array<std::byte, pixels.size() * sizeof(float)> by_table{};
+  std::array<std::byte, pixels.size() * sizeof(float)> by_math{};
+  PixelJob job{.in = pixels.data(),
+               .in_side = {kPixelValues, kPixelValues},
+               .out = by_table.data(),
+               .out_side = {kPixelValues, kPixelValues},
+               .out_type = result_.dtype,
+               .channels = 3,
+               .height = 1,
+               .width = kPixelValues,
+               .rules = &rules_};
+  run_pixels(job);
+  job.out = by_math.data();
+  job.math = math;
+  run_pixels(job);
+  return by_table == by_math;
+}
+
+PixelChoice PixelPass::choose(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample) const {
+  SampleRandom random(seed, epoch, sample);
+  const std::uint32_t free_rows = stored_.height - result_.height;
+  const std::uint32_t free_columns = stored_.width - result_.width;
+  // All are drawn, needed or not: a crop does not change who is flipped.
+  const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{free_rows} + 1));
+  const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{free_columns} + 1));
+  const bool flip = random.below(2) == 1;
+  const bool centre = transform_.crop && transform_.crop->place == CropPlace::kCenter;
+  return {centre ? free_rows / 2 : y, centre ? free_columns / 2 : x, flip && transform_.flip};
+}
+
+void PixelPass::run(std::span<const std::byte> tensor, const PixelChoice& choice, std::byte* out,
+                    bool stream) const {
+  if (is_copy_) {
+    std::memcpy(out, tensor.data(), tensor.size());
+  } else if (stored_.dtype != DType::kUint8) {
+    run_floats(tensor.data(), choice, out);
+  } else {
+    run_pixels({.in = reinterpret_cast<const std::uint8_t*>(tensor.data()) +
+                      element_at(stored_, 0, choice.y, choice.x),
+                .in_side = side_of(stored_),
+                .out = out,
+                .out_side = side_of(result_),
+                .out_type = result_.dtype,
+                .channels = stored_.channels,
+                .height = result_.height,
+                .width = result_.width,
+                .flip = choice.flip,
+                .stream = stream,
+                .math = math_,
+                .rules = &rules_});
+  }
+}
+
+template <typename Read, typename Write>
+void PixelPass::move_elements(const PixelChoice& choice, const Read& read,
+                              const Write& write) const {
+  for (std::size_t channel = 0; channel < stored_.channels; ++channel) {
+    for (std::size_t y = 0; y < result_.height; ++y) {
+      for (std::size_t x = 0; x < result_.width; ++x) {
+        const std::size_t from = choice.x + (choice.flip ? result_.width - 1 - x : x);
+        write(element_at(result_, channel, y, x),
+              read(element_at(stored_, channel, choice.y + y, from)));
+      }
+    }
+  }
+}
+
+void PixelPass::run_floats(const std::byte* tensor, const PixelChoice& choice,
+                           std::byte* out) const {
+  // Foreign shards align nothing.
+  const auto half = [&](std::size_t i) { return load<std::uint16_t>(tensor, i); };
+  auto* out_halves = reinterpret_cast<std::uint16_t*>(out);
+  auto* out_floats = reinterpret_cast<float*>(out);
+  const auto write_as = [&](const auto& read) {
+    switch (result_.dtype) {
+      case DType::kFloat16:
+        return move_elements(choice, read,
+                             [&](std::size_t i, float x) { out_halves[i] = to_float16(x); });
+      case DType::kBfloat16:
+        return move_elements(choice, read,
+                             [&](std::size_t i, float x) { out_halves[i] = to_bfloat16(x); });
+      default:
+        return move_elements(choice, read, [&](std::size_t i, float x) { out_floats[i] = x; });
+    }
+  };
+  if (stored_.dtype == result_.dtype && stored_.dtype != DType::kFloat32) {
+    return move_elements(choice, half,
+                         [&](std::size_t i, std::uint16_t bits) { out_halves[i] = bits; });
+  }
+  switch (stored_.dtype) {
+    case DType::kFloat16:
+      return write_as([&](std::size_t i) { return from_float16(half(i)); });
+    case DType::kBfloat16:
+      return write_as([&](std::size_t i) { return from_bfloat16(half(i)); });
+    default:
+      return write_as([&](std::size_t i) { return load<float>(tensor, i); });
+  }
+}
+
+}  // namespace precache

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/shard_set.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "formats/base/checked.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kMostOpenShards = 1024;
+
+std::size_t default_open_shards() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
+  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kMostOpenShards);
+}
+
+/// Names a spec in messages.
+std::string text_of(const TensorSpec& spec) {
+  const auto shape = spec.shape();
+  return fmt::format("{} {}x{}x{} {}", name(spec.dtype), shape[0], shape[1], shape[2],
+                     name(spec.order));
+}
+
+}  // namespace
+
+ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
+                   const OpenOptions& options)
+    : shards_(std::move(shards)),
+      classes_(std::move(classes)),
+      options_(options),
+      entries_(shards_.size()) {
+  if (options_.max_open_shards == 0) options_.max_open_shards = default_open_shards();
+  values_.reserve(shards_.size());
+  first_samples_.reserve(shards_.size() + 1);
+  first_samples_.push_back(0);
+  const Shard* speaker = nullptr;  // the first shard with samples gives the spec
+  for (const Shard& shard : shards_) {
+    values_.emplace_back(shard.index, shard.path);
+    first_samples_.push_back(checked_add(first_samples_.back(), shard.index.samples));
+    if (speaker == nullptr || speaker->index.samples == 0) {
+      speaker = &shard;
+      spec_ = shard.index.spec;
+      obstacle_ = shard.index.obstacle;
+    } else if (shard.index.samples != 0 && spec_ && shard.index.spec != spec_) {
+      obstacle_ =
+          shard.index.spec
+              ? fmt::format("its tensors are {} in '{}' and {} in '{}'", text_of(*spec_),
+                            speaker->path.string(), text_of(*shard.index.spec), shard.path.string())
+              : fmt::format("'{}': {}", shard.path.string(), shard.index.obstacle);
+      spec_.reset();
+    }
+  }
+}
+
+ShardSet::Place ShardSet::place_of(std::uint64_t sample) const {
+  const auto behind = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+  const auto shard = static_cast<std::size_t>(behind - first_samples_.begin()) - 1;
+  return {shard, sample - first_samples_[shard]};
+}
+
+std::shared_ptr<const MappedShard> ShardSet::use_mapped(std::size_t shard) const {
+  const std::lock_guard lock(mutex_);
+  const Entry& entry = entries_[shard];
+  if (entry.mapped != nullptr) recent_.splice(recent_.begin(), recent_, entry.recent);
+  return entry.mapped;
+}
+
+std::shared_ptr<const MappedShard> ShardSet::map(std::size_t shard) const {
+  if (auto mapped = use_mapped(shard)) return mapped;
+  // Storage may take its time, so nobody else waits meanwhile; two threads may do this at once.
+  auto mapped = std::make_shared<const MappedShard>(shards_[shard].path);
+  const std::uint64_t expected = shards_[shard].index.bytes;
+  if (mapped->state().bytes != expected) {
+    throw CorruptData(
+        mapped->path(), std::min(mapped->state().bytes, expected),
+        fmt::format("the file has {} bytes, its dataset says {}", mapped->state().bytes, expected));
+  }
+  std::shared_ptr<const MappedShard> evicted;  // unmapped after the lock is released
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_[shard];
+  if (entry.mapped != nullptr) return entry.mapped;
+  if (entry.first_state && *entry.first_state != mapped->state()) {
+    throw CorruptData(mapped->path(), 0, "the file is not the one that was read before");
+  }
+  if (recent_.size() >= options_.max_open_shards) {
+    evicted = std::move(entries_[recent_.back()].mapped);
+    entries_[recent_.back()].mapped.reset();
+    recent_.pop_back();
+  }
+  recent_.push_front(shard);
+  entry = {mapped, mapped->state(), recent_.begin()};
+  return mapped;
+}
+
+}  // namespace precache

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/column_values.hpp"
+#include "formats/shard_index.hpp"
+#include "precache/reader/dataset.hpp"
+#include "reader/mapped_shard.hpp"
+
+namespace precache {
+
+/// The shards of a dataset: which sample is where, and mappings that are made when first needed and
+/// kept within a limit.
+///
+/// Any number of threads may use one at once.
+class ShardSet {
+ public:
+  struct Shard {
+    std::filesystem::path path;
+    ShardIndex index;
+  };
+
+  /// Throws CorruptData if an index does not fit its shard.
+  ShardSet(std::vector<Shard> shards, std::vector<std::string> classes, const OpenOptions& options);
+
+  [[nodiscard]] std::uint64_t samples() const { return first_samples_.back(); }
+  [[nodiscard]] std::size_t shard_count() const { return shards_.size(); }
+  [[nodiscard]] const std::vector<std::string>& classes() const { return classes_; }
+  [[nodiscard]] const std::optional<TensorSpec>& spec() const { return spec_; }
+  /// Why there is no spec.
+  [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+  [[nodiscard]] bool verify_on_read() const { return options_.verify_on_read; }
+
+  struct Place {
+    std::size_t shard = 0;
+    std::uint64_t row = 0;  // in the shard
+  };
+  /// REQUIRES: sample < samples().
+  [[nodiscard]] Place place_of(std::uint64_t sample) const;
+  /// How many samples of the shard are at `place` or behind it.
+  [[nodiscard]] std::uint64_t rows_from(const Place& place) const {
+    return shards_[place.shard].index.samples - place.row;
+  }
+
+  /// Maps the shard if it is not mapped. Throws IoError, and CorruptData if its size is not that of
+  /// its index or it is another file than at first.
+  [[nodiscard]] std::shared_ptr<const MappedShard> map(std::size_t shard) const;
+
+  [[nodiscard]] const ColumnValues& values(std::size_t shard) const { return values_[shard]; }
+  [[nodiscard]] const ShardIndex& index(std::size_t shard) const { return shards_[shard].index; }
+
+ private:
+  struct Entry {
+    std::shared_ptr<const MappedShard> mapped;
+    std::optional<FileState> first_state;     // when it was mapped for the first time
+    std::list<std::size_t>::iterator recent;  // valid while mapped
+  };
+
+  /// Null if the shard is not mapped.
+  [[nodiscard]] std::shared_ptr<const MappedShard> use_mapped(std::size_t shard) const;
+
+  std::vector<Shard> shards_;
+  std::vector<ColumnValues> values_;
+  std::vector<std::uint64_t> first_samples_;  // by shard, and the total
+  std::vector<std::string> classes_;
+  OpenOptions options_;
+  std::optional<TensorSpec> spec_;
+  std::string obstacle_;
+
+  mutable std::mutex mutex_;
+  mutable std::vector<Entry> entries_;
+  mutable std::list<std::size_t> recent_;  // mapped shards, the one used last first
+};
+
+}  // namespace precache

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the reader against what memory allows.
+//
+//   reader_bench FOLDER [SAMPLES] [ROUNDS]
+//
+// Writes datasets of random tensors to FOLDER where they are missing (three formats of 224x224x3
+// and one of 256x256x3, uint8), then prints images per second and, as the median of the rounds'
+// ratios, what part of the bound that is. Bounds are loops over the same mapped bytes that do
+// nothing else. Everything runs from the page cache.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <immintrin.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "formats/base/file.hpp"
+#include "formats/framing.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/manifest.hpp"
+#include "precache/reader/loader.hpp"
+
+namespace {
+
+using namespace precache;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBatch = 256;
+constexpr std::size_t kShards = 3;
+std::atomic<std::uint64_t> sink;  // keeps the compiler from dropping reads
+
+void write_dataset(const std::filesystem::path& folder, Format format, std::uint32_t side,
+                   std::uint64_t samples) {
+  std::filesystem::create_directories(folder);
+  const TensorSpec spec{DType::kUint8, AxisOrder::kChw, side, side, 3};
+  NameLimits limits;
+  limits.include("sample-0000000", 999);
+  const auto framing = make_framing(format, spec, limits, {});
+  Manifest manifest;
+  manifest.spec = spec;
+  manifest.recipe = "{}";
+  manifest.format = name(format);
+  SplitEntry& split = manifest.splits["train"];
+  std::mt19937_64 random(1);
+  std::vector<std::byte> record(framing->record_bytes());
+  for (std::size_t shard = 0; shard < kShards; ++shard) {
+    const std::uint64_t first = samples * shard / kShards;
+    const std::uint64_t count = samples * (shard + 1) / kShards - first;
+    const std::string file_name = fmt::format("train-{:06}{}", shard, extension(format));
+    File file(folder / file_name, O_WRONLY | O_CREAT | O_TRUNC);
+    std::vector<SampleName> names;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      names.push_back({fmt::format("sample-{:07}", first + i), std::int64_t(random() % 1000)});
+      for (std::size_t at = 0; at + 8 <= record.size(); at += 8) {
+        const std::uint64_t bits = random();
+        std::memcpy(record.data() + at, &bits, 8);
+      }
+      (void)framing->frame(record, names.back());
+      file.write_at(framing->records_base() + i * framing->record_bytes(), record);
+    }
+    const Envelope envelope = framing->envelope(names, folder);
+    file.write_at(0, envelope.prologue);
+    file.write_at(framing->records_base() + count * framing->record_bytes(), envelope.epilogue);
+    split.shards.push_back(
+        {file_name, count, framing->shard_bytes(count), 0, framing->layout(count)});
+    split.samples += count;
+  }
+  write_file_atomically(folder / kManifestName, manifest.to_json());
+}
+
+Dataset open_made(const std::filesystem::path& folder, Format format, std::uint32_t side,
+                  std::uint64_t samples) {
+  const auto path = folder / fmt::format("{}-{}-{}", name(format), side, samples);
+  if (!std::filesystem::exists(path / kManifestName)) write_dataset(path, format, side, samples);
+  return Dataset::open(path);
+}
+
+std::uint64_t read_all(const std::byte* bytes, std::size_t size) {
+  __m256i sum = _mm256_setzero_si256();
+  for (std::size_t i = 0; i + 32 <= size; i += 32) {
+    sum = _mm256_add_epi64(sum, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes + i)));
+  }
+  std::uint64_t parts[4];
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts), sum);
+  return parts[0] + parts[1] + parts[2] + parts[3];
+}
+
+void on_threads(std::size_t count, const std::function<void(std::size_t)>& work) {
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work, i);
+  work(0);
+  for (auto& thread : threads) thread.join();
+}
+
+double seconds(const std::function<void()>& work) {
+  const auto begin = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Measure {
+  std::string label;
+  std::function<void()> run;  // one pass over `images` images
+};
+
+/// Runs all of a group by turns; the first is the bound of the others.
+void compare(const std::string& title, std::uint64_t images, std::size_t rounds,
+             const std::vector<Measure>& group) {
+  std::vector<std::vector<double>> times(group.size());
+  for (std::size_t round = 0; round <= rounds; ++round) {
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const double time = seconds(group[i].run);
+      if (round != 0) times[i].push_back(time);  // the first warms up
+    }
+  }
+  fmt::print("\n{}\n", title);
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    std::vector<double> ratios;
+    for (std::size_t round = 0; round < rounds; ++round) {
+      ratios.push_back(times[0][round] / times[i][round]);
+    }
+    fmt::print("  {:<58} {:>9.0f} images/s  {:.2f}\n", group[i].label,
+               static_cast<double>(images) / median(times[i]), median(ratios));
+  }
+  std::fflush(stdout);
+}
+
+/// All rows of a dataset, in place.
+std::vector<Rows> all_rows(const Dataset& dataset) {
+  std::vector<Rows> all;
+  for (std::uint64_t at = 0; at < dataset.size(); at += dataset.rows_together(at)) {
+    all.push_back(dataset.rows(at, dataset.rows_together(at)));
+  }
+  return all;
+}
+
+const std::byte* row_of(const std::vector<Rows>& all, std::uint64_t sample) {
+  std::size_t shard = 0;
+  for (; sample >= all[shard].size(); ++shard) sample -= all[shard].size();
+  return all[shard][sample].data();
+}
+
+void read_rows(const std::vector<Rows>& all, std::size_t thread, std::size_t threads) {
+  std::uint64_t sum = 0;
+  for (const Rows& rows : all) {
+    const std::size_t first = rows.size() * thread / threads;
+    const std::size_t last = rows.size() * (thread + 1) / threads;
+    for (std::size_t i = first; i < last; ++i) sum += read_all(rows[i].data(), rows[i].size());
+  }
+  sink += sum;
+}
+
+/// One epoch of a loader; with `read`, every byte of every batch is read.
+void run_epoch(Loader& loader, bool read) {
+  std::uint64_t sum = 0;
+  while (const auto batch = loader.next()) {
+    if (!read) continue;
+    for (std::size_t i = 0; i < batch->size(); ++i)
+      sum += read_all((*batch)[i].data(), (*batch)[i].size());
+  }
+  sink += sum;
+}
+
+LoaderOptions options_of(Shuffle shuffle, unsigned threads) {
+  LoaderOptions options;
+  options.batch_size = kBatch;
+  options.order.shuffle = shuffle;
+  options.tail = Tail::kKeep;
+  options.threads = threads;
+  return options;
+}
+
+void sequential(const Dataset& dataset, const std::string& format, std::size_t rounds) {
+  const std::vector<Rows> rows = all_rows(dataset);
+  Loader one(dataset, options_of(Shuffle::kNone, 1));
+  std::vector<Loader> two;
+  for (std::uint64_t rank = 0; rank < 2; ++rank) {
+    LoaderOptions options = options_of(Shuffle::kNone, 1);
+    options.rank = rank;
+    options.world_size = 2;
+    two.emplace_back(dataset, options);
+  }
+  compare(fmt::format("{}, sequential, read in full by 1 thread", format), dataset.size(), rounds,
+          {{"bound A: the mapped bytes, page tables warm", [&] { read_rows(rows, 0, 1); }},
+           {"loader, 1 thread ahead", [&] { run_epoch(one, true); }}});
+  compare(fmt::format("{}, sequential, read in full by 2 threads", format), dataset.size(), rounds,
+          {{"bound A: the mapped bytes, page tables warm",
+            [&] { on_threads(2, [&](std::size_t i) { read_rows(rows, i, 2); }); }},
+           {"2 loaders, 1 thread ahead each",
+            [&] { on_threads(2, [&](std::size_t i) { run_epoch(two[i], true); }); }}});
+}
+
+/// The same read with page tables that are made on the way.
+void sequential_cold(const std::filesystem::path& folder, const Dataset& dataset,
+                     std::size_t rounds) {
+  const auto read_cold = [&](std::size_t threads) {
+    const Dataset fresh = Dataset::open(folder);
+    const std::vector<Rows> rows = all_rows(fresh);
+    on_threads(threads, [&](std::size_t i) { read_rows(rows, i, threads); });
+  };
+  Loader one(dataset, options_of(Shuffle::kNone, 1));
+  compare("tar, sequential, against page tables made on the way", dataset.size(), rounds,
+          {{"bound A: newly mapped bytes, 1 thread", [&] { read_cold(1); }},
+           {"bound A: newly mapped bytes, 2 threads", [&] { read_cold(2); }},
+           {"loader, 1 thread ahead", [&] { run_epoch(one, true); }}});
+}
+
+void shuffled(const Dataset& dataset, std::size_t rounds) {
+  const std::vector<Rows> rows = all_rows(dataset);
+  const std::size_t bytes = dataset.spec().size_bytes();
+  std::vector<const std::byte*> order;
+  for (std::uint64_t i = 0; i < dataset.size(); ++i) order.push_back(row_of(rows, i));
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(2));
+  std::vector<std::byte> buffer(kBatch * bytes);
+  const auto copy = [&](std::size_t thread) {
+    for (std::size_t i = thread; i < order.size(); i += 2) {
+      std::memcpy(buffer.data() + i % kBatch * bytes, order[i], bytes);
+    }
+  };
+  Loader full(dataset, options_of(Shuffle::kFull, 2));
+  Loader block(dataset, options_of(Shuffle::kBlock, 2));
+  compare("uint8 batches, shuffled, 2 threads", dataset.size(), rounds,
+          {{"bound B: memcpy in random order into a reused buffer", [&] { on_threads(2, copy); }},
+           {"loader, full shuffle", [&] { run_epoch(full, false); }},
+           {"loader, block shuffle", [&] { run_epoch(block, false); }}});
+}
+
+struct Crops {
+  const std::byte* tensor;
+  std::size_t y, x;
+  bool flip;
+};
+
+const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+constexpr std::size_t kSide = 256;
+constexpr std::size_t kCrop = 224;
+
+/// What one would write by hand for just this job: 256x256 chw to a crop of 224x224, one
+/// multiply-add.
+template <bool kHalf>
+[[gnu::target("avx2,fma,f16c")]] void hand_tuned(const Crops& crop, std::byte* out) {
+  const __m256i backwards = _mm256_set_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  for (std::size_t c = 0; c < 3; ++c) {
+    const __m256 scale = _mm256_set1_ps(1.0F / (255.0F * kImagenet.std[c]));
+    const __m256 offset = _mm256_set1_ps(-kImagenet.mean[c] / kImagenet.std[c]);
+    for (std::size_t y = 0; y < kCrop; ++y) {
+      const auto* in = reinterpret_cast<const std::uint8_t*>(crop.tensor) +
+                       (c * kSide + crop.y + y) * kSide + crop.x;
+      for (std::size_t x = 0; x < kCrop; x += 8) {
+        const std::uint8_t* from = crop.flip ? in + kCrop - 8 - x : in + x;
+        __m256i pixels =
+            _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+        if (crop.flip) pixels = _mm256_permutevar8x32_epi32(pixels, backwards);
+        const __m256 value = _mm256_fmadd_ps(_mm256_cvtepi32_ps(pixels), scale, offset);
+        const std::size_t at = (c * kCrop + y) * kCrop + x;
+        if constexpr (kHalf) {
+          _mm_stream_si128(reinterpret_cast<__m128i*>(out + at * 2), _mm256_cvtps_ph(value, 0));
+        } else {
+          _mm256_stream_ps(reinterpret_cast<float*>(out + at * 4), value);
+        }
+      }
+    }
+  }
+}
+
+template <bool kHalf>
+void fused(const Dataset& dataset, std::size_t rounds) {
+  const std::vector<Rows> rows = all_rows(dataset);
+  std::mt19937_64 random(3);
+  std::vector<Crops> crops;
+  for (std::uint64_t i = 0; i < dataset.size(); ++i) {
+    crops.push_back({row_of(rows, i), random() % 33, random() % 33, random() % 2 == 1});
+  }
+  std::shuffle(crops.begin(), crops.end(), random);
+  const std::size_t bytes = kCrop * kCrop * 3 * (kHalf ? 2 : 4);
+  auto* buffer = static_cast<std::byte*>(
+      std::aligned_alloc(2 << 20, (kBatch * bytes + (2 << 20)) >> 21 << 21));
+  ::madvise(buffer, kBatch * bytes, MADV_HUGEPAGE);
+  const auto by_hand = [&](std::size_t thread) {
+    for (std::size_t i = thread; i < crops.size(); i += 2) {
+      hand_tuned<kHalf>(crops[i], buffer + i % kBatch * bytes);
+    }
+  };
+  LoaderOptions options = options_of(Shuffle::kFull, 2);
+  options.transform.crop = Crop{kCrop, kCrop, CropPlace::kRandom};
+  options.transform.flip = true;
+  options.transform.normalize = kImagenet;
+  options.transform.dtype = kHalf ? DType::kFloat16 : DType::kFloat32;
+  Loader loader(dataset, options);
+  compare(fmt::format("{} batches, random crop and flip, normalised, 2 threads",
+                      kHalf ? "float16" : "float32"),
+          dataset.size(), rounds,
+          {{"bound C: a loop for just this, written by hand", [&] { on_threads(2, by_hand); }},
+           {"loader, full shuffle", [&] { run_epoch(loader, false); }}});
+  std::free(buffer);
+}
+
+void first_batch(const std::filesystem::path& folder) {
+  std::vector<double> times;
+  for (int round = 0; round < 9; ++round) {
+    const auto begin = Clock::now();
+    Loader loader(Dataset::open(folder), options_of(Shuffle::kFull, 2));
+    sink += static_cast<std::uint64_t>(loader.next()->labels()[0]);
+    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  fmt::print("\nfirst batch after open, tar, warm: {:.2f} ms\n", median(times) * 1e3);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "usage: reader_bench FOLDER [SAMPLES] [ROUNDS]\n");
+    return 2;
+  }
+  try {
+    const std::filesystem::path folder = argv[1];
+    const std::uint64_t samples = argc > 2 ? std::stoull(argv[2]) : 10'500;
+    const std::size_t rounds = argc > 3 ? std::stoull(argv[3]) : 7;
+    for (const Format format : {Format::kTar, Format::kTfrecord, Format::kHdf5}) {
+      const Dataset dataset = open_made(folder, format, 224, samples);
+      sequential(dataset, std::string(name(format)), rounds);
+      if (format != Format::kTar) continue;
+      const auto path = folder / fmt::format("tar-224-{}", samples);
+      sequential_cold(path, dataset, rounds);
+      shuffled(dataset, rounds);
+      first_batch(path);
+    }
+    const Dataset larger = open_made(folder, Format::kTar, kSide, samples * 3 / 4);
+    fused<true>(larger, rounds);
+    fused<false>(larger, rounds);
+  } catch (const Error& error) {
+    fmt::print(stderr, "reader_bench: {}\n", error.what());
+    return 3;
+  }
+}
