@@ -7,24 +7,10 @@
 #include <cstring>
 
 #include "formats/base/checked.hpp"
+#include "formats/tar/ustar_fields.hpp"
 
 namespace precache::ustar {
 namespace {
-
-// Offsets and widths of the header's fields.
-constexpr std::size_t kNameBytes = 100;
-constexpr std::size_t kMode = 100;
-constexpr std::size_t kUid = 108;
-constexpr std::size_t kGid = 116;
-constexpr std::size_t kSize = 124;
-constexpr std::size_t kMtime = 136;
-constexpr std::size_t kChecksum = 148;
-constexpr std::size_t kType = 156;
-constexpr std::size_t kMagic = 257;
-constexpr std::size_t kDevMajor = 329;
-constexpr std::size_t kDevMinor = 337;
-constexpr std::size_t kPrefix = 345;
-constexpr std::size_t kPrefixBytes = 155;
 
 // "LEN KEYWORD=VALUE\n", where LEN counts itself.
 constexpr std::string_view kPathKeyword = "path=";
