@@ -8,7 +8,9 @@
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/tar/tar_entries.hpp"
 #include "formats/tar/ustar.hpp"
+#include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -19,8 +21,6 @@ using Bytes = std::span<const std::byte>;
 constexpr std::uint64_t kInt64Bytes = 8;
 constexpr std::uint64_t kDecimalBytes = 20;
 constexpr int kLongestVarint = 10;
-constexpr std::uint64_t kTfrecordHead = 12;  // length and its CRC
-constexpr std::uint64_t kTfrecordFoot = 4;
 
 template <typename T>
 T little_endian(Bytes bytes) {
@@ -147,14 +147,11 @@ std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
     case Type::kNone:
       return {};
     case Type::kUstar:
-      if (bytes.size() >= ustar::kBlock) return without_extension(ustar::header_path(bytes));
+    case Type::kPax:
+      if (const auto entry = tar::EntryCursor(bytes, path_).next()) {
+        return without_extension(std::string(entry->name));
+      }
       break;
-    case Type::kPax: {
-      if (bytes.size() < ustar::kBlock) break;
-      const auto size = ustar::header_size(bytes);
-      if (!size || *size > bytes.size() - ustar::kBlock) break;
-      return without_extension(std::string(ustar::pax_path(bytes.subspan(ustar::kBlock, *size))));
-    }
     case Type::kBytes:
       if (const auto length = read_varint(bytes);
           length && length->value <= bytes.size() - length->bytes) {
@@ -174,37 +171,39 @@ std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
 }
 
 void ColumnValues::verify(Bytes file, std::uint64_t i) const {
+  const bool has_table = !index_->places.empty();
+  const auto at = [&](const Column& column) { return column.base + i * column.stride; };
   if (index_->format == Format::kTfrecord) {
     // Nothing stands before, between or after TFRecords.
-    const std::uint64_t offset =
-        index_->places.empty() ? i * index_->columns.image.stride : index_->places[i].record;
-    const Bytes bytes = rest(file, offset);
-    if (bytes.size() < kTfrecordHead + kTfrecordFoot ||
-        little_endian<std::uint32_t>(bytes.subspan(8)) !=
-            crc32c::masked(crc32c::value(bytes.first(8)))) {
-      throw CorruptData(path_, offset, fmt::format("the length of record {} has a wrong CRC", i));
-    }
-    const auto length = little_endian<std::uint64_t>(bytes);
-    if (length > bytes.size() - kTfrecordHead - kTfrecordFoot ||
-        little_endian<std::uint32_t>(bytes.subspan(kTfrecordHead + length)) !=
-            crc32c::masked(crc32c::value(bytes.subspan(kTfrecordHead, length)))) {
-      throw CorruptData(path_, offset + kTfrecordHead, fmt::format("record {} has a wrong CRC", i));
-    }
+    const std::uint64_t record =
+        has_table ? index_->places[i].record : i * index_->columns.image.stride;
+    verify_tfrecord(rest(file, record), record, i);
   } else if (index_->format == Format::kTar) {
-    const std::uint64_t record = index_->places.empty()
-                                     ? index_->columns.key.base + i * index_->columns.key.stride
-                                     : index_->places[i].record;
-    for (const std::uint64_t offset :
-         {record,
-          index_->places.empty() && label_ == Type::kDecimal
-              ? index_->columns.label.base + i * index_->columns.label.stride - ustar::kBlock
-              : record}) {
-      const Bytes block = rest(file, offset);
-      if (block.size() < ustar::kBlock || !ustar::checksum_matches(block)) {
-        throw CorruptData(path_, offset,
-                          fmt::format("a header of record {} has a wrong checksum", i));
-      }
+    verify_header(file, has_table ? index_->places[i].record : at(index_->columns.key), i);
+    if (!has_table && label_ == Type::kDecimal) {
+      verify_header(file, at(index_->columns.label) - ustar::kBlock, i);
     }
+  }
+}
+
+void ColumnValues::verify_tfrecord(Bytes bytes, std::uint64_t offset, std::uint64_t i) const {
+  using tfrecord::kFooterBytes;
+  using tfrecord::kLengthBytes;
+  if (bytes.size() < kLengthBytes + kFooterBytes || !tfrecord::has_length(bytes)) {
+    throw CorruptData(path_, offset, fmt::format("the length of record {} has a wrong CRC", i));
+  }
+  const auto length = little_endian<std::uint64_t>(bytes);
+  if (length > bytes.size() - kLengthBytes - kFooterBytes ||
+      little_endian<std::uint32_t>(bytes.subspan(kLengthBytes + length)) !=
+          crc32c::masked(crc32c::value(bytes.subspan(kLengthBytes, length)))) {
+    throw CorruptData(path_, offset + kLengthBytes, fmt::format("record {} has a wrong CRC", i));
+  }
+}
+
+void ColumnValues::verify_header(Bytes file, std::uint64_t offset, std::uint64_t i) const {
+  const Bytes bytes = rest(file, offset);
+  if (!tar::is_header(bytes.first(std::min(bytes.size(), ustar::kBlock)))) {
+    throw CorruptData(path_, offset, fmt::format("a header of record {} has a wrong checksum", i));
   }
 }
 

@@ -42,6 +42,9 @@ class ColumnValues {
 
   [[nodiscard]] Type type_of(const Column& column) const;
   void check_fits(const Column& column, std::uint64_t bytes) const;
+  void verify_tfrecord(std::span<const std::byte> bytes, std::uint64_t offset,
+                       std::uint64_t i) const;
+  void verify_header(std::span<const std::byte> file, std::uint64_t offset, std::uint64_t i) const;
   [[nodiscard]] std::span<const std::byte> rest(std::span<const std::byte> file,
                                                 std::uint64_t offset) const;
 

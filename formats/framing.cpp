@@ -61,7 +61,7 @@ std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spe
     case Format::kTfrecord:
       return std::make_unique<TfrecordFraming>(spec, limits);
     case Format::kHdf5:
-      return std::make_unique<Hdf5Framing>(spec, limits, classes);
+      return make_hdf5_framing(spec, limits, classes);
   }
   return nullptr;
 }

@@ -25,4 +25,10 @@ std::uint64_t TensorSpec::size_bytes() const {
                      precache::size_bytes(dtype));
 }
 
+std::string TensorSpec::text() const {
+  const auto extents = shape();
+  return fmt::format("{} {}x{}x{} {}", name(dtype), extents[0], extents[1], extents[2],
+                     name(order));
+}
+
 }  // namespace precache

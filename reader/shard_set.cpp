@@ -20,13 +20,6 @@ std::size_t default_open_shards() {
   return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kMostOpenShards);
 }
 
-/// Names a spec in messages.
-std::string text_of(const TensorSpec& spec) {
-  const auto shape = spec.shape();
-  return fmt::format("{} {}x{}x{} {}", name(spec.dtype), shape[0], shape[1], shape[2],
-                     name(spec.order));
-}
-
 }  // namespace
 
 ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
@@ -50,8 +43,8 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
     } else if (shard.index.samples != 0 && spec_ && shard.index.spec != spec_) {
       obstacle_ =
           shard.index.spec
-              ? fmt::format("its tensors are {} in '{}' and {} in '{}'", text_of(*spec_),
-                            speaker->path.string(), text_of(*shard.index.spec), shard.path.string())
+              ? fmt::format("its tensors are {} in '{}' and {} in '{}'", spec_->text(),
+                            speaker->path.string(), shard.index.spec->text(), shard.path.string())
               : fmt::format("'{}': {}", shard.path.string(), shard.index.obstacle);
       spec_.reset();
     }

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <hdf5.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,13 +10,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <optional>
-#include <utility>
 
 #include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/hdf5/hdf5_id.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -27,66 +25,8 @@ namespace {
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kImagesBase = 8192;
 
-struct LibraryFailure {
-  int code;  // errno, as far as the library left it
-};
-
-/// An HDF5 identifier that closes itself. HDF5 reports failure by negative values.
-class Id {
- public:
-  Id(hid_t id, herr_t (*close_function)(hid_t)) : id_(id), close_(close_function) {
-    if (id < 0) throw LibraryFailure{errno};
-  }
-  Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  Id& operator=(Id&&) = delete;
-  ~Id() {
-    if (id_ >= 0) close_(id_);
-  }
-  /// Closing writes what is still in memory, so whoever wrote has to see it succeed.
-  void close() {
-    if (close_(std::exchange(id_, -1)) < 0) throw LibraryFailure{errno};
-  }
-  operator hid_t() const { return id_; }
-
- private:
-  hid_t id_;
-  herr_t (*close_)(hid_t);
-};
-
-void check(herr_t status) {
-  if (status < 0) throw LibraryFailure{errno};
-}
-
-Id float_type(std::size_t sign, std::size_t exponent_bits, std::size_t mantissa_bits,
-              std::size_t bias) {
-  Id type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
-  check(H5Tset_fields(type, sign, mantissa_bits, exponent_bits, 0, mantissa_bits));
-  check(H5Tset_size(type, 2));
-  check(H5Tset_ebias(type, bias));
-  return type;
-}
-
-Id image_type(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-      return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
-    case DType::kFloat16:
-      return float_type(15, 5, 10, 15);
-    case DType::kBfloat16:
-      return float_type(15, 8, 7, 127);
-    case DType::kFloat32:
-      break;
-  }
-  return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
-}
-
-Id string_type(std::size_t bytes) {
-  Id type(H5Tcopy(H5T_C_S1), H5Tclose);
-  check(H5Tset_size(type, std::max<std::size_t>(bytes, 1)));
-  check(H5Tset_cset(type, H5T_CSET_UTF8));
-  check(H5Tset_strpad(type, H5T_STR_NULLPAD));
-  return type;
-}
+using hdf5::check;
+using hdf5::Id;
 
 /// A file without a name, but for the moment in which the library opens it.
 class ScratchFile {
@@ -158,7 +98,7 @@ class Skeleton {
 
  private:
   static void add_attribute(hid_t object, const char* attribute, std::string_view text) {
-    const Id type = string_type(text.size());
+    const Id type = hdf5::string_type(text.size());
     const Id space(H5Screate(H5S_SCALAR), H5Sclose);
     Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
     check(H5Awrite(id, type, text.data()));
@@ -181,9 +121,6 @@ std::string packed(std::span<const std::string> texts, std::size_t width) {
   return bytes;
 }
 
-// The library is built thread-safe or not; one thread at a time is right for both.
-std::mutex library_mutex;
-
 std::uint64_t labels_base(std::uint64_t images_end) { return round_up(images_end, kAlignment); }
 
 }  // namespace
@@ -201,17 +138,12 @@ std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&)
 
 Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
                                const std::filesystem::path& scratch_folder) const {
-  const std::scoped_lock lock(library_mutex);
-  // After a failure to close, the library is not to be trusted: it crashes at the end of the
-  // process (1.10.8) unless it is told to do nothing then.
-  static const bool no_exit_handler = H5dont_atexit() >= 0;
+  const hdf5::LibraryLock lock;
   static bool has_failed = false;
-  (void)no_exit_handler;  // without it, if another user of the library came first
   if (has_failed) throw Unsupported("the HDF5 library has failed before in this process");
   try {
-    check(H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr));  // errors are ours to report
     return make_envelope(samples, scratch_folder);
-  } catch (const LibraryFailure& failure) {
+  } catch (const hdf5::LibraryFailure& failure) {
     has_failed = true;
     throw IoError("the HDF5 library cannot write to", scratch_folder, failure.code);
   }
@@ -234,11 +166,11 @@ Envelope Hdf5Framing::make_envelope(std::span<const SampleName> samples,
   const hsize_t classes = classes_.size();
   errno = 0;
   const std::array offsets{
-      skeleton.add("images", image_type(spec_.dtype), images, nullptr, name(spec_.order)),
+      skeleton.add("images", hdf5::image_type(spec_.dtype), images, nullptr, name(spec_.order)),
       skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1),
                    labels.data()),
-      skeleton.add("keys", string_type(key_bytes_), std::span(&count, 1), keys.data())};
-  skeleton.add("classes", string_type(class_bytes), std::span(&classes, 1),
+      skeleton.add("keys", hdf5::string_type(key_bytes_), std::span(&count, 1), keys.data())};
+  skeleton.add("classes", hdf5::string_type(class_bytes), std::span(&classes, 1),
                packed(classes_, class_bytes).data());
   skeleton.close();
   const ShardLayout wanted = layout(count);
@@ -268,6 +200,11 @@ std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
   const std::uint64_t keys_end = checked_add(all.key.base, checked_mul(samples, key_bytes_));
   if (classes_.empty()) return keys_end;
   return round_up(keys_end, kAlignment) + classes_.size() * longest(classes_);
+}
+
+std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec& spec, const NameLimits& limits,
+                                                 const std::vector<std::string>& classes) {
+  return std::make_unique<Hdf5Framing>(spec, limits, classes);
 }
 
 }  // namespace precache

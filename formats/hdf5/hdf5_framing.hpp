@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,9 @@ class Hdf5Framing : public Framing {
   std::size_t key_bytes_;
   std::vector<std::string> classes_;
 };
+
+/// Throws Unsupported in a build without HDF5.
+[[nodiscard]] std::unique_ptr<const Framing> make_hdf5_framing(
+    const TensorSpec& spec, const NameLimits& limits, const std::vector<std::string>& classes);
 
 }  // namespace precache

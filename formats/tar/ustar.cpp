@@ -4,29 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "formats/base/checked.hpp"
-#include "formats/base/file.hpp"
+#include "formats/tar/ustar_fields.hpp"
 
 namespace precache::ustar {
 namespace {
-
-// Offsets and widths of the header's fields.
-constexpr std::size_t kNameBytes = 100;
-constexpr std::size_t kMode = 100;
-constexpr std::size_t kUid = 108;
-constexpr std::size_t kGid = 116;
-constexpr std::size_t kSize = 124;
-constexpr std::size_t kMtime = 136;
-constexpr std::size_t kChecksum = 148;
-constexpr std::size_t kType = 156;
-constexpr std::size_t kMagic = 257;
-constexpr std::size_t kDevMajor = 329;
-constexpr std::size_t kDevMinor = 337;
-constexpr std::size_t kPrefix = 345;
-constexpr std::size_t kPrefixBytes = 155;
 
 // "LEN KEYWORD=VALUE\n", where LEN counts itself.
 constexpr std::string_view kPathKeyword = "path=";
@@ -116,57 +100,6 @@ void write_pax(std::span<std::byte> bytes, std::string_view path) {
   out = fmt::format_to(out, "{} {}{}\n", path_record, kPathKeyword, path);
   const std::size_t filling = comment - digits(comment) - 1 - kCommentKeyword.size() - 1;
   fmt::format_to(out, "{} {}{:x>{}}\n", comment, kCommentKeyword, "", filling);
-}
-
-namespace {
-
-std::string_view field(std::span<const std::byte> block, std::size_t offset, std::size_t bytes) {
-  const std::string_view text = as_text(block.subspan(offset, bytes));
-  return text.substr(0, text.find('\0'));
-}
-
-std::optional<std::uint64_t> octal(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
-  const bool whole = end == text.data() + text.size() || *end == ' ';
-  return error == std::errc{} && whole ? std::optional(value) : std::nullopt;
-}
-
-}  // namespace
-
-std::string header_path(std::span<const std::byte> block) {
-  std::string path(field(block, kPrefix, kPrefixBytes));
-  if (!path.empty()) path += '/';
-  return path += field(block, 0, kNameBytes);
-}
-
-std::string_view pax_path(std::span<const std::byte> data) {
-  std::string_view rest = as_text(data);
-  while (!rest.empty()) {
-    std::size_t bytes = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), bytes);
-    const auto head = static_cast<std::size_t>(end - rest.data()) + 1;  // with the space
-    if (error != std::errc{} || bytes > rest.size() || bytes <= head || rest[head - 1] != ' ')
-      break;
-    const std::string_view record = rest.substr(head, bytes - head - 1);
-    if (record.starts_with(kPathKeyword)) return record.substr(kPathKeyword.size());
-    rest.remove_prefix(bytes);
-  }
-  return {};
-}
-
-std::optional<std::uint64_t> header_size(std::span<const std::byte> block) {
-  return octal(field(block, kSize, kMtime - kSize));
-}
-
-bool checksum_matches(std::span<const std::byte> block) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < kBlock; ++i) {
-    const bool blank = i >= kChecksum && i < kType;
-    sum += blank ? ' ' : std::to_integer<std::uint64_t>(block[i]);
-  }
-  return octal(field(block, kChecksum, kType - kChecksum)) == sum;
 }
 
 }  // namespace precache::ustar

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,16 +28,5 @@ void write_header(std::span<std::byte> block, std::string_view path, std::uint64
 /// Writes a pax header block and its data; `bytes` is (1 + pax_data_blocks) blocks for every path
 /// of a dataset.
 void write_pax(std::span<std::byte> bytes, std::string_view path);
-
-/// The path of a header block: prefix, slash and name.
-[[nodiscard]] std::string header_path(std::span<const std::byte> block);
-
-/// The value of `path` in pax data, empty if it has none or is malformed.
-[[nodiscard]] std::string_view pax_path(std::span<const std::byte> data);
-
-/// The size field of a header block, if it is octal.
-[[nodiscard]] std::optional<std::uint64_t> header_size(std::span<const std::byte> block);
-
-[[nodiscard]] bool checksum_matches(std::span<const std::byte> block);
 
 }  // namespace precache::ustar

@@ -10,7 +10,8 @@ namespace precache {
 struct Column {
   std::uint64_t base = 0;
   std::uint64_t stride = 0;
-  /// How the bytes there are to be read; docs/formats/manifest.md lists the types.
+  /// How the bytes there are to be read; docs/formats/manifest.md lists the types. Empty: there is
+  /// no such column, labels are -1 and keys empty.
   std::string type;
   bool operator==(const Column&) const = default;
 };

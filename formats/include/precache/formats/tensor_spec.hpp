@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "precache/formats/dtype.hpp"
@@ -28,6 +29,8 @@ struct TensorSpec {
   [[nodiscard]] std::array<std::uint32_t, 3> shape() const;
   /// Throws InvalidArgument if the product does not fit 64 bits.
   [[nodiscard]] std::uint64_t size_bytes() const;
+  /// As in "uint8 3x224x224 chw".
+  [[nodiscard]] std::string text() const;
   bool operator==(const TensorSpec&) const = default;
 };
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace precache {
+
+/// Files that are known by their first bytes, so that a message can name them.
+struct FileKind {
+  enum class Group { kUnknown, kCompressed, kImage, kLfsPointer, kOther };
+  Group group = Group::kUnknown;
+  std::string_view name;  // as in "gzip", "JPEG", "HTML page"
+};
+
+/// Looks at the first few bytes only.
+[[nodiscard]] FileKind file_kind(std::span<const std::byte> file);
+
+/// "JPEG", "PNG" …; empty if it is no image file.
+[[nodiscard]] std::string_view image_file_kind(std::span<const std::byte> file);
+
+}  // namespace precache

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hdf5/hdf5_id.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace precache::hdf5 {
+namespace {
+
+std::mutex& library_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+herr_t take_first(unsigned, const H5E_error2_t* error, void* reason) {
+  if (error->desc != nullptr) *static_cast<std::string*>(reason) = error->desc;
+  return 1;  // enough
+}
+
+Id float_type(std::size_t sign, std::size_t exponent_bits, std::size_t mantissa_bits,
+              std::size_t bias) {
+  Id type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
+  check(H5Tset_fields(type, sign, mantissa_bits, exponent_bits, 0, mantissa_bits));
+  check(H5Tset_size(type, 2));
+  check(H5Tset_ebias(type, bias));
+  return type;
+}
+
+}  // namespace
+
+LibraryFailure::LibraryFailure() : code(errno) {
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &reason);
+}
+
+LibraryLock::LibraryLock() : lock_(library_mutex()) {
+  // After a failure to close, the library is not to be trusted: it crashes at the end of the
+  // process (1.10.8) unless it is told to do nothing then. No help if another user of the library
+  // came first.
+  static const bool no_exit_handler = H5dont_atexit() >= 0;
+  (void)no_exit_handler;
+  H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+LibraryLock::~LibraryLock() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
+
+Id image_type(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+      return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
+    case DType::kFloat16:
+      return float_type(15, 5, 10, 15);
+    case DType::kBfloat16:
+      return float_type(15, 8, 7, 127);
+    case DType::kFloat32:
+      break;
+  }
+  return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
+}
+
+Id string_type(std::size_t bytes) {
+  Id type(H5Tcopy(H5T_C_S1), H5Tclose);
+  check(H5Tset_size(type, std::max<std::size_t>(bytes, 1)));
+  check(H5Tset_cset(type, H5T_CSET_UTF8));
+  check(H5Tset_strpad(type, H5T_STR_NULLPAD));
+  return type;
+}
+
+}  // namespace precache::hdf5

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// For the sources of this folder only: hdf5.h stays out of every other includer.
+
+#include <hdf5.h>
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "precache/formats/dtype.hpp"
+
+namespace precache::hdf5 {
+
+/// What the library said when a call failed. It keeps that only until the next call.
+struct LibraryFailure {
+  LibraryFailure();
+  int code;            // errno, as far as the library left it
+  std::string reason;  // of the innermost function that failed
+};
+
+/// An HDF5 identifier that closes itself. HDF5 reports failure by negative values.
+class Id {
+ public:
+  Id(hid_t id, herr_t (*close_function)(hid_t)) : id_(id), close_(close_function) {
+    if (id < 0) throw LibraryFailure();
+  }
+  Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Id& operator=(Id&&) = delete;
+  ~Id() {
+    if (id_ >= 0) close_(id_);
+  }
+  /// Closing writes what is still in memory, so whoever wrote has to see it succeed.
+  void close() {
+    if (close_(std::exchange(id_, -1)) < 0) throw LibraryFailure();
+  }
+  operator hid_t() const { return id_; }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+inline void check(herr_t status) {
+  if (status < 0) throw LibraryFailure();
+}
+
+/// The way into the library, which prints nothing in the meantime: errors are ours to report.
+///
+/// The library is built thread-safe or not; one thread at a time is right for both.
+class LibraryLock {
+ public:
+  LibraryLock();
+  LibraryLock(const LibraryLock&) = delete;
+  LibraryLock& operator=(const LibraryLock&) = delete;
+  ~LibraryLock();
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  H5E_auto2_t printer_ = nullptr;
+  void* printer_data_ = nullptr;
+};
+
+[[nodiscard]] Id image_type(DType dtype);
+/// UTF-8, padded with zeros.
+[[nodiscard]] Id string_type(std::size_t bytes);
+
+}  // namespace precache::hdf5

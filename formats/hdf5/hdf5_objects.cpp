@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hdf5/hdf5_objects.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+namespace precache::hdf5 {
+namespace {
+
+constexpr std::size_t kMostObjects = 10'000;
+constexpr std::size_t kMostDatasets = 100;
+constexpr std::ptrdiff_t kDeepestGroup = 32;  // the library recurses
+constexpr std::size_t kLongestName = 4096;
+constexpr std::size_t kMostAxes = H5S_MAX_RANK;
+
+/// What the library does with the memory that holds a file's image, were it its own.
+///
+/// It asks for memory and for copies to it when the image is set, when the property list is copied
+/// and when the file is opened. It gets the image itself each time, and nothing is copied.
+struct ImageCallbacks {
+  static void* malloc(std::size_t, H5FD_file_image_op_t, void* image) { return image; }
+  static void* memcpy(void* to, const void*, std::size_t, H5FD_file_image_op_t, void*) {
+    return to;
+  }
+  static void* realloc(void*, std::size_t, H5FD_file_image_op_t, void*) { return nullptr; }
+  static herr_t free(void*, H5FD_file_image_op_t, void*) { return 0; }
+  static void* copy_data(void* image) { return image; }
+  static herr_t free_data(void*) { return 0; }
+};
+
+struct FilterName {
+  H5Z_filter_t id;
+  const char* name;
+};
+constexpr std::array<FilterName, 14> kFilterNames{{{1, "gzip"},
+                                                   {2, "shuffle"},
+                                                   {3, "fletcher32"},
+                                                   {4, "szip"},
+                                                   {5, "nbit"},
+                                                   {6, "scaleoffset"},
+                                                   {32000, "lzf"},
+                                                   {32001, "blosc"},
+                                                   {32004, "lz4"},
+                                                   {32008, "bitshuffle"},
+                                                   {32013, "zfp"},
+                                                   {32015, "zstd"},
+                                                   {32019, "jpeg"},
+                                                   {32026, "blosc2"}}};
+
+struct Visit {
+  std::vector<std::string> names;
+  std::size_t objects = 0;
+};
+
+herr_t note_object(hid_t, const char* name, const H5O_info_t* info, void* data) {
+  auto& visit = *static_cast<Visit*>(data);
+  const std::string_view text(name);
+  if (++visit.objects > kMostObjects || visit.names.size() == kMostDatasets ||
+      text.size() > kLongestName || std::ranges::count(text, '/') > kDeepestGroup) {
+    return 1;  // enough
+  }
+  try {
+    if (info->type == H5O_TYPE_DATASET) visit.names.emplace_back(text);
+  } catch (const std::bad_alloc&) {
+    return -1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+MemoryFile::MemoryFile(std::span<const std::byte> file) : file_(file) {
+  auto* const image = const_cast<std::byte*>(file_.data());  // only read: the file is opened so
+  const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  check(H5Pset_fapl_core(access, 1 << 16, false));
+  check(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG));
+  H5FD_file_image_callbacks_t callbacks{ImageCallbacks::malloc,
+                                        ImageCallbacks::memcpy,
+                                        ImageCallbacks::realloc,
+                                        ImageCallbacks::free,
+                                        ImageCallbacks::copy_data,
+                                        ImageCallbacks::free_data,
+                                        image};
+  check(H5Pset_file_image_callbacks(access, &callbacks));
+  check(H5Pset_file_image(access, image, file_.size()));
+  // The library takes files in memory of one name for one file.
+  static std::atomic<std::uint64_t> count = 0;
+  const std::string name = fmt::format("precache {}", ++count);
+  id_.emplace(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
+}
+
+std::uint64_t MemoryFile::user_block() const {
+  const Id create(H5Fget_create_plist(*id_), H5Pclose);
+  hsize_t bytes = 0;
+  check(H5Pget_userblock(create, &bytes));
+  return bytes;
+}
+
+std::optional<std::uint64_t> Dataset::elements() const {
+  std::uint64_t product = 1;
+  for (const std::uint64_t extent : extents) {
+    if (__builtin_mul_overflow(product, extent, &product)) return std::nullopt;
+  }
+  return product;
+}
+
+bool Dataset::lies_in_other_files() const {
+  return layout() == H5D_VIRTUAL || H5Pget_external_count(create) > 0;
+}
+
+std::vector<std::string> Dataset::filters() const {
+  std::vector<std::string> names;
+  const int count = H5Pget_nfilters(create);
+  for (int i = 0; i < count; ++i) {
+    unsigned flags = 0;
+    unsigned config = 0;
+    std::size_t values = 0;
+    const H5Z_filter_t filter = H5Pget_filter2(create, static_cast<unsigned>(i), &flags, &values,
+                                               nullptr, 0, nullptr, &config);
+    const auto known = std::ranges::find(kFilterNames, filter, &FilterName::id);
+    names.push_back(known == kFilterNames.end() ? fmt::format("filter {}", filter) : known->name);
+  }
+  return names;
+}
+
+std::string Dataset::type_text() const {
+  const std::size_t bits = H5Tget_size(type) * 8;
+  const char* const order = H5Tget_order(type) == H5T_ORDER_BE && bits > 8 ? "big-endian " : "";
+  switch (type_class()) {
+    case H5T_INTEGER:
+      return fmt::format("{}{}int{}", order, H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
+    case H5T_FLOAT:
+      return fmt::format("{}float{}", order, bits);
+    case H5T_STRING:
+      return "strings";
+    case H5T_VLEN:
+      return "items of various lengths";
+    case H5T_COMPOUND:
+      return "records";
+    default:
+      return "no numbers";
+  }
+}
+
+std::optional<std::uint64_t> Dataset::contiguous_offset() const {
+  if (layout() != H5D_CONTIGUOUS || lies_in_other_files()) return std::nullopt;
+  const haddr_t offset = H5Dget_offset(id);
+  return offset == HADDR_UNDEF ? std::nullopt : std::optional<std::uint64_t>(offset);
+}
+
+std::optional<Dataset> open_dataset(hid_t file, const std::string& name) {
+  for (std::size_t slash = name.find('/');; slash = name.find('/', slash + 1)) {
+    H5L_info_t link;
+    const std::string part = name.substr(0, slash);
+    if (H5Lget_info(file, part.c_str(), &link, H5P_DEFAULT) < 0) return std::nullopt;
+    if (link.type != H5L_TYPE_HARD) return std::nullopt;
+    if (slash == std::string::npos) break;
+  }
+  const Id object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose);
+  if (H5Iget_type(object) != H5I_DATASET) return std::nullopt;
+  Id id(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
+  const Id space(H5Dget_space(id), H5Sclose);
+  if (H5Sget_simple_extent_type(space) != H5S_SIMPLE) return std::nullopt;
+  const int rank = H5Sget_simple_extent_ndims(space);
+  std::array<hsize_t, kMostAxes> extents{};
+  if (rank < 1 || rank > static_cast<int>(kMostAxes)) return std::nullopt;
+  check(H5Sget_simple_extent_dims(space, extents.data(), nullptr));
+  Id type(H5Dget_type(id), H5Tclose);
+  Id create(H5Dget_create_plist(id), H5Pclose);
+  return Dataset{name, std::move(id), std::move(type), std::move(create),
+                 std::vector<std::uint64_t>(extents.begin(), extents.begin() + rank)};
+}
+
+std::vector<std::string> dataset_names(hid_t file) {
+  Visit visit;
+  check(H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, note_object, &visit, H5O_INFO_BASIC));
+  std::ranges::sort(visit.names);
+  return std::move(visit.names);
+}
+
+}  // namespace precache::hdf5

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Takes the place of this folder's other sources in a build without the library.
+
+#include "formats/hdf5/hdf5_framing.hpp"
+#include "formats/hdf5/hdf5_scan.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw Unsupported("this build has no HDF5",
+                    "Build with PRECACHE_WITH_HDF5, or choose another "
+                    "format.");
+}
+
+}  // namespace
+
+std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLimits&,
+                                                 const std::vector<std::string>&) {
+  refuse();
+}
+
+ShardIndex hdf5::scan(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
+
+}  // namespace precache

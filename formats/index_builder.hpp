@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "formats/shard_index.hpp"
+
+namespace precache {
+
+/// Where a sample's label or key stands, as far as a column could find it there.
+struct ValueSpot {
+  enum class Kind {
+    kAbsent,    // the sample has none
+    kColumn,    // a column of `type` reads it at `offset`
+    kElsewhere  // it has one that no column type reads
+  };
+  Kind kind = Kind::kAbsent;
+  std::uint64_t offset = 0;
+  std::string_view type;  // of a string that stays
+};
+
+/// What a scanner found of one sample.
+struct FoundSample {
+  std::uint64_t record = 0;
+  std::uint64_t record_end = 0;
+  std::uint64_t payload = 0;
+  std::uint64_t payload_bytes = 0;
+  std::optional<TensorSpec> spec{};
+  std::string obstacle{};  // why there is no spec
+  std::int64_t label = -1;
+  std::string_view key{};
+  ValueSpot label_spot{};
+  ValueSpot key_spot{};
+};
+
+/// Puts samples together to an index: a table, or columns if every record lies at one stride, has
+/// the same spec and can be read by column types.
+class IndexBuilder {
+ public:
+  IndexBuilder(Format format, std::uint64_t file_bytes, std::filesystem::path path);
+
+  /// REQUIRES: the payload lies in the file. Throws CorruptData if the keys take more bytes than
+  /// the file, as only a hostile one can make them.
+  void add(const FoundSample& sample);
+  [[nodiscard]] std::uint64_t samples() const { return index_.places.size(); }
+  [[nodiscard]] ShardIndex finish() &&;
+
+ private:
+  /// Whether one value of every sample so far lies at one stride.
+  class Track {
+   public:
+    void add(const ValueSpot& spot);
+    [[nodiscard]] bool is_regular() const { return is_regular_; }
+    /// `only_stride` is that of a shard with one sample.
+    [[nodiscard]] Column column(std::uint64_t only_stride) const;
+
+   private:
+    ValueSpot first_;
+    std::uint64_t last_ = 0;
+    std::uint64_t stride_ = 0;
+    std::uint64_t count_ = 0;
+    bool is_regular_ = true;
+  };
+
+  void note_spec(const FoundSample& sample);
+
+  std::filesystem::path path_;
+  ShardIndex index_;
+  std::uint64_t first_record_bytes_ = 0;
+  Track image_;
+  Track label_;
+  Track key_;
+};
+
+}  // namespace precache

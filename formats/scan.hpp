@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+#include "formats/shard_index.hpp"
+
+namespace precache {
+
+/// Tells the format of a shard by its content. Only of an empty file, which is a TFRecord file
+/// without records, the name decides.
+///
+/// Throws Unsupported, naming what it is, for compressed files, Git LFS pointers and all else that
+/// is no shard; CorruptData where the name says that it should be one.
+[[nodiscard]] Format detect_format(std::span<const std::byte> file,
+                                   const std::filesystem::path& path);
+
+/// Reads where every sample of a shard lies, without a manifest. `file` is the whole file, mapped;
+/// `path` is for messages. The pages of payloads are not touched.
+///
+/// One pass, in time and memory linear in the size of the file. Throws CorruptData where bytes
+/// break the format, with their offset, and Unsupported for what cannot be read by a mapping.
+[[nodiscard]] ShardIndex scan_shard(std::span<const std::byte> file,
+                                    const std::filesystem::path& path);
+
+}  // namespace precache

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/tar/tar_scan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/base/file.hpp"
+#include "formats/index_builder.hpp"
+#include "formats/tar/npy_header.hpp"
+#include "formats/tar/tar_entries.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache::tar {
+namespace {
+
+constexpr std::size_t kLargestJson = std::size_t{1} << 20;
+constexpr int kDeepestJson = 16;
+constexpr std::size_t kLongestLabel = 64;  // of text around a number
+
+struct ImageKind {
+  std::string_view extension;
+  std::string_view name;
+};
+constexpr std::array<ImageKind, 17> kImageKinds{{{"jpg", "JPEG"},
+                                                 {"jpeg", "JPEG"},
+                                                 {"jfif", "JPEG"},
+                                                 {"png", "PNG"},
+                                                 {"webp", "WebP"},
+                                                 {"ppm", "PPM"},
+                                                 {"pgm", "PGM"},
+                                                 {"pbm", "PBM"},
+                                                 {"pnm", "PNM"},
+                                                 {"bmp", "BMP"},
+                                                 {"gif", "GIF"},
+                                                 {"tif", "TIFF"},
+                                                 {"tiff", "TIFF"},
+                                                 {"jp2", "JPEG 2000"},
+                                                 {"avif", "AVIF"},
+                                                 {"heic", "HEIC"},
+                                                 {"jxl", "JPEG XL"}}};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& letter : result) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return result;
+}
+
+std::string_view last_part(std::string_view extension) {
+  return extension.substr(extension.rfind('.') + 1);
+}
+
+/// Empty if it is no image's.
+std::string_view image_kind(std::string_view extension) {
+  const auto kind = std::ranges::find(kImageKinds, last_part(extension), &ImageKind::extension);
+  return kind == kImageKinds.end() ? std::string_view() : kind->name;
+}
+
+/// A path as webdataset cuts it; no key if webdataset drops it.
+struct SplitName {
+  std::string_view key;
+  std::string_view extension;
+};
+
+SplitName split(std::string_view path) {
+  const std::string_view top = path.substr(0, path.find('/'));
+  if (top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) return {};
+  const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0
+  const std::size_t dot = path.find('.', base);
+  if (dot == std::string_view::npos || dot == base) return {};
+  return {path.substr(0, dot), path.substr(dot + 1)};
+}
+
+std::optional<std::int64_t> decimal(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+std::int64_t label_of_json(std::string_view text) {
+  using Json = nlohmann::json;
+  if (text.size() > kLargestJson) return -1;
+  bool too_deep = false;
+  const Json json = Json::parse(
+      text,
+      [&](int depth, Json::parse_event_t, Json&) {
+        too_deep = too_deep || depth > kDeepestJson;
+        return !too_deep;  // what is refused is not kept
+      },
+      false);
+  if (too_deep || !json.is_object()) return -1;
+  for (const char* key : {"label", "cls"}) {
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_number_integer()) continue;
+    if (found->is_number_unsigned() && found->get<std::uint64_t>() > INT64_MAX) continue;
+    return found->get<std::int64_t>();
+  }
+  return -1;
+}
+
+/// One file of a sample.
+struct Field {
+  std::string extension;  // in lower case
+  std::uint64_t begin = 0;
+  std::uint64_t data = 0;
+  std::uint64_t size = 0;
+  std::uint64_t end = 0;
+  std::uint64_t name_header = 0;
+  NameSource name_source = NameSource::kOther;
+  bool is_plain_npy = false;  // KEY.npy to the letter
+};
+
+/// The fields of one sample that matter; whatever else it has costs nothing.
+struct Group {
+  std::string key;  // empty: there is no group
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::optional<Field> npy, image, cls, json, other;
+  std::vector<Field> numbered;  // images called KEY.1.jpg and the like, if it has nothing else
+  bool only_numbered = true;
+};
+
+class Scanner {
+ public:
+  Scanner(std::span<const std::byte> file, const std::filesystem::path& path)
+      : file_(file), path_(path), builder_(Format::kTar, file.size(), path) {}
+
+  ShardIndex run() && {
+    EntryCursor entries(file_, path_);
+    while (const auto entry = entries.next()) {
+      if (entry->type == EntryType::kSparse) {
+        throw Unsupported(
+            fmt::format("'{}' holds '{}' as a sparse file, whose bytes do not lie "
+                        "in one piece",
+                        path_.string(), entry->name));
+      }
+      if (entry->type == EntryType::kFile) take(*entry);
+    }
+    end_sample();
+    return std::move(builder_).finish();
+  }
+
+ private:
+  void take(const Entry& entry) {
+    const SplitName name = split(entry.name);
+    if (name.key.empty()) return;
+    Field field{lower(name.extension),
+                entry.begin,
+                entry.data,
+                entry.size,
+                entry.end,
+                entry.name_header,
+                entry.name_source,
+                name.extension == "npy"};
+    std::optional<Field>& slot = slot_for(field.extension);
+    const bool is_again = slot && slot->extension == field.extension;
+    if (group_.key != name.key || is_again) {
+      end_sample();
+      group_.key = name.key;
+      group_.begin = entry.begin;
+    }
+    group_.end = entry.end;
+    const bool is_numbered =
+        &slot == &group_.image && last_part(field.extension) != field.extension;
+    group_.only_numbered = group_.only_numbered && is_numbered;
+    if (group_.only_numbered) {
+      group_.numbered.push_back(field);
+    } else {
+      group_.numbered.clear();
+    }
+    if (!slot) slot = std::move(field);
+  }
+
+  /// Where the group keeps the first field of such an extension.
+  std::optional<Field>& slot_for(std::string_view extension) {
+    if (extension == "cls") return group_.cls;
+    if (extension == "json") return group_.json;
+    if (last_part(extension) == "npy") return group_.npy;
+    return image_kind(extension).empty() ? group_.other : group_.image;
+  }
+
+  void end_sample() {
+    if (group_.key.empty()) return;
+    if (group_.numbered.size() > 1) {
+      for (const Field& field : group_.numbered) {
+        const std::string_view extension = field.extension;
+        const std::string key =
+            fmt::format("{}.{}", group_.key, extension.substr(0, extension.rfind('.')));
+        add(field, key, field.begin, field.end);
+      }
+    } else {
+      add(payload(), group_.key, group_.begin, group_.end);
+    }
+    group_ = {};
+  }
+
+  [[nodiscard]] const Field& payload() const {
+    for (const auto* field : {&group_.npy, &group_.image, &group_.other, &group_.cls}) {
+      if (*field) return **field;
+    }
+    return *group_.json;
+  }
+
+  void add(const Field& field, std::string_view key, std::uint64_t begin, std::uint64_t end) {
+    FoundSample sample{.record = begin,
+                       .record_end = end,
+                       .payload = field.data,
+                       .payload_bytes = field.size,
+                       .key = key};
+    if (last_part(field.extension) == "npy") {
+      const npy::Header header =
+          npy::read_header(file_.subspan(field.data, field.size), path_, field.data);
+      sample.payload += header.header_bytes;
+      sample.payload_bytes = header.array_bytes;
+      SpecGuess guess = npy::guess_spec(header);
+      sample.spec = guess.spec;
+      sample.obstacle = std::move(guess.obstacle);
+    } else {
+      const std::string_view kind = image_kind(field.extension);
+      sample.obstacle = kind.empty() ? fmt::format("its samples are '.{}' files", field.extension)
+                                     : fmt::format("its samples are {} files", kind);
+    }
+    find_label(sample);
+    sample.key_spot = key_spot(field);
+    builder_.add(sample);
+  }
+
+  void find_label(FoundSample& sample) const {
+    using Kind = ValueSpot::Kind;
+    if (group_.cls) {
+      const Field& cls = *group_.cls;
+      const std::string_view text = as_text(file_.subspan(cls.data, cls.size));
+      if (text.size() > kLongestLabel) return void(sample.label_spot.kind = Kind::kElsewhere);
+      // A column's number ends at a zero byte, so the filling has to be one.
+      const bool is_bare = decimal(text) && file_[cls.data + cls.size] == std::byte{0};
+      sample.label = decimal(trimmed(text)).value_or(-1);
+      sample.label_spot = {is_bare ? Kind::kColumn : Kind::kElsewhere, cls.data, "decimal"};
+    } else if (group_.json) {
+      const Field& json = *group_.json;
+      sample.label = label_of_json(as_text(file_.subspan(json.data, json.size)));
+      if (sample.label != -1) sample.label_spot.kind = Kind::kElsewhere;
+    }
+  }
+
+  static ValueSpot key_spot(const Field& field) {
+    using Kind = ValueSpot::Kind;
+    if (!field.is_plain_npy || field.name_source == NameSource::kOther) {
+      return {Kind::kElsewhere, 0, {}};
+    }
+    return {Kind::kColumn, field.name_header,
+            field.name_source == NameSource::kUstar ? "ustar" : "pax"};
+  }
+
+  std::span<const std::byte> file_;
+  const std::filesystem::path& path_;
+  IndexBuilder builder_;
+  Group group_;
+};
+
+}  // namespace
+
+ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path) {
+  return Scanner(file, path).run();
+}
+
+}  // namespace precache::tar

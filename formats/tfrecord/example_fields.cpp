@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/tfrecord/example_fields.hpp"
+
+#include "formats/base/file.hpp"
+
+namespace precache::tfrecord {
+namespace {
+
+constexpr int kLongestVarint = 10;
+
+/// Whether the list is well-formed; fills in its first value and their number.
+bool read_bytes(std::span<const std::byte> list, Feature& feature) {
+  WireCursor values(list);
+  while (const auto value = values.next()) {
+    if (value->number != 1 || !value->is_delimited) return false;
+    if (feature.count++ == 0) {
+      feature.bytes = value->bytes;
+      feature.encoded = value->encoded;
+    }
+  }
+  return !values.is_malformed();
+}
+
+void keep(std::uint64_t value, const std::byte* encoded, Feature& feature) {
+  if (feature.count == 0) feature.encoded = encoded;
+  if (feature.count < Feature::kMostIntegers) {
+    feature.integers[feature.count] = static_cast<std::int64_t>(value);
+  }
+  ++feature.count;
+}
+
+/// As many varints as are wanted of a packed list.
+bool read_packed(std::span<const std::byte> packed, Feature& feature) {
+  while (!packed.empty() && feature.count <= Feature::kMostIntegers) {
+    std::uint64_t value = 0;
+    std::size_t size = 0;
+    for (bool continues = true; continues; ++size) {
+      if (size == packed.size() || size == kLongestVarint) return false;
+      const auto byte = std::to_integer<std::uint64_t>(packed[size]);
+      value |= (byte & 0x7fU) << 7 * size;
+      continues = (byte & 0x80U) != 0;
+    }
+    keep(value, packed.data(), feature);
+    packed = packed.subspan(size);
+  }
+  return true;
+}
+
+bool read_integers(std::span<const std::byte> list, Feature& feature) {
+  WireCursor values(list);
+  while (feature.count <= Feature::kMostIntegers) {
+    const auto value = values.next();
+    if (!value) return !values.is_malformed();
+    if (value->number != 1) return false;
+    if (value->is_varint) {
+      keep(value->varint, value->encoded, feature);
+    } else if (!value->is_delimited || !read_packed(value->bytes, feature)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool read_feature(std::span<const std::byte> message, Feature& feature) {
+  WireCursor lists(message);
+  while (const auto list = lists.next()) {
+    if (!list->is_delimited) return false;
+    const std::string_view name = feature.name;
+    feature = {.name = name};  // of several kinds the last holds
+    if (list->number == 1) {
+      feature.kind = FeatureKind::kBytes;
+      if (!read_bytes(list->bytes, feature)) return false;
+    } else if (list->number == 2) {
+      feature.kind = FeatureKind::kFloats;
+    } else if (list->number == 3) {
+      feature.kind = FeatureKind::kIntegers;
+      if (!read_integers(list->bytes, feature)) return false;
+    } else {
+      return false;
+    }
+  }
+  return !lists.is_malformed();
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> WireCursor::varint() {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < kLongestVarint && i < rest_.size(); ++i) {
+    const auto byte = std::to_integer<std::uint64_t>(rest_[i]);
+    value |= (byte & 0x7fU) << 7 * i;  // of the tenth byte, one bit counts
+    if ((byte & 0x80U) == 0) {
+      rest_ = rest_.subspan(i + 1);
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<WireField> WireCursor::fail() {
+  is_malformed_ = true;
+  rest_ = {};
+  return std::nullopt;
+}
+
+std::optional<WireField> WireCursor::next() {
+  if (rest_.empty()) return std::nullopt;
+  const auto tag = varint();
+  if (!tag || *tag > UINT32_MAX || *tag >> 3 == 0) return fail();
+  WireField field{.number = *tag >> 3, .encoded = rest_.data()};
+  std::uint64_t size = 0;
+  switch (*tag & 7U) {
+    case 0: {
+      const auto value = varint();
+      if (!value) return fail();
+      field.is_varint = true;
+      field.varint = *value;
+      return field;
+    }
+    case 1:
+      size = 8;
+      break;
+    case 2: {
+      const auto length = varint();
+      if (!length) return fail();
+      size = *length;
+      field.is_delimited = true;
+      break;
+    }
+    case 5:
+      size = 4;
+      break;
+    default:
+      return fail();  // groups have not been written for many years
+  }
+  if (size > rest_.size()) return fail();
+  field.bytes = rest_.first(size);
+  rest_ = rest_.subspan(size);
+  return field;
+}
+
+std::optional<Feature> ExampleCursor::fail() {
+  is_malformed_ = true;
+  return std::nullopt;
+}
+
+std::optional<Feature> ExampleCursor::next() {
+  if (is_malformed_) return std::nullopt;
+  auto entry = features_.next();
+  while (!entry) {
+    if (features_.is_malformed()) return fail();
+    const auto features = example_.next();
+    if (!features) return example_.is_malformed() ? fail() : std::nullopt;
+    if (features->number != 1 || !features->is_delimited) return fail();
+    features_ = WireCursor(features->bytes);
+    entry = features_.next();
+  }
+  if (entry->number != 1 || !entry->is_delimited) return fail();
+  Feature feature;
+  std::span<const std::byte> value;
+  WireCursor parts(entry->bytes);
+  while (const auto part = parts.next()) {
+    if (!part->is_delimited) return fail();
+    if (part->number == 1) {
+      feature.name = as_text(part->bytes);
+    } else if (part->number == 2) {
+      value = part->bytes;
+    } else {
+      return fail();
+    }
+  }
+  if (parts.is_malformed() || !read_feature(value, feature)) return fail();
+  return feature;
+}
+
+}  // namespace precache::tfrecord

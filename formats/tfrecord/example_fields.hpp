@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+/// Finds the fields of a tf.train.Example where they lie. Protobuf's own parser would copy them and
+/// does not tell their offsets.
+namespace precache::tfrecord {
+
+/// One field of a protobuf message.
+struct WireField {
+  std::uint64_t number = 0;
+  bool is_varint = false;  // else it has bytes
+  std::uint64_t varint = 0;
+  std::span<const std::byte> bytes{};  // of a length-delimited field, or the 4 or 8 of a fixed one
+  bool is_delimited = false;
+  const std::byte* encoded = nullptr;  // what follows the tag: the varint, or the length
+};
+
+/// Walks over the fields of a message, without recursion and without touching their content.
+class WireCursor {
+ public:
+  /// Borrows `message`.
+  explicit WireCursor(std::span<const std::byte> message) : rest_(message) {}
+
+  /// None at the end, or where the message is malformed.
+  [[nodiscard]] std::optional<WireField> next();
+  [[nodiscard]] bool is_malformed() const { return is_malformed_; }
+
+ private:
+  [[nodiscard]] std::optional<std::uint64_t> varint();
+  [[nodiscard]] std::optional<WireField> fail();
+
+  std::span<const std::byte> rest_;
+  bool is_malformed_ = false;
+};
+
+enum class FeatureKind { kNone, kBytes, kFloats, kIntegers };
+
+/// One entry of an Example's map of features, with the first of its values.
+struct Feature {
+  static constexpr std::size_t kMostIntegers = 4;
+
+  std::string_view name;
+  FeatureKind kind = FeatureKind::kNone;
+  /// Of bytes: how many values; of integers: how many were read, up to one more than are kept.
+  std::size_t count = 0;
+  std::span<const std::byte> bytes{};  // the first value
+  std::array<std::int64_t, kMostIntegers> integers{};
+  const std::byte* encoded = nullptr;  // of the first value: its length, or its varint
+};
+
+/// Walks over the features of a tf.train.Example. Values of bytes are not touched, and of integers
+/// only the first few.
+class ExampleCursor {
+ public:
+  /// Borrows `example`.
+  explicit ExampleCursor(std::span<const std::byte> example) : example_(example), features_({}) {}
+
+  /// None at the end, or where the bytes turn out to be no Example.
+  [[nodiscard]] std::optional<Feature> next();
+  /// Whether what was walked over is no Example: malformed, or with fields that an Example lacks,
+  /// as those of a SequenceExample.
+  [[nodiscard]] bool is_malformed() const { return is_malformed_; }
+
+ private:
+  [[nodiscard]] std::optional<Feature> fail();
+
+  WireCursor example_;
+  WireCursor features_;
+  bool is_malformed_ = false;
+};
+
+}  // namespace precache::tfrecord
