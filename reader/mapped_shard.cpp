@@ -15,8 +15,8 @@
 namespace precache {
 namespace {
 
-// One fault maps all cached pages of the aligned 64 KiB around it (fault_around_bytes): a touch for
-// each costs an eighth of MADV_POPULATE_READ, which visits every page.
+// One fault maps all cached pages of the aligned 64 KiB around it (fault_around_bytes). A touch for
+// each is cheaper than MADV_POPULATE_READ, which visits every page (docs/reader.md).
 constexpr std::size_t kFaultAround = 64 << 10;
 
 FileState state_of(const File& file) {
