@@ -13,7 +13,12 @@
 
 namespace precache::test {
 
+/// Those of this build.
+#ifdef PRECACHE_WITH_HDF5
 inline constexpr Format kFormats[] = {Format::kTar, Format::kTfrecord, Format::kHdf5};
+#else
+inline constexpr Format kFormats[] = {Format::kTar, Format::kTfrecord};
+#endif
 
 struct Sample {
   SampleName name;
