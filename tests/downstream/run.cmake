@@ -11,9 +11,17 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
-run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -D CMAKE_PREFIX_PATH=${WORK}/prefix
-    -D CMAKE_BUILD_TYPE=${BUILD_TYPE} -D CMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}")
-run(${CMAKE_COMMAND} --build ${WORK}/build)
-run(${WORK}/build/downstream)
+foreach(reader_only OFF ON)
+  set(build ${WORK}/build-${reader_only})
+  run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${build} -D CMAKE_PREFIX_PATH=${WORK}/prefix
+      -D CMAKE_BUILD_TYPE=${BUILD_TYPE} -D CMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}"
+      -D READER_ONLY=${reader_only})
+  run(${CMAKE_COMMAND} --build ${build})
+  run(${build}/downstream)
+endforeach()
+execute_process(COMMAND ldd ${build}/downstream OUTPUT_VARIABLE libraries COMMAND_ERROR_IS_FATAL ANY)
+if(libraries MATCHES "libjpeg|libpng|libtbb|libprotobuf")
+  message(FATAL_ERROR "the reader brings a library that it does not need:\n${libraries}")
+endif()
 run(${WORK}/prefix/bin/precache --version)
 file(REMOVE_RECURSE ${WORK})
