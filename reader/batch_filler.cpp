@@ -37,14 +37,16 @@ void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t
 }  // namespace
 
 BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-                         std::uint64_t batch_size)
+                         std::uint64_t batch_size, bool writable)
     : shards_(std::move(shards)),
       pass_(*shards_->spec(), transform),
       batch_bytes_(checked_mul(batch_size, pass_.result().size_bytes())),
       chunk_rows_(std::max<std::size_t>(1, kChunkBytes / pass_.result().size_bytes())),
-      stream_(batch_bytes_ > kStreamedBytes) {}
+      stream_(batch_bytes_ > kStreamedBytes),
+      writable_(writable) {}
 
 void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
+  slot.own.reset();
   slot.view.reset();
   slot.spec = pass_.result();
   slot.labels.resize(slot.samples.size());
@@ -64,14 +66,10 @@ bool BatchFiller::make_view(Batch::Slot& slot) const {
   const ShardSet::Place first = shards_->place_of(slot.samples.front());
   const ShardIndex& index = shards_->index(first.shard);
   if (!index.places.empty() || slot.samples.size() > shards_->rows_from(first)) return false;
-  const ColumnValues& values = shards_->values(first.shard);
-  const std::uint64_t begin = values.payload(first.row).offset;
-  const auto [last, bytes] = values.payload(first.row + slot.samples.size() - 1);
-  auto view = WritableRange::lend(shards_->map(first.shard), begin, last + bytes - begin);
-  if (!view) return false;
-  slot.view.emplace(std::move(*view));
-  slot.data = slot.view->bytes().data();
+  slot.view = shards_->map(first.shard);
+  slot.data = slot.view->bytes().data() + shards_->values(first.shard).payload(first.row).offset;
   slot.stride_bytes = index.columns.image.stride;
+  if (writable_) slot.make_writable();
   return true;
 }
 
@@ -110,11 +108,11 @@ std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_
     slot.labels[i] = values.label(mapped->bytes(), place.row);
     const auto [offset, bytes] = values.payload(place.row);
     touched += bytes;
-    if (slot.view) {
-      slot.view->touch(i * slot.stride_bytes, bytes);
+    if (slot.view != nullptr) {
+      touch_pages({slot.data + i * slot.stride_bytes, bytes});
     } else {
       pass_.run(mapped->bytes().subspan(offset, bytes), pass_.choose(seed, slot.epoch, sample),
-                slot.data + i * slot.stride_bytes, stream_);
+                slot.buffer.data() + i * slot.stride_bytes, stream_);
     }
   }
   if (stream_) finish_streaming();

@@ -17,7 +17,7 @@ class BatchFiller {
  public:
   /// Throws InvalidArgument as PixelPass does.  REQUIRES: the shards have a spec.
   BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-              std::uint64_t batch_size);
+              std::uint64_t batch_size, bool writable);
 
   [[nodiscard]] const TensorSpec& spec() const { return pass_.result(); }
   [[nodiscard]] std::size_t batch_bytes() const { return batch_bytes_; }
@@ -42,6 +42,7 @@ class BatchFiller {
   std::size_t batch_bytes_;
   std::size_t chunk_rows_;
   bool stream_;
+  bool writable_;
 };
 
 }  // namespace precache

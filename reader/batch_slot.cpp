@@ -26,6 +26,15 @@ AlignedBuffer::AlignedBuffer(std::size_t size) {
 
 void AlignedBuffer::Free::operator()(std::byte* bytes) const { std::free(bytes); }
 
+std::byte* Batch::Slot::make_writable() {
+  if (view == nullptr) return buffer.data();
+  if (!own) {
+    own.emplace(view, static_cast<std::uint64_t>(data - view->bytes().data()), bytes());
+    data = own->bytes().data();
+  }
+  return own->bytes().data();
+}
+
 SlotPool::SlotPool(std::size_t capacity, std::size_t buffer_bytes)
     : capacity_(capacity), buffer_bytes_(buffer_bytes) {
   free_.reserve(capacity);
@@ -89,11 +98,13 @@ std::size_t Batch::size() const { return slot_->samples.size(); }
 
 const TensorSpec& Batch::spec() const { return slot_->spec; }
 
-std::byte* Batch::data() const { return slot_->data; }
+const std::byte* Batch::data() const { return slot_->data; }
+
+std::byte* Batch::make_writable() { return slot_->make_writable(); }
 
 std::size_t Batch::stride_bytes() const { return slot_->stride_bytes; }
 
-std::span<std::byte> Batch::operator[](std::size_t i) const {
+std::span<const std::byte> Batch::operator[](std::size_t i) const {
   return {slot_->data + i * slot_->stride_bytes, slot_->spec.size_bytes()};
 }
 
@@ -101,10 +112,10 @@ std::span<const std::int64_t> Batch::labels() const { return slot_->labels; }
 
 std::span<const std::uint64_t> Batch::samples() const { return slot_->samples; }
 
-bool Batch::is_view() const { return slot_->view.has_value(); }
+bool Batch::is_view() const { return slot_->view != nullptr; }
 
 void Batch::check() const {
-  if (slot_->view) slot_->view->shard().check();
+  if (slot_->view != nullptr) slot_->view->check();
 }
 
 }  // namespace precache

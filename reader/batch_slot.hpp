@@ -38,10 +38,11 @@ struct Batch::Slot {
   TensorSpec spec;
   std::vector<std::uint64_t> samples;
   std::vector<std::int64_t> labels;
-  std::byte* data = nullptr;
+  const std::byte* data = nullptr;
   std::size_t stride_bytes = 0;
   AlignedBuffer buffer;
-  std::optional<WritableRange> view;  // instead of the buffer
+  std::shared_ptr<const MappedShard> view;  // instead of the buffer: rows where they lie
+  std::optional<PrivateRange> own;          // of a view that may be written to
 
   std::uint64_t epoch = 0;
   bool ends_epoch = false;  // no batch: the epoch is over
@@ -52,6 +53,11 @@ struct Batch::Slot {
 
   std::shared_ptr<SlotPool> home;  // while a Batch has it
 
+  [[nodiscard]] std::size_t bytes() const {
+    return samples.empty() ? 0 : (samples.size() - 1) * stride_bytes + spec.size_bytes();
+  }
+  /// Throws IoError.
+  std::byte* make_writable();
   [[nodiscard]] bool is_ready() const {
     return ends_epoch || (is_announced && (error || rows_done == samples.size()));
   }
@@ -63,7 +69,7 @@ class SlotPool {
  public:
   /// Keeps up to `capacity` of each.
   SlotPool(std::size_t capacity, std::size_t buffer_bytes);
-  /// An unused slot, or a new one. It still has the view that it had.
+  /// An unused slot, or a new one. It still has the mapping that it had.
   [[nodiscard]] std::unique_ptr<Batch::Slot> take();
   /// An unused buffer, or a new one. Views need none, so there may be fewer than slots.
   [[nodiscard]] AlignedBuffer take_buffer();

@@ -95,7 +95,8 @@ class Loader::Impl {
   Impl(Dataset dataset, const LoaderOptions& options)
       : options_(validated(options)),
         dataset_(std::move(dataset)),
-        filler_(tensor_shards(dataset_), options_.transform, options_.batch_size),
+        filler_(tensor_shards(dataset_), options_.transform, options_.batch_size,
+                options_.writable),
         pool_(std::make_shared<SlotPool>(options_.prefetch + 1, filler_.batch_bytes())),
         consumed_(begin_of(0), options_),
         planned_(consumed_),
@@ -135,10 +136,10 @@ class Loader::Impl {
       consumed_ = Schedule(consumed_.next_epoch(), options_);
       return std::nullopt;
     }
-    if (front().view) front().view->shard().check();
+    if (front().view != nullptr) front().view->check();
     ++consumed_.step;
     ++stats_.batches;
-    if (front().view) ++stats_.views;
+    if (front().view != nullptr) ++stats_.views;
     auto slot = pop_front();
     slot->home = pool_;
     return Batch(std::move(slot));

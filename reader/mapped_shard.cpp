@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "precache/formats/error.hpp"
-#include "reader/written_pages.hpp"
 
 namespace precache {
 namespace {
@@ -18,6 +17,11 @@ namespace {
 // One fault maps all cached pages of the aligned 64 KiB around it (fault_around_bytes). A touch for
 // each is cheaper than MADV_POPULATE_READ, which visits every page (docs/reader.md).
 constexpr std::size_t kFaultAround = 64 << 10;
+
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 FileState state_of(const File& file) {
   struct stat status {};
@@ -66,55 +70,11 @@ Mapping::~Mapping() {
   if (base_ != nullptr) ::munmap(base_, size_);
 }
 
-WritableMapping::WritableMapping(const File& file, std::uint64_t size, std::atomic<bool>& lost)
-    : mapping_(file, 0, size, PROT_READ | PROT_WRITE),
-      watch_(mapping_.bytes().data(), mapping_.bytes().size(), lost) {}
-
-bool WritableMapping::is_held(const Range& range) const {
-  return std::any_of(held_.begin(), held_.end(), [&](const Range& held) {
-    return held.first < range.end && range.first < held.end;
-  });
-}
-
-std::byte* WritableMapping::lend(std::uint64_t offset, std::size_t size) {
-  const Range range{offset, offset + size};
-  const std::lock_guard lock(mutex_);
-  if (is_held(range)) return nullptr;
-  // A page at the edge that a neighbour holds too may have kept the writes of an earlier holder.
-  for (const std::uint64_t edge : {range.first, range.end - 1}) {
-    std::byte* const page = mapping_.bytes().data() + edge / page_bytes() * page_bytes();
-    if (any_page_written(page, 1)) return nullptr;
-  }
-  held_.push_back(range);
-  return mapping_.bytes().data() + offset;
-}
-
-void WritableMapping::give_back(std::uint64_t offset, std::size_t size) {
-  const Range range{offset, offset + size};
-  const std::lock_guard lock(mutex_);
-  held_.erase(std::find(held_.begin(), held_.end(), range));
-  // Pages that a neighbour holds too are his to give back.
-  std::uint64_t first = range.first / page_bytes();
-  std::uint64_t end = (range.end + page_bytes() - 1) / page_bytes();
-  const auto page_is_held = [&](std::uint64_t page) {
-    return is_held({page * page_bytes(), (page + 1) * page_bytes()});
-  };
-  if (first < end && page_is_held(first)) ++first;
-  if (first < end && page_is_held(end - 1)) --end;
-  drop_written_pages(mapping_.bytes().data() + first * page_bytes(), end - first);
-}
-
 MappedShard::MappedShard(const std::filesystem::path& path)
     : file_(open_regular(path)),
       state_(state_of(file_)),
       mapping_(file_, 0, state_.bytes, PROT_READ),
       watch_(mapping_.bytes().data(), mapping_.bytes().size(), lost_) {}
-
-WritableMapping& MappedShard::writable() const {
-  const std::lock_guard lock(mutex_);
-  if (!writable_) writable_.emplace(file_, state_.bytes, lost_);
-  return *writable_;
-}
 
 void MappedShard::check() const {
   const FileState now = state_of(file_);
@@ -129,22 +89,18 @@ void MappedShard::check() const {
   }
 }
 
-std::optional<WritableRange> WritableRange::lend(std::shared_ptr<const MappedShard> shard,
-                                                 std::uint64_t offset, std::size_t size) {
-  std::byte* const bytes = shard->writable().lend(offset, size);
-  if (bytes == nullptr) return std::nullopt;
-  return WritableRange(std::move(shard), offset, {bytes, size});
-}
+PrivateRange::PrivateRange(std::shared_ptr<const MappedShard> shard, std::uint64_t offset,
+                           std::size_t size)
+    : shard_(std::move(shard)),
+      mapping_(shard_->file(), offset / page_bytes() * page_bytes(), size + offset % page_bytes(),
+               PROT_READ | PROT_WRITE),
+      bytes_(mapping_.bytes().subspan(offset % page_bytes())),
+      watch_(mapping_.bytes().data(), mapping_.bytes().size(), shard_->lost()) {}
 
-WritableRange::~WritableRange() {
-  if (shard_ != nullptr) shard_->writable().give_back(offset_, bytes_.size());
-}
-
-void WritableRange::touch(std::size_t first, std::size_t size) const {
-  const std::byte* const end = bytes_.data() + std::min(first + size, bytes_.size());
-  for (const std::byte* at = bytes_.data() + first; at < end;) {
-    (void)*static_cast<const volatile std::byte*>(at);
-    at += kFaultAround - reinterpret_cast<std::uintptr_t>(at) % kFaultAround;
+void touch_pages(std::span<const std::byte> bytes) {
+  for (std::size_t i = 0; i < bytes.size();) {
+    (void)*static_cast<const volatile std::byte*>(bytes.data() + i);
+    i += kFaultAround - reinterpret_cast<std::uintptr_t>(bytes.data() + i) % kFaultAround;
   }
 }
 

@@ -29,10 +29,13 @@ struct LoaderOptions {
   /// Batches that are filled ahead of the consumer. Memory is bounded by these and those that the
   /// consumer holds.
   std::size_t prefetch = 3;
+  /// Have the loader's threads make batches writable. Saves the consumer time if all are written
+  /// to; costs time if they are views, each of which then needs a mapping of its own.
+  bool writable = false;
 };
 
-/// Tensors and labels of some samples. Its memory is the holder's alone, to read and to write,
-/// until it is destroyed, even after the loader is; then it is used again.
+/// Tensors and labels of some samples. They stay as they are until the batch is destroyed, even
+/// after the loader is; then the memory is used again.
 class Batch {
  public:
   struct Slot;
@@ -45,9 +48,14 @@ class Batch {
   [[nodiscard]] const TensorSpec& spec() const;
   /// Row i lies at `data() + i * stride_bytes()`. Rows follow each other without a gap unless the
   /// batch is a view.
-  [[nodiscard]] std::byte* data() const;
+  [[nodiscard]] const std::byte* data() const;
   [[nodiscard]] std::size_t stride_bytes() const;
-  [[nodiscard]] std::span<std::byte> operator[](std::size_t i) const;
+  [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const;
+  /// Memory of the holder's alone, at the same stride; data() is the same from now on. What is
+  /// written to it is never seen by another batch, by another epoch or in the file. A view is
+  /// mapped anew for that unless LoaderOptions::writable has done so; throws IoError if the system
+  /// refuses.
+  [[nodiscard]] std::byte* make_writable();
   [[nodiscard]] std::span<const std::int64_t> labels() const;
   /// Which samples of the dataset these are.
   [[nodiscard]] std::span<const std::uint64_t> samples() const;
