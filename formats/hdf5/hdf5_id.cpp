@@ -13,7 +13,11 @@ std::mutex& library_mutex() {
 }
 
 herr_t take_first(unsigned, const H5E_error2_t* error, void* reason) {
-  if (error->desc != nullptr) *static_cast<std::string*>(reason) = error->desc;
+  if (error->desc != nullptr) {
+    const std::string text = error->desc;
+    // Where in memory the library was helps nobody.
+    *static_cast<std::string*>(reason) = text.substr(0, text.find(": current p"));
+  }
   return 1;  // enough
 }
 

@@ -315,9 +315,10 @@ TEST_CASE("hdf5 files that were made to harm do not, but for the library's own f
           "[formats][hdf5][malformed]") {
   const auto files = test::corpus("hdf5");
   if (files.empty()) PRECACHE_SKIP("the corpus of HDF5 files is missing");
-  // HDF5 1.10.8 writes out of bounds when it walks over the groups of these, or reads.
+  // On the first four, HDF5 1.10.8 reads or writes out of bounds when it opens them or walks over
+  // their groups. The last makes it ask for 2^56 bytes, which AddressSanitizer does not forgive.
   const std::set<std::string> fatal{"cve-2018-13870.h5", "cve-2018-13871.h5", "cve-2021-45830.h5",
-                                    "cve-2025-6516.h5"};
+                                    "cve-2025-6516.h5", "gh-4435-poc-10.h5"};
   for (const auto& path : files) {
     if (fatal.contains(path.filename().string())) continue;
     CAPTURE(path);

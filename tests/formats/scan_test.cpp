@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/scan.hpp"
 
+#include <sys/mman.h>
+
+#include <cstring>
+
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child.hpp"
@@ -199,6 +203,54 @@ TEST_CASE("a scan of damaged HDF5 metadata never leaves the file",
   }));
 }
 #endif
+
+/// A copy of a file whose pages can be taken away.
+class GuardedCopy {
+ public:
+  explicit GuardedCopy(const Bytes& file) : size_(file.size()) {
+    memory_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory_ != MAP_FAILED);
+    std::memcpy(memory_, file.data(), size_);
+    ::mprotect(memory_, size_, PROT_READ);
+  }
+  GuardedCopy(const GuardedCopy&) = delete;
+  GuardedCopy& operator=(const GuardedCopy&) = delete;
+  ~GuardedCopy() { ::munmap(memory_, size_); }
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(memory_), size_};
+  }
+  /// All pages that lie in the range as a whole.
+  void forbid(std::uint64_t begin, std::uint64_t end) {
+    constexpr std::uint64_t kPage = 4096;
+    begin = (begin + kPage - 1) / kPage * kPage;
+    end = end / kPage * kPage;
+    if (begin < end) ::mprotect(static_cast<std::byte*>(memory_) + begin, end - begin, PROT_NONE);
+  }
+
+ private:
+  void* memory_;
+  std::size_t size_;
+};
+
+TEST_CASE("a scan writes nothing and does not touch the pages of payloads", "[formats][scan]") {
+  for (const Format format : test::kFormats) {
+    CAPTURE(name(format));
+    const auto names = names_with(9, 5);
+    const auto spec = spec_of(64, 64, 3);
+    const auto framing = make_framing(format, spec, test::limits_of(names), {"x"});
+    const Bytes shard = test::assemble(*framing, test::make_samples(names, spec.size_bytes()));
+    const Column image = framing->layout(names.size()).image;
+    GuardedCopy copy(shard);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::uint64_t payload = image.base + i * image.stride;
+      // The kind of a file is told by its first bytes, right behind the framing.
+      copy.forbid(payload + 64, payload + spec.size_bytes());
+    }
+    CHECK(test::ends_normally([&] {
+      if (scan_shard(copy.bytes(), path_of(format)).samples != names.size()) ::_exit(1);
+    }));
+  }
+}
 
 TEST_CASE("formats are told by content", "[formats][scan]") {
   const auto detect = [](const std::string& text, const char* path) {
