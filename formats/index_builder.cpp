@@ -25,23 +25,30 @@ Column IndexBuilder::Track::column(std::uint64_t only_stride) const {
   return {first_.offset, count_ == 1 ? only_stride : stride_, std::string(first_.type)};
 }
 
-IndexBuilder::IndexBuilder(Format format, std::uint64_t file_bytes, std::filesystem::path path)
-    : path_(std::move(path)) {
+IndexBuilder::IndexBuilder(Format format, std::uint64_t file_bytes, std::filesystem::path path,
+                           const std::optional<TensorSpec>& given)
+    : path_(std::move(path)), given_(given) {
   index_.format = format;
   index_.bytes = file_bytes;
 }
 
+std::optional<TensorSpec> IndexBuilder::spec_of(const FoundSample& sample) const {
+  if (sample.spec || !given_) return sample.spec;
+  return given_->size_bytes() == sample.payload_bytes ? given_ : std::nullopt;
+}
+
 void IndexBuilder::note_spec(const FoundSample& sample) {
   if (!index_.obstacle.empty()) return;
-  if (!sample.spec) {
+  const auto spec = spec_of(sample);
+  if (!spec) {
     index_.obstacle = sample.obstacle;
   } else if (samples() == 0) {
-    index_.spec = sample.spec;
-  } else if (*sample.spec != *index_.spec) {
+    index_.spec = spec;
+  } else if (*spec != *index_.spec) {
     const std::string_view first_key =
         std::string_view(index_.keys).substr(0, index_.places[0].key_bytes);
     index_.obstacle = fmt::format("samples 0 ('{}', {}) and {} ('{}', {}) differ", first_key,
-                                  index_.spec->text(), samples(), sample.key, sample.spec->text());
+                                  index_.spec->text(), samples(), sample.key, spec->text());
   }
   if (!index_.obstacle.empty()) index_.spec.reset();
 }

@@ -41,7 +41,9 @@ struct FoundSample {
 /// the same spec and can be read by column types.
 class IndexBuilder {
  public:
-  IndexBuilder(Format format, std::uint64_t file_bytes, std::filesystem::path path);
+  /// Samples without a spec are taken for `given` if they have its size.
+  IndexBuilder(Format format, std::uint64_t file_bytes, std::filesystem::path path,
+               const std::optional<TensorSpec>& given = {});
 
   /// REQUIRES: the payload lies in the file. Throws CorruptData if the keys take more bytes than
   /// the file, as only a hostile one can make them.
@@ -67,8 +69,10 @@ class IndexBuilder {
   };
 
   void note_spec(const FoundSample& sample);
+  [[nodiscard]] std::optional<TensorSpec> spec_of(const FoundSample& sample) const;
 
   std::filesystem::path path_;
+  std::optional<TensorSpec> given_;
   ShardIndex index_;
   std::uint64_t first_record_bytes_ = 0;
   Track image_;

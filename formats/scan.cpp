@@ -101,12 +101,13 @@ Format detect_format(std::span<const std::byte> file, const std::filesystem::pat
   throw Unsupported(fmt::format("'{}' is none of tar, TFRecord and HDF5", path.string()));
 }
 
-ShardIndex scan_shard(std::span<const std::byte> file, const std::filesystem::path& path) {
+ShardIndex scan_shard(std::span<const std::byte> file, const std::filesystem::path& path,
+                      const std::optional<TensorSpec>& given) {
   switch (detect_format(file, path)) {
     case Format::kTar:
-      return tar::scan(file, path);
+      return tar::scan(file, path, given);
     case Format::kTfrecord:
-      return tfrecord::scan(file, path);
+      return tfrecord::scan(file, path, given);
     case Format::kHdf5:
       break;
   }

@@ -10,6 +10,7 @@
 #include "formats/scan.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
+#include "precache/formats/usable_threads.hpp"
 #include "precache/reader/dataset.hpp"
 #include "reader/bus_fault.hpp"
 #include "reader/path_pattern.hpp"
@@ -70,27 +71,15 @@ std::vector<Path> shards_in(const Path& folder, std::string_view split) {
 
 ShardSet::Shard scanned(const Path& path, const OpenOptions& options) {
   const MappedShard shard(path);
-  ShardIndex index = scan_shard(shard.bytes(), path);
+  ShardIndex index = scan_shard(shard.bytes(), path, options.spec);
   shard.check();
-  if (!index.spec && options.spec) {
-    const std::uint64_t bytes = options.spec->size_bytes();
-    const bool all_fit =
-        std::all_of(index.places.begin(), index.places.end(),
-                    [&](const auto& place) { return place.payload_bytes == bytes; });
-    if (all_fit && index.places.size() == index.samples) {
-      index.spec = options.spec;
-    } else {
-      index.obstacle += "; and its samples have not the size of the spec that was given";
-    }
-  }
   return {path, std::move(index)};
 }
 
 /// Scans shards, some at a time, in the caller's order.
 void scan_all(std::vector<ShardSet::Shard>& shards, const std::vector<std::size_t>& missing,
               const OpenOptions& options) {
-  const std::size_t wanted =
-      options.scan_threads != 0 ? options.scan_threads : std::thread::hardware_concurrency();
+  const std::size_t wanted = options.scan_threads != 0 ? options.scan_threads : usable_threads();
   std::vector<std::exception_ptr> errors(missing.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
@@ -103,10 +92,11 @@ void scan_all(std::vector<ShardSet::Shard>& shards, const std::vector<std::size_
       }
     }
   };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < std::min(wanted, missing.size()); ++i) threads.emplace_back(work);
-  work();
-  for (auto& thread : threads) thread.join();
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < std::min(wanted, missing.size()); ++i) threads.emplace_back(work);
+    work();
+  }
   for (const auto& error : errors) {
     if (error) std::rethrow_exception(error);
   }

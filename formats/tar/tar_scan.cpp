@@ -138,8 +138,9 @@ struct Group {
 
 class Scanner {
  public:
-  Scanner(std::span<const std::byte> file, const std::filesystem::path& path)
-      : file_(file), path_(path), builder_(Format::kTar, file.size(), path) {}
+  Scanner(std::span<const std::byte> file, const std::filesystem::path& path,
+          const std::optional<TensorSpec>& given)
+      : file_(file), path_(path), builder_(Format::kTar, file.size(), path, given) {}
 
   ShardIndex run() && {
     EntryCursor entries(file_, path_);
@@ -275,8 +276,9 @@ class Scanner {
 
 }  // namespace
 
-ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path) {
-  return Scanner(file, path).run();
+ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
+                const std::optional<TensorSpec>& given) {
+  return Scanner(file, path, given).run();
 }
 
 }  // namespace precache::tar

@@ -107,8 +107,9 @@ std::optional<TensorSpec> spec_of(const Fields& fields, std::uint64_t bytes) {
 
 class Scanner {
  public:
-  Scanner(std::span<const std::byte> file, const std::filesystem::path& path)
-      : file_(file), path_(path), builder_(Format::kTfrecord, file.size(), path) {}
+  Scanner(std::span<const std::byte> file, const std::filesystem::path& path,
+          const std::optional<TensorSpec>& given)
+      : file_(file), path_(path), builder_(Format::kTfrecord, file.size(), path, given) {}
 
   ShardIndex run() && {
     RecordCursor records(file_, path_);
@@ -220,8 +221,9 @@ class Scanner {
 
 }  // namespace
 
-ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path) {
-  return Scanner(file, path).run();
+ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
+                const std::optional<TensorSpec>& given) {
+  return Scanner(file, path, given).run();
 }
 
 }  // namespace precache::tfrecord

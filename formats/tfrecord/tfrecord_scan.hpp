@@ -15,6 +15,7 @@ namespace precache::tfrecord {
 /// What an Example's image, label and key are is told by the usual names of features; the image is
 /// else its largest bytes. Of a record that is no Example all data is the payload. A shape is known
 /// only where features tell it, and then of uint8. Throws CorruptData.
-[[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path);
+[[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
+                              const std::optional<TensorSpec>& given);
 
 }  // namespace precache::tfrecord

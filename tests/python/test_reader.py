@@ -66,6 +66,8 @@ def test_a_shard_without_its_manifest_is_the_same(read, build, animals, tmp_path
     assert alone["items"] == seen["items"]
     if format == "tfrecord":  # an Example of ours does not tell the shape
         assert "unknown shape" in alone["obstacle"]
+        assert read(dataset.out, "--spec", "uint8", "chw", 16, 16, 3)["spec"] == seen["spec"]
+        assert "obstacle" in read(dataset.out, "--spec", "uint8", "chw", 16, 16, 1)
     else:
         assert alone["spec"] == seen["spec"]
 

@@ -73,11 +73,13 @@ int main(int argc, char** argv) {
   std::uint32_t crop = 0;
   std::vector<float> normalize;
   std::uint64_t epoch = 0;
+  std::vector<std::string> spec;
   OpenOptions open_options;
   LoaderOptions options;
   options.tail = Tail::kKeep;
   app.add_option("paths", paths)->required();
   app.add_option("--split", split);
+  app.add_option("--spec", spec, "dtype, layout, height, width, channels")->expected(5);
   app.add_option("--batches", file);
   app.add_option("--shuffle", shuffle);
   app.add_option("--block-rows", options.order.block_rows);
@@ -93,6 +95,12 @@ int main(int argc, char** argv) {
   app.add_flag("--verify", open_options.verify_on_read);
   CLI11_PARSE(app, argc, argv);
   try {
+    if (spec.size() == 5) {
+      open_options.spec = TensorSpec{parse_dtype(spec[0]), parse_axis_order(spec[1]),
+                                     static_cast<std::uint32_t>(std::stoul(spec[2])),
+                                     static_cast<std::uint32_t>(std::stoul(spec[3])),
+                                     static_cast<std::uint32_t>(std::stoul(spec[4]))};
+    }
     const Dataset dataset = paths.size() == 1 ? Dataset::open(paths[0], split, open_options)
                                               : Dataset::open(paths, open_options);
     if (file.empty()) {
