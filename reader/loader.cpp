@@ -228,9 +228,11 @@ class Loader::Impl {
     Batch::Slot& slot = at(count_++);
     slot.epoch = planned_.state.epoch;
     if (!planned_.has_batch()) {
-      slot.ends_epoch = true;
       slot.samples.clear();
       planned_ = Schedule(planned_.next_epoch(), options_);
+      // The pages of an earlier batch, which the next epoch may want while this slot waits.
+      if (slot.view) run_unlocked(slot, lock, [&] { slot.view.reset(); });
+      slot.ends_epoch = true;
       batch_ready_.notify_one();
       return;
     }
