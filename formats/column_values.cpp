@@ -69,7 +69,13 @@ ColumnValues::ColumnValues(const ShardIndex& index, const std::filesystem::path&
       tensor_bytes_(index.spec ? index.spec->size_bytes() : 0),
       label_(type_of(index.columns.label)),
       key_(type_of(index.columns.key)) {
-  if (!index.places.empty()) return;
+  if (!index.places.empty() || index.samples == 0) return;
+  // Without a type the column would pass for one that is not there, and be read all the same.
+  if (!index.spec || index.columns.image.type != name(index.spec->dtype)) {
+    throw CorruptData(path_, 0,
+                      fmt::format("its image column has the type '{}', not that of its tensors",
+                                  index.columns.image.type));
+  }
   check_fits(index.columns.image, tensor_bytes_);
   check_fits(index.columns.label, label_ == Type::kInt64 ? kInt64Bytes : 1);
   check_fits(index.columns.key, key_ == Type::kUstar || key_ == Type::kPax ? ustar::kBlock
@@ -89,7 +95,7 @@ ColumnValues::Type ColumnValues::type_of(const Column& column) const {
 }
 
 void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
-  if (index_->samples == 0 || column.type.empty()) return;
+  if (column.type.empty()) return;
   std::uint64_t last = 0;
   std::uint64_t end = 0;
   if (__builtin_mul_overflow(index_->samples - 1, column.stride, &last) ||

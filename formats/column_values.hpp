@@ -20,7 +20,7 @@ namespace precache {
 class ColumnValues {
  public:
   /// Throws CorruptData at `path` if a column runs past the end of the shard or has an unknown
-  /// type.
+  /// type, or the image's another one than the spec.
   ColumnValues(const ShardIndex& index, const std::filesystem::path& path);
 
   struct Extent {

@@ -58,8 +58,8 @@ std::unique_ptr<Batch::Slot> SlotPool::take() {
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
-      slot = std::move(free_.back());
-      free_.pop_back();
+      slot = std::move(free_.front());
+      free_.erase(free_.begin());
     }
   }
   if (slot == nullptr) return std::make_unique<Batch::Slot>();

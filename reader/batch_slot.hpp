@@ -69,7 +69,8 @@ class SlotPool {
  public:
   /// Keeps up to `capacity` of each.
   SlotPool(std::size_t capacity, std::size_t buffer_bytes);
-  /// An unused slot, or a new one. It still has the mapping that it had.
+  /// The slot that is unused for the longest time, or a new one. It still has the mapping that it
+  /// had: to unmap it is not the consumer's work.
   [[nodiscard]] std::unique_ptr<Batch::Slot> take();
   /// An unused buffer, or a new one. Views need none, so there may be fewer than slots.
   [[nodiscard]] AlignedBuffer take_buffer();

@@ -70,6 +70,8 @@ void pass_on(int signal, siginfo_t* info, void* context) {
     previous_action.sa_sigaction(signal, info, context);
   } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(signal);
+  } else if (previous_action.sa_handler == SIG_IGN && info->si_code <= 0) {
+    return;  // only what somebody sends can be ignored; a fault would come back for ever
   } else {
     // With the default in place again the faulting instruction, or whoever sent the signal, ends
     // the process in the usual way.

@@ -173,6 +173,14 @@ class Loader::Impl {
     if (calls_ != 0) stats.batches_ahead /= static_cast<double>(calls_);
     return stats;
   }
+  /// Whether a batch that was filled ahead has an error.
+  [[nodiscard]] bool has_failed() {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (at(i).error) return true;
+    }
+    return false;
+  }
   [[nodiscard]] OrderState begin_of(std::uint64_t epoch) const {
     return {dataset_.size(), options_.order, options_.seed, epoch, 0};
   }
@@ -347,7 +355,8 @@ std::uint64_t Loader::epoch() const { return impl_->state().epoch; }
 
 void Loader::set_epoch(std::uint64_t epoch) {
   const OrderState now = impl_->state();
-  if (now.epoch == epoch && now.position == 0) return;  // what is filled ahead stays good
+  // What is filled ahead stays good, unless it failed: the reason may be gone.
+  if (now.epoch == epoch && now.position == 0 && !impl_->has_failed()) return;
   OrderState state = now;
   state.epoch = epoch;
   state.position = 0;

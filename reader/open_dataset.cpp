@@ -39,6 +39,7 @@ const SplitEntry& choose_split(const Manifest& manifest, std::string_view split,
   for (const auto& [known_name, entry] : manifest.splits) {
     known += (known.empty() ? "" : ", ") + known_name;
   }
+  if (known.empty()) throw InvalidArgument(fmt::format("'{}' has no splits", path.string()));
   throw InvalidArgument(split.empty() ? fmt::format("'{}' has several splits", path.string())
                                       : fmt::format("'{}' has no split '{}'", path.string(), split),
                         "It has: " + known + ".");
@@ -125,6 +126,9 @@ Neighbours neighbours(const Path& folder) {
 
 std::shared_ptr<const ShardSet> open_shards(const std::vector<Path>& paths,
                                             const OpenOptions& options) {
+  if (options.spec && options.spec->size_bytes() == 0) {
+    throw InvalidArgument("tensors of " + options.spec->text() + " have no elements");
+  }
   std::vector<ShardSet::Shard> shards;
   std::vector<std::size_t> missing;
   std::map<Path, Neighbours> folders;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/base/file.hpp"
+#include "precache/formats/manifest.hpp"
+#include "tests/support/shards.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace precache::test {
+
+struct DatasetPlan {
+  Format format = Format::kTar;
+  TensorSpec spec = spec_of(8, 6, 3);
+  std::vector<std::uint64_t> shards{5, 3, 4};  // how many samples each has
+  std::string split = "train";
+  std::vector<std::string> classes{"cat", "dog", "emu"};
+  std::uint64_t seed = 0;
+};
+
+/// A dataset folder on disk, and what a reader of it must find.
+struct MadeDataset {
+  std::filesystem::path folder;
+  std::vector<std::filesystem::path> shards;
+  std::vector<Sample> samples;
+  Manifest manifest;
+
+  void write_manifest() const { write_text(folder / kManifestName, manifest.to_json()); }
+  [[nodiscard]] std::vector<ShardEntry>& entries() {
+    return manifest.splits.begin()->second.shards;
+  }
+};
+
+/// Names of different lengths, labels of different widths, and some without a label.
+inline SampleName name_of(Random& random, std::uint64_t i) {
+  const std::int64_t label = i % 5 == 4 ? -1 : static_cast<std::int64_t>(below(random, 1000));
+  return {fmt::format("c{}/{}{}", label + 1, std::string(below(random, 9), 'x'), i), label};
+}
+
+/// Writes shards of random tensors and their manifest. A second split can be added by a second call
+/// for the same folder with another one's name, if `beside` is what the first returned.
+inline MadeDataset make_dataset(const std::filesystem::path& folder, const DatasetPlan& plan,
+                                const MadeDataset* beside = nullptr) {
+  std::filesystem::create_directories(folder);
+  MadeDataset made;
+  made.folder = folder;
+  if (beside != nullptr) made.manifest = beside->manifest;
+  Random random(plan.seed);
+  std::vector<SampleName> names;
+  for (const std::uint64_t count : plan.shards) {
+    for (std::uint64_t i = 0; i < count; ++i) names.push_back(name_of(random, names.size()));
+  }
+  made.samples = make_samples(names, plan.spec.size_bytes(), plan.seed + 1);
+  const auto framing = make_framing(plan.format, plan.spec, limits_of(names), plan.classes);
+  made.manifest.classes = plan.classes;
+  made.manifest.spec = plan.spec;
+  made.manifest.recipe = "{}";
+  made.manifest.format = name(plan.format);
+  SplitEntry& split = made.manifest.splits[plan.split];
+  std::size_t first = 0;
+  for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
+    const std::uint64_t count = plan.shards[shard];
+    const auto samples = std::span(made.samples).subspan(first, count);
+    const std::string file = fmt::format("{}-{:06}{}", plan.split, shard, extension(plan.format));
+    write_bytes(folder / file, assemble(*framing, samples));
+    made.shards.push_back(folder / file);
+    split.shards.push_back({file, count, framing->shard_bytes(count), 0, framing->layout(count)});
+    split.samples += count;
+    first += count;
+  }
+  made.write_manifest();
+  return made;
+}
+
+[[nodiscard]] inline bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::ranges::equal(a, b);
+}
+
+/// Files that this process has open.
+[[nodiscard]] inline std::size_t open_descriptors() {
+  const auto all = std::filesystem::directory_iterator("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // but for this one
+}
+
+/// The line of /proc/self/maps that tells of this address.
+[[nodiscard]] inline std::string mapping_of(const void* address) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::size_t at = 0;
+    const auto first = std::stoull(line, &at, 16);
+    const auto end = std::stoull(line.substr(at + 1), nullptr, 16);
+    if (wanted >= first && wanted < end) return line;
+  }
+  return {};
+}
+
+/// Waits until a write gets another time of modification than the files have now.
+inline void let_time_pass() { ::usleep(20'000); }
+
+inline void cut_file(const std::filesystem::path& path, std::uint64_t bytes) {
+  File(path, O_WRONLY).truncate(bytes);
+}
+
+/// Changes one byte of a file in place.
+inline void flip_byte(const std::filesystem::path& path, std::uint64_t offset) {
+  File file(path, O_RDWR);
+  std::byte byte{};
+  file.read_at(offset, {&byte, 1});
+  byte ^= std::byte{0x40};
+  file.write_at(offset, {&byte, 1});
+}
+
+}  // namespace precache::test
