@@ -126,6 +126,42 @@ TEST_CASE("nobody else sees what a holder writes", "[reader][loader][concurrency
   }
 }
 
+/// Writes to some bytes of a batch, here and there.
+void scribble(const Batch& batch, Random& random) {
+  const auto memory = memory_of(batch);
+  for (std::uint64_t i = below(random, 40); i > 0; --i) {
+    const std::size_t first = below(random, memory.size());
+    const std::size_t size = std::min<std::size_t>(below(random, 20'000), memory.size() - first);
+    std::ranges::fill(memory.subspan(first, size), std::byte{0x5a});
+  }
+}
+
+TEST_CASE("what was written here and there is gone, and the batch a view again",
+          "[reader][loader]") {
+  const TempFolder folder;
+  // Batches of 30 pages, and of more than the page tables are asked for at once.
+  for (const std::uint32_t side : {70U, 256U}) {
+    const MadeDataset made =
+        make_dataset(folder.path(), {.spec = spec_of(side, side, 3), .shards = {64, 96}});
+    LoaderOptions options;
+    options.batch_size = side == 70 ? 8 : 16;
+    options.threads = 2;
+    options.prefetch = 1;
+    Loader loader(Dataset::open(made.folder), options);
+    Random random(side);
+    std::size_t wrong = 0;
+    for (int epoch = 0; epoch < 5; ++epoch) {
+      for (auto batch = loader.next(); batch; batch = loader.next()) {
+        wrong += is_right(*batch, made) ? 0 : 1;
+        scribble(*batch, random);
+      }
+    }
+    CAPTURE(side);
+    CHECK(wrong == 0);
+    CHECK(loader.stats().views == loader.stats().batches);
+  }
+}
+
 TEST_CASE("loaders of one dataset do not see each other's writes",
           "[reader][loader][concurrency]") {
   const TempFolder folder;
