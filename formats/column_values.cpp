@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -19,7 +20,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr std::uint64_t kInt64Bytes = 8;
-constexpr std::uint64_t kDecimalBytes = 20;
+constexpr std::uint64_t kDecimalBytes = 64;  // as far as scanning a tar looks: leading zeros
 constexpr int kLongestVarint = 10;
 
 template <typename T>
@@ -122,11 +123,10 @@ Bytes ColumnValues::rest(Bytes file, std::uint64_t offset) const {
 
 std::int64_t ColumnValues::label(Bytes file, std::uint64_t i) const {
   if (!index_->places.empty()) return index_->places[i].label;
+  if (label_ == Type::kNone) return -1;
   const std::uint64_t offset = index_->columns.label.base + i * index_->columns.label.stride;
   const Bytes bytes = rest(file, offset);
   switch (label_) {
-    case Type::kNone:
-      return -1;
     case Type::kInt64:
       if (bytes.size() >= kInt64Bytes) return little_endian<std::int64_t>(bytes);
       break;
@@ -146,16 +146,15 @@ std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
   if (!index_->places.empty()) {
     return index_->keys.substr(index_->places[i].key_begin, index_->places[i].key_bytes);
   }
+  if (key_ == Type::kNone) return {};
   const Column& column = index_->columns.key;
   const std::uint64_t offset = column.base + i * column.stride;
   const Bytes bytes = rest(file, offset);
   switch (key_) {
-    case Type::kNone:
-      return {};
     case Type::kUstar:
     case Type::kPax:
-      if (const auto entry = tar::EntryCursor(bytes, path_).next()) {
-        return without_extension(std::string(entry->name));
+      if (tar::EntryCursor cursor(file, path_, offset); const auto entry = cursor.next()) {
+        return without_extension(std::string(entry->name));  // borrowed from the cursor
       }
       break;
     case Type::kBytes:
@@ -185,10 +184,13 @@ void ColumnValues::verify(Bytes file, std::uint64_t i) const {
         has_table ? index_->places[i].record : i * index_->columns.image.stride;
     verify_tfrecord(rest(file, record), record, i);
   } else if (index_->format == Format::kTar) {
-    verify_header(file, has_table ? index_->places[i].record : at(index_->columns.key), i);
-    if (!has_table && label_ == Type::kDecimal) {
-      verify_header(file, at(index_->columns.label) - ustar::kBlock, i);
-    }
+    const std::uint64_t image = payload(i).offset;
+    if (has_table) return verify_entries(file, index_->places[i].record, image, i);
+    // In tars of others the label may stand before the image, whose header has the key.
+    const std::uint64_t begin = at(index_->columns.key);
+    const std::uint64_t label = label_ == Type::kDecimal ? at(index_->columns.label) : image;
+    if (label < begin) verify_header(file, label - ustar::kBlock, i);
+    verify_entries(file, begin, std::max(image, label), i);
   }
 }
 
@@ -203,6 +205,17 @@ void ColumnValues::verify_tfrecord(Bytes bytes, std::uint64_t offset, std::uint6
       little_endian<std::uint32_t>(bytes.subspan(kLengthBytes + length)) !=
           crc32c::masked(crc32c::value(bytes.subspan(kLengthBytes, length)))) {
     throw CorruptData(path_, offset + kLengthBytes, fmt::format("record {} has a wrong CRC", i));
+  }
+}
+
+void ColumnValues::verify_entries(Bytes file, std::uint64_t begin, std::uint64_t last,
+                                  std::uint64_t i) const {
+  if (begin > file.size()) throw CorruptData(path_, begin, "the file ends too early");
+  tar::EntryCursor cursor(file, path_, begin);
+  for (std::uint64_t end = begin; end <= last;) {
+    const auto entry = cursor.next();  // throws if a checksum is wrong
+    if (!entry) throw CorruptData(path_, end, fmt::format("record {} ends too early", i));
+    end = entry->end;
   }
 }
 

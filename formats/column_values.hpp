@@ -44,6 +44,9 @@ class ColumnValues {
   void check_fits(const Column& column, std::uint64_t bytes) const;
   void verify_tfrecord(std::span<const std::byte> bytes, std::uint64_t offset,
                        std::uint64_t i) const;
+  /// The headers of the tar entries from the one at `begin` to the one that holds `last`.
+  void verify_entries(std::span<const std::byte> file, std::uint64_t begin, std::uint64_t last,
+                      std::uint64_t i) const;
   void verify_header(std::span<const std::byte> file, std::uint64_t offset, std::uint64_t i) const;
   [[nodiscard]] std::span<const std::byte> rest(std::span<const std::byte> file,
                                                 std::uint64_t offset) const;

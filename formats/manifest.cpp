@@ -118,6 +118,7 @@ TensorSpec spec_from(const Json& json) {
   spec.channels = shape[chw ? 0 : 2];
   spec.height = shape[chw ? 1 : 0];
   spec.width = shape[chw ? 2 : 1];
+  (void)spec.size_bytes();  // throws if it is too large
   return spec;
 }
 

@@ -7,11 +7,12 @@
 
 namespace precache {
 
-/// The files that a pattern names: `*`, `?` and `[a-z]` match, sorted by name; `{000000..000012}`,
+/// The files that a pattern names: `*`, `?` and `[a-z]` match, sorted by bytes; `{000000..000012}`,
 /// `{a,b}` and `@000012` (short for `{000000..000012}`) list, in the order given, and each must
 /// exist when it is opened. A path that exists means itself.
 ///
-/// Throws InvalidArgument if nothing matches, or a list is malformed or longer than a million.
+/// Throws InvalidArgument if nothing matches, or a list is malformed, nested or longer than a
+/// million; IoError if a folder cannot be searched.
 [[nodiscard]] std::vector<std::filesystem::path> expand_pattern(
     const std::filesystem::path& pattern);
 

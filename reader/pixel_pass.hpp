@@ -37,6 +37,7 @@ class PixelPass {
                                    std::uint64_t sample) const;
   /// Writes `result().size_bytes()` bytes to `out`. With `stream`, past the caches, for batches
   /// that do not fit them; finish_streaming() must follow before another thread reads.
+  /// REQUIRES: `tensor` is of the stored size, `out` is aligned for an element of the result.
   void run(std::span<const std::byte> tensor, const PixelChoice& choice, std::byte* out,
            bool stream) const;
 

@@ -107,8 +107,9 @@ bool is_header(std::span<const std::byte> block) {
   return *stored == sum || static_cast<std::int64_t>(*stored) == signed_sum;
 }
 
-EntryCursor::EntryCursor(std::span<const std::byte> file, std::filesystem::path path)
-    : file_(file), path_(std::move(path)) {}
+EntryCursor::EntryCursor(std::span<const std::byte> file, std::filesystem::path path,
+                         std::uint64_t begin)
+    : file_(file), path_(std::move(path)), at_(begin) {}
 
 void EntryCursor::fail(std::uint64_t offset, const std::string& reason) const {
   throw CorruptData(path_, offset, reason);

@@ -40,8 +40,8 @@ struct Entry {
 /// Ends at the first block of zeros, or where the file ends right after an entry.
 class EntryCursor {
  public:
-  /// Borrows `file`.
-  EntryCursor(std::span<const std::byte> file, std::filesystem::path path);
+  /// Borrows `file`. The first header is the one at `begin`.  REQUIRES: begin <= file.size().
+  EntryCursor(std::span<const std::byte> file, std::filesystem::path path, std::uint64_t begin = 0);
 
   /// None at the end. Throws CorruptData.
   [[nodiscard]] std::optional<Entry> next();
@@ -72,7 +72,7 @@ class EntryCursor {
 
   std::span<const std::byte> file_;
   std::filesystem::path path_;
-  std::uint64_t at_ = 0;
+  std::uint64_t at_;
   Extension global_;
   Extension local_;
   std::optional<std::string_view> long_name_;

@@ -1,41 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/transform/kernels.hpp"
 
-#include <hwy/highway.h>
-#include <hwy/targets.h>
-
 #include <algorithm>
-#include <set>
 
 #include "convert/decode/image_decoder.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/targets.hpp"
 
 namespace precache {
 namespace {
 
 using test::below;
+using test::on_every_target;
 using test::Random;
 using Octets = std::vector<std::uint8_t>;
-
-/// Runs `check` once for every instruction set that the machine has and the kernels were compiled
-/// for.
-template <typename Check>
-void on_every_target(const Check& check) {
-  hwy::SetSupportedTargetsForTest(0);
-  const auto targets = hwy::SupportedAndGeneratedTargets();
-  REQUIRE(!targets.empty());
-  std::set<std::size_t> chosen;
-  for (const std::int64_t target : targets) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
-    CAPTURE(hwy::TargetName(target));
-    REQUIRE(chosen.insert(hwy::GetChosenTarget().GetIndex()).second);
-    check();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
 
 std::uint8_t rounded(std::int64_t sum) {
   return static_cast<std::uint8_t>(std::clamp<std::int64_t>((sum + (1 << 21)) >> 22, 0, 255));

@@ -6,35 +6,19 @@
 #include <vector>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/statistics.hpp"
 
 namespace precache {
 namespace {
+
+using test::deviation;
+using test::is_bijection;
 
 std::vector<std::uint64_t> all_of(std::uint64_t size, std::uint64_t key) {
   const Permutation permutation(size, key);
   std::vector<std::uint64_t> values;
   for (std::uint64_t i = 0; i < size; ++i) values.push_back(permutation(i));
   return values;
-}
-
-bool is_bijection(const std::vector<std::uint64_t>& values) {
-  std::vector<bool> seen(values.size());
-  for (const auto value : values) {
-    if (value >= values.size() || seen[value]) return false;
-    seen[value] = true;
-  }
-  return true;
-}
-
-/// Sum of (observed - expected)^2 / expected, in standard deviations from what chance gives.
-double deviation(const std::vector<std::uint64_t>& counts, double expected) {
-  double sum = 0;
-  for (const auto count : counts) {
-    const double difference = static_cast<double>(count) - expected;
-    sum += difference * difference / expected;
-  }
-  const auto freedom = static_cast<double>(counts.size() - 1);
-  return (sum - freedom) / std::sqrt(2 * freedom);
 }
 
 TEST_CASE("a permutation of every size up to 2000 is a bijection", "[formats][permutation]") {
@@ -52,6 +36,32 @@ TEST_CASE("a permutation at a power of two and beside it is a bijection",
       CHECK(is_bijection(all_of(size, 17)));
     }
   }
+}
+
+TEST_CASE("position_of is the inverse of a permutation", "[formats][permutation]") {
+  const auto is_inverse = [](std::uint64_t size, std::uint64_t key, std::uint64_t first,
+                             std::uint64_t count) {
+    const Permutation permutation(size, key);
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      if (permutation.position_of(permutation(i)) != i) return false;
+      if (permutation(permutation.position_of(i)) != i) return false;
+    }
+    return true;
+  };
+  for (std::uint64_t size = 1; size <= 700; ++size) {
+    CAPTURE(size);
+    REQUIRE(is_inverse(size, size * 0x9e3779b97f4a7c15U, 0, size));
+  }
+  for (int bit = 10; bit < 64; ++bit) {
+    const std::uint64_t power = std::uint64_t{1} << bit;
+    for (const std::uint64_t size : {power - 1, power, power + 1}) {
+      CAPTURE(size);
+      CHECK(is_inverse(size, 17, 0, 300));
+      CHECK(is_inverse(size, 18, size / 2, 300));
+      CHECK(is_inverse(size, 19, size - 300, 300));
+    }
+  }
+  CHECK(is_inverse(UINT64_MAX, 20, UINT64_MAX - 300, 300));
 }
 
 TEST_CASE("a large permutation stays in its range and repeats nothing", "[formats][permutation]") {

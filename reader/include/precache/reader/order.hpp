@@ -35,7 +35,7 @@ struct OrderOptions {
 /// table. Immutable, so any number of threads may use one at once.
 class EpochOrder {
  public:
-  /// Throws InvalidArgument if block_rows or window_blocks is 0.
+  /// Throws InvalidArgument if block_rows or window_blocks is 0 and the shuffle is by blocks.
   EpochOrder(std::uint64_t samples, const OrderOptions& options, std::uint64_t seed,
              std::uint64_t epoch);
 
