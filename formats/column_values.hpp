@@ -31,7 +31,7 @@ class ColumnValues {
   [[nodiscard]] Extent payload(std::uint64_t i) const;
   /// -1 where there is none. Throws CorruptData.
   [[nodiscard]] std::int64_t label(std::span<const std::byte> file, std::uint64_t i) const;
-  /// Throws CorruptData.
+  /// Throws CorruptData, and Unsupported for tar headers that no reader of ours takes.
   [[nodiscard]] std::string key(std::span<const std::byte> file, std::uint64_t i) const;
   /// Checks what the format has to tell damage by: a TFRecord's CRCs, the checksums of a tar
   /// record's headers. Throws CorruptData.

@@ -23,12 +23,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kLargestBatch = UINT32_MAX;
+constexpr std::uint64_t kLargestWorld = 1 << 24;  // positions of one step beyond any dataset still fit
 
 LoaderOptions validated(LoaderOptions options) {
   if (options.batch_size == 0 || options.batch_size > kLargestBatch) {
     throw InvalidArgument(fmt::format("a batch size of {}", options.batch_size));
   }
-  if (options.world_size == 0 || options.world_size > UINT32_MAX ||
+  if (options.world_size == 0 || options.world_size > kLargestWorld ||
       options.rank >= options.world_size) {
     throw InvalidArgument(fmt::format("rank {} of a world of {}", options.rank, options.world_size),
                           "Ranks count from 0.");

@@ -110,7 +110,7 @@ class Loader {
   /// Where the run stands: behind the batches that next() returned, whatever was filled ahead.
   [[nodiscard]] OrderState state() const;
   /// Goes on from a state, with its seed and order. Throws InvalidArgument if it is of a dataset of
-  /// another size.
+  /// another size, or makes no sense.
   void resume(const OrderState& state);
 
   /// What each row of a batch is.
