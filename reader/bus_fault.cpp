@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -82,16 +83,22 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   }
 }
 
+/// Replaces just this page; anonymous neighbours become one mapping in the kernel.
+bool put_zeros(std::uintptr_t page) {
+  // Not through libc: what intercepts mmap there, as sanitizers do, is not made for signal
+  // handlers.
+  const long result = ::syscall(SYS_mmap, page, page_bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return result != -1;
+}
+
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   std::atomic<bool>* const flag = info->si_code > 0 ? find_flag(address) : nullptr;
-  // MAP_FIXED replaces just this page; anonymous neighbours become one mapping in the kernel.
-  if (flag != nullptr && ::mmap(reinterpret_cast<void*>(address / page_bytes * page_bytes),
-                                page_bytes, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
-    flag->store(true);
-  } else {
+  // Before the page: nobody finds zeros there and the flag not set.
+  if (flag != nullptr) flag->store(true);
+  if (flag == nullptr || !put_zeros(address / page_bytes * page_bytes)) {
     pass_on(signal, info, context);
   }
   errno = saved_errno;

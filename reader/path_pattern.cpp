@@ -53,9 +53,11 @@ std::vector<std::string> alternatives(const std::string& pattern, std::string_vi
   return all;
 }
 
-/// `@000012` as `{000000..000012}`, wherever digits follow the sign.
+/// `@000012` as `{000000..000012}`, where digits follow the sign in the file's name.
 std::string without_shorthand(std::string pattern) {
-  for (std::size_t at = pattern.find('@'); at != std::string::npos;
+  // Folders may well be called run@2024.
+  const std::size_t name = pattern.rfind('/') + 1;  // npos + 1 is 0
+  for (std::size_t at = pattern.find('@', name); at != std::string::npos;
        at = pattern.find('@', at + 1)) {
     const std::size_t end =
         std::min(pattern.find_first_not_of("0123456789", at + 1), pattern.size());
