@@ -37,10 +37,10 @@ void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t
 }  // namespace
 
 BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-                         std::uint64_t batch_size, bool writable)
+                         std::uint64_t largest_batch, bool writable)
     : shards_(std::move(shards)),
       pass_(*shards_->spec(), transform),
-      batch_bytes_(checked_mul(batch_size, pass_.result().size_bytes())),
+      batch_bytes_(checked_mul(largest_batch, pass_.result().size_bytes())),
       chunk_rows_(std::max<std::size_t>(1, kChunkBytes / pass_.result().size_bytes())),
       stream_(batch_bytes_ > kStreamedBytes),
       writable_(writable) {}

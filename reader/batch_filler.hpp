@@ -15,9 +15,10 @@ namespace precache {
 /// different rows of one batch.
 class BatchFiller {
  public:
-  /// Throws InvalidArgument as PixelPass does.  REQUIRES: the shards have a spec.
+  /// Batches have `largest_batch` samples at most. Throws InvalidArgument as PixelPass does.
+  /// REQUIRES: the shards have a spec.
   BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-              std::uint64_t batch_size, bool writable);
+              std::uint64_t largest_batch, bool writable);
 
   [[nodiscard]] const TensorSpec& spec() const { return pass_.result(); }
   [[nodiscard]] std::size_t batch_bytes() const { return batch_bytes_; }

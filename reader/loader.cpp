@@ -23,7 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kLargestBatch = UINT32_MAX;
-constexpr std::uint64_t kLargestWorld = 1 << 24;  // positions of one step beyond any dataset still fit
+constexpr std::uint64_t kLargestWorld =
+    1 << 24;  // positions of one step beyond any dataset still fit
 
 LoaderOptions validated(LoaderOptions options) {
   if (options.batch_size == 0 || options.batch_size > kLargestBatch) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches may be made writable. Small records put the edges of several batches on one page.
+#include <algorithm>
 #include <cstring>
 #include <deque>
 
@@ -36,12 +37,13 @@ std::span<const std::byte> memory_of(const Batch& batch) {
 }
 
 void fill(Batch& batch, std::byte value) {
-  std::byte* const bytes = batch.make_writable();
-  std::fill_n(bytes, memory_of(batch).size(), value);
+  std::memset(batch.make_writable(), std::to_integer<int>(value), memory_of(batch).size());
 }
 
 bool is_filled(const Batch& batch, std::byte value) {
-  return std::ranges::all_of(memory_of(batch), [&](std::byte byte) { return byte == value; });
+  const auto memory = memory_of(batch);
+  // Equal to itself moved by one; a loop would take sanitizers minutes.
+  return memory[0] == value && same_bytes(memory.first(memory.size() - 1), memory.subspan(1));
 }
 
 bool reads_right(const Dataset& dataset, const MadeDataset& made, std::uint64_t i) {

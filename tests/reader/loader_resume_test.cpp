@@ -2,6 +2,7 @@
 // What a loader does besides handing out batches: it stops, goes on elsewhere, fails and ends.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <thread>
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -82,7 +82,7 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
 }
 
 [[nodiscard]] inline bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return std::ranges::equal(a, b);
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 /// Files that this process has open.
