@@ -6,6 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "formats/base/checked.hpp"
 #include "formats/base/file.hpp"
 #include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
@@ -99,7 +100,15 @@ SplitEntry split_from(const Json& json) {
   split.shuffled = json.at("shuffled").get<bool>();
   split.max_pixels = count_from(json.at("max_pixels"));
   split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
-  for (const Json& shard : array_at(json, "shards")) split.shards.push_back(shard_from(shard));
+  std::uint64_t samples = 0;
+  for (const Json& shard : array_at(json, "shards")) {
+    split.shards.push_back(shard_from(shard));
+    samples = checked_add(samples, split.shards.back().samples);
+  }
+  if (samples != split.samples) {
+    throw std::invalid_argument(
+        fmt::format("a split has {} samples, but its shards have {}", split.samples, samples));
+  }
   return split;
 }
 

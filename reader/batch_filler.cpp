@@ -90,6 +90,17 @@ void BatchFiller::read_ahead(const Batch::Slot& slot) const {
   if (!all_cached) each(1, start_reading);
 }
 
+/// Rows of a view, with what lies between them.
+void BatchFiller::touch(const Batch::Slot& slot, std::size_t first, std::size_t count) {
+  const std::byte* const begin = slot.data + first * slot.stride_bytes;
+  const std::size_t bytes = (count - 1) * slot.stride_bytes + slot.spec.size_bytes();
+  if (slot.own) {
+    touch_pages({begin, bytes});
+  } else {
+    slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()), bytes);
+  }
+}
+
 std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_t count,
                                 std::uint64_t seed) const {
   std::shared_ptr<const MappedShard> mapped;
@@ -108,13 +119,12 @@ std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_
     slot.labels[i] = values.label(mapped->bytes(), place.row);
     const auto [offset, bytes] = values.payload(place.row);
     touched += bytes;
-    if (slot.view != nullptr) {
-      touch_pages({slot.data + i * slot.stride_bytes, bytes});
-    } else {
+    if (slot.view == nullptr) {
       pass_.run(mapped->bytes().subspan(offset, bytes), pass_.choose(seed, slot.epoch, sample),
                 slot.buffer.data() + i * slot.stride_bytes, stream_);
     }
   }
+  if (slot.view != nullptr) touch(slot, first, count);
   if (stream_) finish_streaming();
   if (mapped != nullptr) mapped->check();
   return touched;

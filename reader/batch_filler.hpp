@@ -37,6 +37,7 @@ class BatchFiller {
  private:
   [[nodiscard]] bool make_view(Batch::Slot& slot) const;
   void read_ahead(const Batch::Slot& slot) const;
+  static void touch(const Batch::Slot& slot, std::size_t first, std::size_t count);
 
   std::shared_ptr<const ShardSet> shards_;
   PixelPass pass_;

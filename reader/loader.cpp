@@ -97,8 +97,7 @@ class Loader::Impl {
   Impl(Dataset dataset, const LoaderOptions& options)
       : options_(validated(options)),
         dataset_(std::move(dataset)),
-        filler_(tensor_shards(dataset_), options_.transform, options_.batch_size,
-                options_.writable),
+        filler_(tensor_shards(dataset_), options_.transform, largest_batch(), options_.writable),
         pool_(std::make_shared<SlotPool>(options_.prefetch + 1, filler_.batch_bytes())),
         consumed_(begin_of(0), options_),
         planned_(consumed_),
@@ -195,6 +194,11 @@ class Loader::Impl {
   static std::shared_ptr<const ShardSet> tensor_shards(const Dataset& dataset) {
     static_cast<void>(dataset.spec());
     return dataset.shards_;
+  }
+
+  [[nodiscard]] std::uint64_t largest_batch() const {
+    return options_.tail == Tail::kPad ? options_.batch_size
+                                       : std::min(options_.batch_size, dataset_.size());
   }
 
   void stop() {

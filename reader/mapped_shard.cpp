@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace {
 // One fault maps all cached pages of the aligned 64 KiB around it (fault_around_bytes). A touch for
 // each is cheaper than MADV_POPULATE_READ, which visits every page (docs/reader.md).
 constexpr std::size_t kFaultAround = 64 << 10;
+constexpr std::uint64_t kTouchedRegion = 1 << 20;
 
 std::uint64_t page_bytes() {
   static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -74,7 +76,22 @@ MappedShard::MappedShard(const std::filesystem::path& path)
     : file_(open_regular(path)),
       state_(state_of(file_)),
       mapping_(file_, 0, state_.bytes, PROT_READ),
-      watch_(mapping_.bytes().data(), mapping_.bytes().size(), lost_) {}
+      watch_(mapping_.bytes().data(), mapping_.bytes().size(), lost_),
+      touched_(state_.bytes / kTouchedRegion + 1) {}
+
+void MappedShard::touch(std::uint64_t offset, std::uint64_t size) const {
+  const std::uint64_t end = offset + size;
+  while (offset < end) {
+    const std::uint64_t region = offset / kTouchedRegion;
+    const std::uint64_t stop = std::min(end, (region + 1) * kTouchedRegion);
+    if (!touched_[region].load(std::memory_order_relaxed)) {
+      touch_pages(bytes().subspan(offset, stop - offset));
+      // Only what was asked for is touched, so a region at the edge is touched in parts.
+      if (stop - offset == kTouchedRegion) touched_[region].store(true, std::memory_order_relaxed);
+    }
+    offset = stop;
+  }
+}
 
 void MappedShard::check() const {
   const FileState now = state_of(file_);

@@ -7,7 +7,6 @@
 #include <map>
 #include <thread>
 
-#include "formats/base/checked.hpp"
 #include "formats/scan.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
@@ -172,17 +171,9 @@ Dataset Dataset::open(const Path& path, std::string_view split, const OpenOption
   }
   if (options.handle_bus_errors) bus_fault::install_handler();
   Manifest manifest = Manifest::read(folder / kManifestName);
-  const SplitEntry& chosen = choose_split(manifest, split, folder);
   std::vector<ShardSet::Shard> shards;
-  std::uint64_t samples = 0;
-  for (const ShardEntry& entry : chosen.shards) {
+  for (const ShardEntry& entry : choose_split(manifest, split, folder).shards) {
     shards.push_back(shard_from(manifest, entry, folder));
-    samples = checked_add(samples, entry.samples);
-  }
-  if (samples != chosen.samples) {
-    throw CorruptData(
-        folder / kManifestName, 0,
-        fmt::format("a split has {} samples, its shards have {}", chosen.samples, samples));
   }
   return Dataset(
       std::make_shared<const ShardSet>(std::move(shards), std::move(manifest.classes), options));

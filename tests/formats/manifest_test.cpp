@@ -25,7 +25,7 @@ Manifest small_manifest() {
   ShardEntry shard{"train-000000.tar", 5, 7680, 0x00c0ffee, {}};
   shard.columns = {{640, 1536, "float16"}, {1024, 1536, "decimal"}, {0, 1536, "ustar"}};
   SplitEntry split;
-  split.samples = 5;
+  split.samples = 10;
   split.skipped = 2;
   split.max_pixels = 1'000'000;
   split.seed = UINT64_MAX;
@@ -55,7 +55,7 @@ TEST_CASE("a manifest comes back from JSON as it went in", "[formats][manifest][
   CHECK(Json::parse(after.recipe) == Json::parse(before.recipe));
   REQUIRE(after.splits.size() == 2);
   const SplitEntry& split = after.splits.at("train");
-  CHECK(split.samples == 5);
+  CHECK(split.samples == 10);
   CHECK(split.skipped == 2);
   CHECK(split.max_pixels == 1'000'000);
   CHECK(split.seed == UINT64_MAX);
@@ -260,6 +260,9 @@ TEST_CASE("a manifest with numbers that are no sizes is corrupt",
            {"/spec/shape", "[0,3,1]"},
            {"/spec/shape", "[4294967295,4294967295,4294967295]"},
            {"/splits/train/samples", "-1"},
+           {"/splits/train/samples", "9"},
+           {"/splits/train/shards/0/samples", "6"},
+           {"/splits/train/shards/0/samples", "18446744073709551615"},
            {"/splits/train/samples", "1.5"},
            {"/splits/train/samples", "1e300"},
            {"/splits/train/shards/0/bytes", "-7680"},

@@ -273,6 +273,7 @@ TEST_CASE("ten thousand shards are opened without touching them", "[reader][data
     std::filesystem::create_hard_link(made.shards[0], folder / entry.file);
     entries.push_back(std::move(entry));
   }
+  made.manifest.splits.begin()->second.samples = 3 * kShards;
   made.write_manifest();
   OpenOptions options;
   options.max_open_shards = 8;

@@ -98,8 +98,8 @@ class Loader {
   ~Loader();
 
   /// The next batch, or none at the end of the epoch; the call after that begins the next epoch.
-  /// Throws IoError or CorruptData, naming the shard, where one cannot be read; then state() is
-  /// that before the batch.
+  /// Throws IoError or CorruptData, naming the shard, where one cannot be read; state() is then
+  /// that before the batch, and every call throws the same until resume() or set_epoch().
   [[nodiscard]] std::optional<Batch> next();
 
   /// Batches that are left of the epoch.
