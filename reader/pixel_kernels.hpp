@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "precache/formats/dtype.hpp"
 
@@ -51,6 +52,10 @@ struct PixelJob {
 
 /// Does the job with the best instructions of this machine.
 void run_pixels(const PixelJob& job);
+
+/// memcpy past the caches, where alignment allows: it saves reading what is about to be
+/// overwritten.
+void copy_streamed(std::span<const std::byte> in, std::byte* out);
 
 /// Makes streamed writes visible to other threads.
 void finish_streaming();

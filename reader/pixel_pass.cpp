@@ -147,7 +147,9 @@ PixelChoice PixelPass::choose(std::uint64_t seed, std::uint64_t epoch, std::uint
 
 void PixelPass::run(std::span<const std::byte> tensor, const PixelChoice& choice, std::byte* out,
                     bool stream) const {
-  if (is_copy_) {
+  if (is_copy_ && stream) {
+    copy_streamed(tensor, out);
+  } else if (is_copy_) {
     std::memcpy(out, tensor.data(), tensor.size());
   } else if (stored_.dtype != DType::kUint8) {
     run_floats(tensor.data(), choice, out);

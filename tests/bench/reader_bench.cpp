@@ -274,6 +274,7 @@ template <bool kHalf, bool kFlip>
     for (std::size_t y = 0; y < kCrop; ++y) {
       const auto* in = reinterpret_cast<const std::uint8_t*>(crop.tensor) +
                        (c * kSide + crop.y + y) * kSide + crop.x;
+      for (std::size_t x = 0; x < kCrop; x += 64) __builtin_prefetch(in + 8 * kSide + x);
       for (std::size_t x = 0; x < kCrop; x += 8) {
         const std::uint8_t* from = kFlip ? in + kCrop - 8 - x : in + x;
         __m256i pixels =
