@@ -11,6 +11,7 @@
 
 #include "cli/build_report.hpp"
 #include "cli/commands.hpp"
+#include "cli/human.hpp"
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
@@ -53,6 +54,19 @@ void read_dependent_options(BuildCommand& command) {
   }
 }
 
+ProgressLine describe(const BuildProgress& progress, double seconds) {
+  const std::uint64_t planned = progress.samples_planned;
+  const std::uint64_t done = progress.samples_done;
+  if (planned == 0) return {std::nullopt, "listing images ..."};
+  const double rate = static_cast<double>(done) / seconds;
+  const double share = static_cast<double>(done) / static_cast<double>(planned);
+  const double rest = rate > 0 ? static_cast<double>(planned - done) / rate : 0;
+  return {share, fmt::format("{:.0f}% {}/{} {:.0f} images/s {:.0f} MB/s ETA {} {} skipped",
+                             share * 100, human::count(done), human::count(planned), rate,
+                             static_cast<double>(progress.bytes_written) / seconds / 1e6,
+                             human::clock(rest), human::count(progress.samples_skipped))};
+}
+
 ExitCode run_build(BuildCommand& command) {
   const BuildOptions& options = command.options;
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, command.jobs);
@@ -68,7 +82,9 @@ ExitCode run_build(BuildCommand& command) {
   {
     const StopOnSignal stop(progress.stop);
     std::optional<ProgressDisplay> display;
-    if (!command.quiet) display.emplace(progress);
+    if (!command.quiet) {
+      display.emplace([&](double seconds) { return describe(progress, seconds); });
+    }
     report = arena.execute([&] { return build(options, progress); });
   }
   const double seconds =

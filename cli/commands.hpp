@@ -11,7 +11,8 @@ namespace precache {
 /// What the chosen subcommand wants to be run, after the whole command line was read.
 using Action = std::function<ExitCode()>;
 
-/// Adds the subcommand; `action` is set if the user chose it.
+/// Each adds a subcommand; `action` is set if the user chose it.
 void add_build(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
 
 }  // namespace precache

@@ -37,6 +37,7 @@ ExitCode run(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   Action action;
   add_build(app, action);
+  add_verify(app, action);
   try {
     app.parse(argc, argv);
     return action();
@@ -45,7 +46,7 @@ ExitCode run(int argc, char** argv) {
       app.exit(error);
       return ExitCode::kDone;
     }
-    return fail(ExitCode::kUsage, error.what(), "See precache --help, or precache build --help.");
+    return fail(ExitCode::kUsage, error.what(), "See precache --help, or precache COMMAND --help.");
   } catch (const InvalidArgument& error) {
     return fail(ExitCode::kUsage, error.what(), error.hint());
   } catch (const IoError& error) {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "cli/human.hpp"
 #include "cli/say.hpp"
 
 namespace precache {
@@ -30,8 +29,10 @@ std::string bar(double share) {
 
 }  // namespace
 
-ProgressDisplay::ProgressDisplay(const BuildProgress& progress)
-    : progress_(progress), terminal_(::isatty(STDERR_FILENO) == 1), thread_([this] { run(); }) {}
+ProgressDisplay::ProgressDisplay(std::function<ProgressLine(double seconds)> describe)
+    : describe_(std::move(describe)),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      thread_([this] { run(); }) {}
 
 ProgressDisplay::~ProgressDisplay() {
   {
@@ -48,9 +49,7 @@ void ProgressDisplay::run() {
   constexpr int kTicksPerLine = 50;  // where no terminal is
   std::unique_lock lock(mutex_);
   for (int tick = 1; !stop_.wait_for(lock, kTick, [&] { return stopping_; }); ++tick) {
-    if (begin_ == decltype(begin_){} && progress_.samples_planned != 0) {
-      begin_ = std::chrono::steady_clock::now() - kTick;
-    }
+    if (!begin_ && describe_(1).share) begin_ = std::chrono::steady_clock::now() - kTick;
     if (terminal_) {
       say("\r{}\x1b[K", line(terminal_columns() - 1));
     } else if (tick % kTicksPerLine == 0) {
@@ -61,22 +60,14 @@ void ProgressDisplay::run() {
 }
 
 std::string ProgressDisplay::line(std::size_t columns) const {
-  const std::uint64_t planned = progress_.samples_planned;
-  const std::uint64_t done = progress_.samples_done;
-  if (planned == 0) return "listing images ...";
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  const double rate = static_cast<double>(done) / seconds;
-  const double share = static_cast<double>(done) / static_cast<double>(planned);
-  const double rest = rate > 0 ? static_cast<double>(planned - done) / rate : 0;
-  const std::string text =
-      fmt::format("{:.0f}% {}/{} {:.0f} images/s {:.0f} MB/s ETA {} {} skipped", share * 100,
-                  human::count(done), human::count(planned), rate,
-                  static_cast<double>(progress_.bytes_written) / seconds / 1e6, human::clock(rest),
-                  human::count(progress_.samples_skipped));
+  const auto now = std::chrono::steady_clock::now();
+  const ProgressLine progress =
+      describe_(begin_ ? std::chrono::duration<double>(now - *begin_).count() : 1);
+  if (!progress.share) return progress.text;
   // A narrow terminal keeps the numbers.
-  const std::string drawn = bar(share) + " " + text;
-  return drawn.size() <= columns ? drawn : columns == 0 ? text : text.substr(0, columns);
+  const std::string drawn = bar(*progress.share) + " " + progress.text;
+  if (drawn.size() <= columns) return drawn;
+  return columns == 0 ? progress.text : progress.text.substr(0, columns);
 }
 
 }  // namespace precache

@@ -3,19 +3,26 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
-#include "precache/convert/build.hpp"
-
 namespace precache {
 
-/// Shows a running build on stderr: a bar that is redrawn on a terminal, else a line every few
+/// How far work is, in words and numbers.
+struct ProgressLine {
+  std::optional<double> share;  // of the whole; none: it has not begun
+  std::string text;
+};
+
+/// Shows running work on stderr: a bar that is redrawn on a terminal, else a line every few
 /// seconds.
 class ProgressDisplay {
  public:
-  explicit ProgressDisplay(const BuildProgress& progress);
+  /// `describe` is called from another thread, with the seconds since there was a share.
+  explicit ProgressDisplay(std::function<ProgressLine(double seconds)> describe);
   /// Wipes the bar.
   ~ProgressDisplay();
 
@@ -24,9 +31,9 @@ class ProgressDisplay {
   /// At most `columns` wide; 0: as wide as it gets, without a bar.
   [[nodiscard]] std::string line(std::size_t columns) const;
 
-  const BuildProgress& progress_;
+  std::function<ProgressLine(double seconds)> describe_;
   bool terminal_;
-  std::chrono::steady_clock::time_point begin_{};  // of the first sample
+  std::optional<std::chrono::steady_clock::time_point> begin_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false;

@@ -97,6 +97,12 @@ ColumnValues::Type ColumnValues::type_of(const Column& column) const {
 
 void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
   if (column.type.empty()) return;
+  // So a shard has no more records than bytes, whatever a manifest says.
+  const bool overlap = index_->samples > 1 && column.stride < std::max<std::uint64_t>(bytes, 1);
+  if (overlap || index_->bytes > INT64_MAX) {
+    throw CorruptData(path_, column.base,
+                      fmt::format("records at a distance of {} bytes overlap", column.stride));
+  }
   std::uint64_t last = 0;
   std::uint64_t end = 0;
   if (__builtin_mul_overflow(index_->samples - 1, column.stride, &last) ||

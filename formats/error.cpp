@@ -19,6 +19,7 @@ CorruptData::CorruptData(std::filesystem::path path, std::uint64_t offset,
                          const std::string& reason)
     : Error(fmt::format("'{}' is corrupt at byte {}: {}", path.string(), offset, reason)),
       path_(std::move(path)),
-      offset_(offset) {}
+      offset_(offset),
+      reason_(reason) {}
 
 }  // namespace precache

@@ -33,8 +33,14 @@ IndexBuilder::IndexBuilder(Format format, std::uint64_t file_bytes, std::filesys
 }
 
 std::optional<TensorSpec> IndexBuilder::spec_of(const FoundSample& sample) const {
-  if (sample.spec || !given_) return sample.spec;
-  return given_->size_bytes() == sample.payload_bytes ? given_ : std::nullopt;
+  if (!given_) return sample.spec;
+  if (sample.spec) {
+    const bool is_same_array =
+        sample.spec->dtype == given_->dtype && sample.spec->shape() == given_->shape();
+    return is_same_array ? given_ : sample.spec;
+  }
+  const bool fits = sample.is_untold && given_->size_bytes() == sample.payload_bytes;
+  return fits ? given_ : std::nullopt;
 }
 
 void IndexBuilder::note_spec(const FoundSample& sample) {

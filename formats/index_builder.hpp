@@ -31,6 +31,7 @@ struct FoundSample {
   std::uint64_t payload_bytes = 0;
   std::optional<TensorSpec> spec{};
   std::string obstacle{};  // why there is no spec
+  bool is_untold = false;  // nothing contradicts any spec of that size
   std::int64_t label = -1;
   std::string_view key{};
   ValueSpot label_spot{};
@@ -41,7 +42,8 @@ struct FoundSample {
 /// the same spec and can be read by column types.
 class IndexBuilder {
  public:
-  /// Samples without a spec are taken for `given` if they have its size.
+  /// Samples that tell nothing of their spec are taken for `given` if they have its size; so are
+  /// those whose order of axes is but guessed.
   IndexBuilder(Format format, std::uint64_t file_bytes, std::filesystem::path path,
                const std::optional<TensorSpec>& given = {});
 

@@ -20,8 +20,8 @@ namespace precache {
 /// Reads where every sample of a shard lies, without a manifest. `file` is the whole file, mapped;
 /// `path` is for messages. The pages of payloads are not touched.
 ///
-/// Payloads of tar and TFRecord files that do not tell their shape, but have the size of `given`,
-/// are taken for that.
+/// Payloads of tar and TFRecord files that do not tell what they are (raw bytes, arrays of `<u2`),
+/// but have the size of `given`, are taken for that.
 ///
 /// One pass, in time and memory linear in the size of the file. Throws CorruptData where bytes
 /// break the format, with their offset, and Unsupported for what cannot be read by a mapping.

@@ -95,7 +95,10 @@ bool put_zeros(std::uintptr_t page) {
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  std::atomic<bool>* const flag = info->si_code > 0 ? find_flag(address) : nullptr;
+  // Not a misaligned access, which would fault on zeros as well.
+  const bool is_lost_page =
+      info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR || info->si_code == BUS_MCEERR_AR;
+  std::atomic<bool>* const flag = is_lost_page ? find_flag(address) : nullptr;
   // Before the page: nobody finds zeros there and the flag not set.
   if (flag != nullptr) flag->store(true);
   if (flag == nullptr || !put_zeros(address / page_bytes * page_bytes)) {

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -124,20 +125,25 @@ class Loader::Impl {
 
   std::optional<Batch> next() {
     std::unique_lock lock(mutex_);
+    // What was read of earlier views may be zeros of a shard that was cut meanwhile.
+    for (const auto& shard : lent_) {
+      if (const auto alive = shard.lock()) alive->check();
+    }
     stats_.batches_ahead += static_cast<double>(ready_count());
     ++calls_;
     if (count_ == 0 || !front().is_ready()) {
       const auto begin = Clock::now();
-      batch_ready_.wait(lock, [&] { return count_ != 0 && front().is_ready(); });
+      batch_ready_.wait(lock, [&] { return failure_ || (count_ != 0 && front().is_ready()); });
       stats_.consumer_waited += Clock::now() - begin;
     }
+    if (failure_) std::rethrow_exception(failure_);
     if (front().error) std::rethrow_exception(front().error);
     if (front().ends_epoch) {
       pool_->give_back(pop_front());
       consumed_ = Schedule(consumed_.next_epoch(), options_);
       return std::nullopt;
     }
-    if (front().view != nullptr) front().view->check();
+    if (front().view != nullptr) note_view(front());
     ++consumed_.step;
     ++stats_.batches;
     if (front().view != nullptr) ++stats_.views;
@@ -152,6 +158,8 @@ class Loader::Impl {
     pausing_ = true;
     idle_.wait(lock, [&] { return busy_ == 0; });
     while (count_ != 0) pool_->give_back(pop_front());
+    failure_ = nullptr;
+    lent_ = {};
     consumed_ = planned_ = schedule;
     pausing_ = false;
     work_there_.notify_all();
@@ -172,11 +180,13 @@ class Loader::Impl {
     const std::lock_guard lock(mutex_);
     LoaderStats stats = stats_;
     if (calls_ != 0) stats.batches_ahead /= static_cast<double>(calls_);
+    stats.workers_waited /= options_.threads;
     return stats;
   }
   /// Whether a batch that was filled ahead has an error.
   [[nodiscard]] bool has_failed() {
     const std::lock_guard lock(mutex_);
+    if (failure_) return true;
     for (std::size_t i = 0; i < count_; ++i) {
       if (at(i).error) return true;
     }
@@ -214,11 +224,22 @@ class Loader::Impl {
     ::pthread_setname_np(::pthread_self(), "precache");
     std::unique_lock lock(mutex_);
     while (!stopping_) {
-      if (pausing_ || !take_turn(lock)) {
+      if (pausing_ || failure_ || !try_turn(lock)) {
         const auto begin = Clock::now();
         work_there_.wait(lock);
         stats_.workers_waited += Clock::now() - begin;
       }
+    }
+  }
+
+  /// Memory may run out where no batch is there yet to note it.
+  bool try_turn(std::unique_lock<std::mutex>& lock) {
+    try {
+      return take_turn(lock);
+    } catch (...) {
+      failure_ = std::current_exception();
+      batch_ready_.notify_one();
+      return false;
     }
   }
 
@@ -275,6 +296,19 @@ class Loader::Impl {
     if (slot.is_ready()) batch_ready_.notify_one();
   }
 
+  /// Checks a view that is about to be handed out, and remembers its shard.
+  void note_view(Batch::Slot& slot) {
+    try {
+      slot.view->check();
+    } catch (...) {
+      slot.error = std::current_exception();
+      throw;
+    }
+    if (lent_.back().lock() == slot.view) return;
+    std::rotate(lent_.begin(), lent_.begin() + 1, lent_.end());
+    lent_.back() = slot.view;
+  }
+
   /// Calls without the lock; what is thrown becomes the slot's error.
   template <typename Call>
   void run_unlocked(Batch::Slot& slot, std::unique_lock<std::mutex>& lock, const Call& call) {
@@ -327,6 +361,8 @@ class Loader::Impl {
   std::size_t busy_ = 0;  // threads at work outside the lock
   bool pausing_ = false;
   bool stopping_ = false;
+  std::exception_ptr failure_;                            // that no batch has
+  std::array<std::weak_ptr<const MappedShard>, 4> lent_;  // the last shards that views were of
   std::uint64_t calls_ = 0;
   LoaderStats stats_;
   std::vector<std::thread> threads_;

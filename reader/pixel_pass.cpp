@@ -34,6 +34,11 @@ T load(const std::byte* elements, std::size_t i) {
   return value;
 }
 
+/// Rounded to even, as torchvision's centre crop does.
+std::uint32_t half(std::uint32_t margin) {
+  return margin / 2 + (margin % 2 == 1 && margin / 2 % 2 == 1 ? 1 : 0);
+}
+
 void check_normalization(const Normalization& normalize, const TensorSpec& stored, DType result) {
   if (stored.dtype != DType::kUint8) {
     throw InvalidArgument("tensors that are stored as floats cannot be normalised while reading",
@@ -95,8 +100,10 @@ PixelPass::PixelPass(const TensorSpec& stored, const BatchTransform& transform)
 }
 
 void PixelPass::set_rules(const Normalization& normalize) {
-  for (std::size_t channel = 0; channel < rules_.size(); ++channel) {
-    ChannelRule& rule = rules_[channel];
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    // Of one channel the others' numbers mean nothing, and may be zero.
+    const std::size_t channel = stored_.channels == 1 ? 0 : i;
+    ChannelRule& rule = rules_[i];
     rule.mean = normalize.mean[channel];
     rule.std = normalize.std[channel];
     rule.inverse_std = 1.0F / rule.std;
@@ -142,7 +149,7 @@ PixelChoice PixelPass::choose(std::uint64_t seed, std::uint64_t epoch, std::uint
   const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{free_columns} + 1));
   const bool flip = random.below(2) == 1;
   const bool centre = transform_.crop && transform_.crop->place == CropPlace::kCenter;
-  return {centre ? free_rows / 2 : y, centre ? free_columns / 2 : x, flip && transform_.flip};
+  return {centre ? half(free_rows) : y, centre ? half(free_columns) : x, flip && transform_.flip};
 }
 
 void PixelPass::run(std::span<const std::byte> tensor, const PixelChoice& choice, std::byte* out,

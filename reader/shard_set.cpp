@@ -33,7 +33,9 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
   first_samples_.reserve(shards_.size() + 1);
   first_samples_.push_back(0);
   const Shard* speaker = nullptr;  // the first shard with samples gives the spec
-  for (const Shard& shard : shards_) {
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    const Shard& shard = shards_[i];
+    entries_[i].first_state = shard.state;
     values_.emplace_back(shard.index, shard.path);
     first_samples_.push_back(checked_add(first_samples_.back(), shard.index.samples));
     if (speaker == nullptr || speaker->index.samples == 0) {

@@ -28,6 +28,7 @@ class ShardSet {
   struct Shard {
     std::filesystem::path path;
     ShardIndex index;
+    std::optional<FileState> state{};  // when it was scanned
   };
 
   /// Throws CorruptData if an index does not fit its shard.

@@ -46,6 +46,7 @@ int main(int argc, char** argv) try {
   options.transform.normalize = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   options.transform.order = precache::AxisOrder::kChw;
   precache::Loader loader(dataset, options);
+  if (dataset.classes().empty()) throw precache::InvalidArgument("the dataset names no classes");
 
   std::vector<float> weights(dataset.classes().size() * loader.spec().channels * kCells * kCells);
   const auto bytes = std::streamsize(weights.size() * sizeof(float));

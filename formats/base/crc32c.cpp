@@ -34,8 +34,10 @@ std::uint32_t shift_by_bytes(std::uint64_t bytes) {
 
 }  // namespace
 
-std::uint32_t value(std::span<const std::byte> bytes) {
-  std::uint32_t state = ~0U;
+std::uint32_t value(std::span<const std::byte> bytes) { return extend(0, bytes); }
+
+std::uint32_t extend(std::uint32_t crc, std::span<const std::byte> bytes) {
+  std::uint32_t state = ~crc;
   while (!bytes.empty()) {
     const auto part =
         bytes.first(std::min<std::size_t>(bytes.size(), 1U << 30));  // ISA-L counts in int

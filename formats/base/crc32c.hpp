@@ -10,6 +10,9 @@ namespace precache::crc32c {
 
 [[nodiscard]] std::uint32_t value(std::span<const std::byte> bytes);
 
+/// The CRC of A followed by `bytes`, from crc(A).
+[[nodiscard]] std::uint32_t extend(std::uint32_t crc, std::span<const std::byte> bytes);
+
 /// The CRC of A followed by B, from crc(A), crc(B) and the size of B.
 [[nodiscard]] std::uint32_t combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t size_b);
 

@@ -138,6 +138,11 @@ std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&)
 
 Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
                                const std::filesystem::path& scratch_folder) const {
+  // After a failure to close, the library is not to be trusted: it crashes at the end of the
+  // process (1.10.8) unless it is told to do nothing then. No help if another user of the library
+  // came first. Readers leave it alone: their program may have files of its own to close.
+  static const bool no_exit_handler = H5dont_atexit() >= 0;
+  (void)no_exit_handler;
   const hdf5::LibraryLock lock;
   static bool has_failed = false;
   if (has_failed) throw Unsupported("the HDF5 library has failed before in this process");

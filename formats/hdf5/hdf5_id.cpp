@@ -37,11 +37,6 @@ LibraryFailure::LibraryFailure() : code(errno) {
 }
 
 LibraryLock::LibraryLock() : lock_(library_mutex()) {
-  // After a failure to close, the library is not to be trusted: it crashes at the end of the
-  // process (1.10.8) unless it is told to do nothing then. No help if another user of the library
-  // came first.
-  static const bool no_exit_handler = H5dont_atexit() >= 0;
-  (void)no_exit_handler;
   H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }

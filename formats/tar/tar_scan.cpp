@@ -232,6 +232,7 @@ class Scanner {
       SpecGuess guess = npy::guess_spec(header);
       sample.spec = guess.spec;
       sample.obstacle = std::move(guess.obstacle);
+      sample.is_untold = header.descr == "<u2" && !header.fortran_order;  // our bfloat16, maybe
     } else {
       const std::string_view kind = image_kind(field.extension);
       sample.obstacle = kind.empty() ? fmt::format("its samples are '.{}' files", field.extension)

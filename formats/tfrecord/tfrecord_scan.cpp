@@ -178,6 +178,7 @@ class Scanner {
     if (sample.spec) return;
     // The first bytes lie beside the feature's head, so looking at them costs no page.
     const std::string_view kind = image_file_kind(image.bytes);
+    sample.is_untold = kind.empty();
     sample.obstacle =
         kind.empty() ? "its samples are raw bytes of unknown shape; no height, width and channels, "
                        "or shape, beside them agree with their number"

@@ -319,5 +319,22 @@ TEST_CASE("tar files of others are read as their archivers do", "[formats][tar][
   CHECK(read >= 70);
 }
 
+TEST_CASE("a given spec tells what arrays leave open, and nothing else", "[formats][tar][scan]") {
+  const auto given = [](const std::string& dict, std::size_t bytes, const TensorSpec& spec) {
+    return scan_shard(test::bytes_of(tar_entry("a.npy", npy_file(dict, bytes))), "a.tar", spec)
+        .spec;
+  };
+  const TensorSpec bfloat{DType::kBfloat16, AxisOrder::kChw, 2, 2, 3};
+  CHECK(given("{'descr': '<u2', 'fortran_order': False, 'shape': (3, 2, 2), }", 24, bfloat) ==
+        bfloat);
+  CHECK_FALSE(given("{'descr': '<u2', 'fortran_order': True, 'shape': (3, 2, 2), }", 24, bfloat));
+  const TensorSpec bytes{DType::kUint8, AxisOrder::kChw, 2, 2, 3};
+  CHECK_FALSE(given("{'descr': '|i1', 'fortran_order': False, 'shape': (3, 2, 2), }", 12, bytes));
+  CHECK_FALSE(given("{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2, 2), }", 12, bytes));
+  // The order of three small axes is a guess.
+  const TensorSpec hwc{DType::kUint8, AxisOrder::kHwc, 4, 4, 3};
+  CHECK(given("{'descr': '|u1', 'fortran_order': False, 'shape': (4, 4, 3), }", 48, hwc) == hwc);
+}
+
 }  // namespace
 }  // namespace precache

@@ -36,6 +36,18 @@ def test_the_readme_shows_the_true_output_of_its_command(tmp_path):
     assert without_time(result.stdout) == without_time(expected)
 
 
+def test_the_page_on_the_command_line_shows_the_true_output_of_verify(tmp_path):
+    shown = next(block for block in blocks(ROOT / "docs" / "cli.md") if block.startswith("$ precache verify"))
+    command, expected = shown.split("\n", 1)
+    work = tmp_path / "build" / "quickstart"
+    work.mkdir(parents=True)
+    subprocess.run([DRAW, work / "images"], check=True, capture_output=True)
+    subprocess.run([TOOL, "build", work / "images", work / "shards", "--quiet"], check=True, capture_output=True)
+    arguments = command.removeprefix("$ precache ").split()
+    result = subprocess.run([TOOL, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert result.stdout == expected
+
+
 def test_the_permutation_page_has_a_program_that_gives_its_numbers():
     program, = blocks(ROOT / "docs" / "formats" / "permutation.md", "python")
     exec(program, {})  # it ends with an assertion
@@ -83,8 +95,9 @@ def test_links_between_documents_lead_somewhere(document):
 
 
 def test_options_in_the_documents_exist():
-    known = set(re.findall(r"--[a-z-]+", subprocess.run([TOOL, "build", "--help"], check=True, capture_output=True,
-                                                        text=True).stdout))
+    helps = [subprocess.run([TOOL, command, "--help"], check=True, capture_output=True, text=True).stdout
+             for command in ("build", "verify")]
+    known = set(re.findall(r"--[a-z-]+", "".join(helps)))
     other_tools = {"--version", "--fast", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing"}
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))

@@ -76,6 +76,31 @@ TEST_CASE("a folder of others' shards is opened in the order of names", "[reader
   CHECK(dataset[0].label() == first[0].label());
 }
 
+TEST_CASE("splits of a folder without a manifest are not mixed", "[reader][dataset]") {
+  const TempFolder folder;
+  for (const std::string split : {"train", "training2", "val"}) {
+    (void)make_dataset(folder.path(), {.shards = {3}, .split = split});
+  }
+  std::filesystem::remove(folder / kManifestName);
+  CHECK(Dataset::open(folder.path()).size() == 3);
+  CHECK(Dataset::open(folder.path(), "train").size() == 3);
+  CHECK(Dataset::open(folder.path(), "val").size() == 3);
+  CHECK_THROWS_AS(Dataset::open(folder.path(), "test"), InvalidArgument);
+  std::filesystem::remove(folder / "train-000000.tar");
+  CHECK_THAT(message_of<InvalidArgument>([&] { (void)Dataset::open(folder.path()); }),
+             contains("several splits"));
+}
+
+TEST_CASE("a dataset does not depend on the folder that the process is in", "[reader][dataset]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder / "data", {.shards = {3}});
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const Dataset dataset = Dataset::open("data");
+  std::filesystem::current_path(before);
+  CHECK(test::same_bytes(dataset[2].bytes(), made.samples[2].tensor));
+}
+
 TEST_CASE("shards of different tensors have no spec in common", "[reader][dataset]") {
   const TempFolder folder;
   const MadeDataset small = make_dataset(folder / "small", {.shards = {4}});
@@ -104,6 +129,13 @@ const std::vector<Lie> kLies{
     {"image base", [](ShardEntry& entry) { entry.columns.image.base = entry.bytes - 10; }},
     {"image far away", [](ShardEntry& entry) { entry.columns.image.base = kFar; }},
     {"image stride", [](ShardEntry& entry) { entry.columns.image.stride *= 4; }},
+    {"images on one place", [](ShardEntry& entry) { entry.columns.image.stride = 0; }},
+    {"images that overlap", [](ShardEntry& entry) { entry.columns.image.stride = 10; }},
+    {"very many samples on one place",
+     [](ShardEntry& entry) {
+       entry.samples = UINT64_MAX / 2;
+       entry.columns.image.stride = entry.columns.label.stride = entry.columns.key.stride = 0;
+     }},
     {"image overflow", [](ShardEntry& entry) { entry.columns.image.stride = kHuge; }},
     {"image base overflow", [](ShardEntry& entry) { entry.columns.image.base = kHuge; }},
     {"no image",

@@ -142,6 +142,27 @@ TEST_CASE("reading views of a shard that was cut goes on, and is told of", "[rea
   }
 }
 
+TEST_CASE("the loader tells of zeros that were read from an earlier view",
+          "[reader][loader][fault]") {
+  const TempFolder folder;
+  for (const std::size_t cut : {0U, 2U}) {  // half of it, and a byte, which gives no fault
+    const MadeDataset made = make_large(folder.path(), Format::kTar);
+    LoaderOptions options = options_of(Shuffle::kNone, 1);
+    options.batch_size = 48;
+    options.prefetch = 1;
+    Loader loader(Dataset::open(made.folder), options);
+    auto batch = loader.next();
+    REQUIRE(batch->is_view());
+    test::cut_file(made.shards[0], cuts_of(made.shards[0])[cut]);
+    for (std::size_t i = 0; i < batch->size(); ++i) (void)sum_of((*batch)[i]);
+    batch.reset();
+    for (int i = 0; i < 2; ++i) {  // what comes next is of another shard
+      CHECK_THAT(test::message_of<CorruptData>([&] { (void)loader.next(); }),
+                 test::contains(made.shards[0].filename().string()));
+    }
+  }
+}
+
 TEST_CASE("a fault is remembered though the file is whole again", "[reader][fault]") {
   const TempFolder folder;
   const MadeDataset made = make_large(folder.path());
@@ -242,6 +263,15 @@ TEST_CASE("a shard that was replaced while it was not mapped is refused", "[read
   CHECK_NOTHROW(dataset[100]);
   std::filesystem::remove(made.shards[1]);
   CHECK_THROWS_AS(dataset[48], IoError);
+}
+
+TEST_CASE("a scanned shard that is replaced before it is mapped is refused", "[reader][fault]") {
+  const TempFolder folder;
+  const MadeDataset made = test::make_dataset(folder.path(), {.shards = {5, 5}});
+  std::filesystem::remove(folder / kManifestName);
+  const Dataset dataset = Dataset::open(made.shards[0]);
+  std::filesystem::rename(made.shards[1], made.shards[0]);  // of the same size
+  CHECK_THROWS_AS(dataset[0], CorruptData);
 }
 
 TEST_CASE("verify_on_read finds a flipped byte", "[reader][loader][fault]") {

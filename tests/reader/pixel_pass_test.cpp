@@ -302,5 +302,14 @@ TEST_CASE("floats are moved and cast as the definition says", "[reader][pixels]"
   }
 }
 
+TEST_CASE("gray images need the numbers of one channel only", "[reader][pixels]") {
+  const TensorSpec gray = spec_of(4, 40, 1);
+  BatchTransform transform;
+  transform.normalize = Normalization{{0.5F}, {0.25F}};  // the others are zero
+  BatchTransform whole = transform;
+  whole.normalize = Normalization{{0.5F, 0.5F, 0.5F}, {0.25F, 0.25F, 0.25F}};
+  CHECK(PixelPass(gray, transform).math() == PixelPass(gray, whole).math());
+}
+
 }  // namespace
 }  // namespace precache

@@ -52,10 +52,13 @@ class CorruptData : public Error {
   CorruptData(std::filesystem::path path, std::uint64_t offset, const std::string& reason);
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+  /// What is wrong, without the place.
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
  private:
   std::filesystem::path path_;
   std::uint64_t offset_;
+  std::string reason_;
 };
 
 /// Valid, but not in this build or version.

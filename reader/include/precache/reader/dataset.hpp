@@ -26,8 +26,8 @@ struct OpenOptions {
   std::size_t max_open_shards = 0;
   /// Check each record as it is read: CRCs in TFRecords, header checksums in tars. HDF5 has none.
   bool verify_on_read = false;
-  /// Turn SIGBUS on our mappings (a shard was cut, a disk fails) into exceptions. Without, it ends
-  /// the process, as it does in any program that maps files.
+  /// Turn SIGBUS on our mappings (a shard was cut, a disk fails) into exceptions. A process in
+  /// which no dataset was opened with this is ended by it, as is any program that maps files.
   bool handle_bus_errors = true;
   /// Threads that scan shards without a manifest. 0: as many as the machine has.
   unsigned scan_threads = 0;

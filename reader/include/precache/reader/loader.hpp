@@ -77,7 +77,7 @@ struct LoaderStats {
   std::uint64_t views = 0;                      // of them, without a copy
   std::uint64_t bytes_touched = 0;              // of shards, for batches filled so far
   std::chrono::nanoseconds consumer_waited{0};  // in next(), for a batch
-  std::chrono::nanoseconds workers_waited{0};   // all threads together, for room to fill
+  std::chrono::nanoseconds workers_waited{0};   // each thread, for room to fill
   double batches_ahead = 0;  // mean number that were ready when next() was called
 
   /// "the consumer waits: …" or "the workers wait: …", with what to change.

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/human.hpp"
+#include "cli/option_values.hpp"
+#include "cli/progress_display.hpp"
+#include "cli/say.hpp"
+#include "cli/stop_on_signal.hpp"
+#include "formats/base/size_text.hpp"
+#include "precache/reader/verify.hpp"
+
+namespace precache {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct VerifyCommand {
+  std::vector<std::filesystem::path> paths;
+  VerifyOptions options;
+  bool quiet = false;
+  bool json = false;
+};
+
+Json to_json(const std::vector<Fault>& faults) {
+  Json all = Json::array();
+  for (const Fault& fault : faults) {
+    Json json{{"file", fault.file.string()}, {"offset", fault.offset}, {"reason", fault.reason}};
+    json["record"] = fault.record ? Json(*fault.record) : Json(nullptr);
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+void print_json(const VerifyReport& report) {
+  const Json json{{"whole", report.faults.empty() && report.unsupported.empty()},
+                  {"files", report.files},
+                  {"files_in_manifest", report.known_files},
+                  {"samples", report.samples},
+                  {"bytes", report.bytes},
+                  {"faults", to_json(report.faults)},
+                  {"unsupported", to_json(report.unsupported)}};
+  print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_text(const VerifyReport& report) {
+  for (const Fault& fault : report.faults) {
+    const std::string record = fault.record ? fmt::format("record {}, ", *fault.record) : "";
+    print("{}: {}byte {}: {}\n", fault.file.string(), record, fault.offset, fault.reason);
+  }
+  for (const Fault& fault : report.unsupported) print("not checked: {}\n", fault.reason);
+  const std::string checked =
+      report.known_files == report.files ? "against the manifest"
+      : report.known_files == 0
+          ? "without a manifest"
+          : fmt::format("{} of them against a manifest", human::count(report.known_files));
+  print("{}  {} in {}, {}, {}\n",
+        !report.faults.empty()        ? "damaged"
+        : !report.unsupported.empty() ? "unknown"
+                                      : "whole  ",
+        human::count(report.samples, "sample"), human::count(report.files, "file"),
+        size_text(report.bytes), checked);
+}
+
+ProgressLine describe(const VerifyProgress& progress, double seconds) {
+  const auto planned = static_cast<double>(progress.bytes_planned);
+  const auto done = static_cast<double>(progress.bytes_done);
+  if (planned == 0) return {std::nullopt, "listing shards ..."};
+  const double share = std::min(done / planned, 1.0);
+  const double rest = done > 0 ? (planned - done) / done * seconds : 0;
+  return {share, fmt::format("{:.0f}% {} of {} {:.0f} MB/s ETA {}", share * 100,
+                             size_text(progress.bytes_done), size_text(progress.bytes_planned),
+                             done / seconds / 1e6, human::clock(std::max(rest, 0.0)))};
+}
+
+ExitCode run_verify(const VerifyCommand& command) {
+  VerifyProgress progress;
+  VerifyReport report;
+  {
+    const StopOnSignal stop(progress.stop);
+    std::optional<ProgressDisplay> display;
+    if (!command.quiet) {
+      display.emplace([&](double seconds) { return describe(progress, seconds); });
+    }
+    report = verify(command.paths, command.options, progress);
+  }
+  if (report.interrupted) {
+    say("precache: interrupted; nothing was found out\n");
+    StopOnSignal::raise_again();
+  }
+  command.json ? print_json(report) : print_text(report);
+  if (!report.faults.empty()) return ExitCode::kCorrupt;
+  return report.unsupported.empty() ? ExitCode::kDone : ExitCode::kUnsupported;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Action& action) {
+  auto command = std::make_shared<VerifyCommand>();
+  CLI::App* verify_app =
+      app.add_subcommand("verify", "Read shards from end to end and say whether they are whole");
+  verify_app->get_formatter()->column_width(34);
+  verify_app
+      ->add_option("PATH", command->paths,
+                   "Dataset folders, shards, or patterns (quoted): 'train-*.tar', "
+                   "'train-{000000..000012}.tar'")
+      ->required()
+      ->option_text("...");
+  verify_app->add_option("--split", command->options.split, "Only this split of a dataset")
+      ->option_text("NAME [all]");
+  verify_app
+      ->add_option_function<std::string>(
+          "--jobs",
+          [command](const std::string& text) {
+            command->options.threads =
+                static_cast<unsigned>(option_values::integer("--jobs", text, 1, 4096));
+          },
+          "Threads")
+      ->option_text("N [what the process may use]");
+  verify_app->add_flag("--quiet", command->quiet, "No progress");
+  verify_app->add_flag("--json", command->json, "Result as JSON on stdout");
+  verify_app->footer(
+      "With a manifest every byte is checked; without one what the format can tell: framing,\n"
+      "checksums of tar headers, CRCs of TFRecords, the structure of HDF5.\n"
+      "Exit status: 0 whole, 2 usage, 3 system, 4 damaged, 5 unsupported.");
+  verify_app->callback([&action, command] { action = [command] { return run_verify(*command); }; });
+}
+
+}  // namespace precache

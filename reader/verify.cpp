@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/reader/verify.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <functional>
+#include <thread>
+
+#include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
+#include "formats/column_values.hpp"
+#include "formats/scan.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/usable_threads.hpp"
+#include "reader/bus_fault.hpp"
+#include "reader/mapped_shard.hpp"
+#include "reader/shard_listing.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::uint64_t kChunkBytes = 16 << 20;    // that one thread takes at a time
+constexpr std::uint64_t kBufferBytes = 256 << 10;  // that stay in the cache between read and CRC
+constexpr std::size_t kMostFaultsPerFile = 100;
+
+/// One shard while it is being looked at.
+struct Shard {
+  ListedShard listed;
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  std::vector<std::uint32_t> chunk_crcs;
+  std::vector<std::exception_ptr> chunk_errors;
+  std::vector<Fault> faults;
+  std::optional<Fault> unsupported;
+  std::exception_ptr failure;  // of the system, which is not the shard's fault
+
+  /// Calls, and notes what is thrown.
+  template <typename Call>
+  void look(const Call& call) {
+    try {
+      call();
+    } catch (const CorruptData& error) {
+      faults.push_back({listed.path, std::nullopt, error.offset(), error.reason()});
+    } catch (const Unsupported& error) {
+      unsupported = Fault{listed.path, std::nullopt, 0, error.what()};
+    } catch (const IoError& error) {
+      if (listed.entry != nullptr && error.code() == ENOENT) {
+        faults.push_back(
+            {listed.path, std::nullopt, 0, "the manifest lists it, but it is not there"});
+      } else {
+        failure = std::current_exception();
+      }
+    }
+  }
+
+  [[nodiscard]] std::uint64_t chunk_size(std::size_t chunk) const {
+    return std::min(kChunkBytes, bytes - chunk * kChunkBytes);
+  }
+  [[nodiscard]] std::uint32_t crc() const {
+    std::uint32_t crc = 0;
+    for (std::size_t i = 0; i < chunk_crcs.size(); ++i) {
+      crc = crc32c::combine(crc, chunk_crcs[i], chunk_size(i));
+    }
+    return crc;
+  }
+};
+
+/// Every record's CRC; the framing around them is known to be right.
+void check_records(Shard& shard, const MappedShard& mapped, const ShardIndex& index,
+                   VerifyProgress& progress) {
+  const ColumnValues values(index, shard.listed.path);
+  for (std::uint64_t i = 0; i < index.samples && !progress.stop; ++i) {
+    try {
+      values.verify(mapped.bytes(), i);
+    } catch (const CorruptData& error) {
+      shard.faults.push_back({shard.listed.path, i, error.offset(), error.reason()});
+      if (shard.faults.size() >= kMostFaultsPerFile) return;
+    }
+    if (shard.listed.entry == nullptr) progress.bytes_done += values.payload(i).bytes;
+  }
+}
+
+/// Framing, and where records lie.
+void check_structure(Shard& shard, VerifyProgress& progress) {
+  const MappedShard mapped(shard.listed.path);
+  const ShardEntry* const entry = shard.listed.entry;
+  if (entry != nullptr && mapped.state().bytes != entry->bytes) {
+    throw CorruptData(shard.listed.path, std::min(mapped.state().bytes, entry->bytes),
+                      fmt::format("the file has {} bytes, the manifest says {}",
+                                  mapped.state().bytes, entry->bytes));
+  }
+  const auto given = entry == nullptr ? std::nullopt : std::optional(shard.listed.manifest->spec);
+  const ShardIndex index = scan_shard(mapped.bytes(), shard.listed.path, given);
+  shard.samples = index.samples;
+  if (entry == nullptr) {
+    check_records(shard, mapped, index, progress);
+  } else if (index.samples != entry->samples) {
+    throw CorruptData(
+        shard.listed.path, 0,
+        fmt::format("it has {} samples, the manifest says {}", index.samples, entry->samples));
+  } else if (index.samples != 0 &&
+             (index.columns != entry->columns || index.spec != shard.listed.manifest->spec)) {
+    throw CorruptData(shard.listed.path, 0, "its records do not lie where the manifest says");
+  }
+  mapped.check();
+}
+
+void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
+  const File file(shard.listed.path, O_RDONLY);
+  std::vector<std::byte> buffer(kBufferBytes);
+  std::uint32_t crc = 0;
+  const std::uint64_t begin = chunk * kChunkBytes;
+  for (std::uint64_t done = 0; done < shard.chunk_size(chunk) && !progress.stop;) {
+    const auto part = std::span(buffer).first(
+        std::min<std::uint64_t>(kBufferBytes, shard.chunk_size(chunk) - done));
+    file.read_at(begin + done, part);
+    crc = crc32c::extend(crc, part);
+    done += part.size();
+    progress.bytes_done += part.size();
+  }
+  shard.chunk_crcs[chunk] = crc;
+}
+
+/// The CRC of the whole is wrong: says where, as far as the format tells.
+void locate_damage(Shard& shard, VerifyProgress& progress) {
+  const std::uint32_t crc = shard.crc();
+  const std::uint32_t expected = shard.listed.entry->crc32c;
+  if (crc == expected || shard.bytes != shard.listed.entry->bytes) return;
+  if (shard.faults.empty()) {
+    shard.look([&] {
+      const MappedShard mapped(shard.listed.path);
+      const auto& spec = shard.listed.manifest->spec;
+      check_records(shard, mapped, scan_shard(mapped.bytes(), shard.listed.path, spec), progress);
+      mapped.check();
+    });
+  }
+  if (shard.faults.empty()) {
+    shard.faults.push_back(
+        {shard.listed.path, std::nullopt, 0,
+         fmt::format("the CRC-32C of the file is {:08x}, the manifest says {:08x}; nothing in its "
+                     "framing tells where the damage is",
+                     crc, expected)});
+  }
+}
+
+std::vector<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
+                             const VerifyOptions& options) {
+  std::vector<Shard> shards;
+  for (const auto& path : paths) {
+    for (ListedShard& listed : list_shards(path, options.split)) {
+      Shard& shard = shards.emplace_back();
+      shard.listed = std::move(listed);
+      shard.look([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
+      if (shard.failure) std::rethrow_exception(shard.failure);
+    }
+  }
+  return shards;
+}
+
+/// Does all tasks, some at a time.
+void run_all(const std::vector<std::function<void()>>& tasks, unsigned threads,
+             const VerifyProgress& progress) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size() && !progress.stop; i = next++) tasks[i]();
+  };
+  std::vector<std::jthread> helpers;
+  for (unsigned i = 1; i < threads && i < tasks.size(); ++i) helpers.emplace_back(work);
+  work();
+}
+
+}  // namespace
+
+VerifyReport verify(const std::vector<std::filesystem::path>& paths, const VerifyOptions& options,
+                    VerifyProgress& progress) {
+  bus_fault::install_handler();
+  std::vector<Shard> shards = shards_of(paths, options);
+  std::vector<std::function<void()>> tasks;
+  for (Shard& shard : shards) {
+    if (!shard.faults.empty()) continue;  // it is not there
+    progress.bytes_planned += shard.bytes;
+    tasks.emplace_back([&] { shard.look([&] { check_structure(shard, progress); }); });
+    if (shard.listed.entry == nullptr) continue;
+    shard.chunk_crcs.resize((shard.bytes + kChunkBytes - 1) / kChunkBytes);
+    shard.chunk_errors.resize(shard.chunk_crcs.size());
+    for (std::size_t chunk = 0; chunk < shard.chunk_crcs.size(); ++chunk) {
+      // Threads share a shard, so each notes what it meets in a place of its own.
+      tasks.emplace_back([&, chunk] {
+        try {
+          check_chunk(shard, chunk, progress);
+        } catch (...) {
+          shard.chunk_errors[chunk] = std::current_exception();
+        }
+      });
+    }
+  }
+  run_all(tasks, options.threads != 0 ? options.threads : usable_threads(), progress);
+  VerifyReport report;
+  report.interrupted = progress.stop;
+  for (Shard& shard : shards) {
+    for (const auto& error : shard.chunk_errors) {
+      if (error && shard.faults.empty()) shard.look([&] { std::rethrow_exception(error); });
+    }
+    if (shard.failure) std::rethrow_exception(shard.failure);
+    if (shard.listed.entry != nullptr && !report.interrupted) locate_damage(shard, progress);
+    report.files += 1;
+    report.known_files += shard.listed.entry != nullptr ? 1 : 0;
+    report.samples += shard.samples;
+    report.bytes += shard.bytes;
+    std::move(shard.faults.begin(), shard.faults.end(), std::back_inserter(report.faults));
+    if (shard.unsupported) report.unsupported.push_back(std::move(*shard.unsupported));
+  }
+  return report;
+}
+
+}  // namespace precache
