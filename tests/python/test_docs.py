@@ -48,6 +48,15 @@ def test_the_page_on_the_command_line_shows_the_true_output_of_verify(tmp_path):
     assert result.stdout == expected
 
 
+def test_the_snippet_of_the_reader_compiles(tmp_path):
+    snippet, = blocks(ROOT / "docs" / "reader.md", "cpp")
+    include, body = snippet.split("\n\n", 1)
+    (tmp_path / "snippet.cpp").write_text(
+        f"{include}\nvoid train(const std::byte*, std::span<const std::int64_t>);\nint main() {{\n{body}}}\n")
+    folders = [f"-I{ROOT / library / 'include'}" for library in ("formats", "reader")]
+    subprocess.run(["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *folders, tmp_path / "snippet.cpp"], check=True)
+
+
 def test_the_permutation_page_has_a_program_that_gives_its_numbers():
     program, = blocks(ROOT / "docs" / "formats" / "permutation.md", "python")
     exec(program, {})  # it ends with an assertion
