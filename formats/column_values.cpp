@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/little_endian.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/ustar.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
@@ -22,13 +22,6 @@ using Bytes = std::span<const std::byte>;
 constexpr std::uint64_t kInt64Bytes = 8;
 constexpr std::uint64_t kDecimalBytes = 64;  // as far as scanning a tar looks: leading zeros
 constexpr int kLongestVarint = 10;
-
-template <typename T>
-T little_endian(Bytes bytes) {
-  T value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
 
 /// A varint and how many bytes it took; none if it does not end in time.
 struct Varint {
@@ -134,7 +127,9 @@ std::int64_t ColumnValues::label(Bytes file, std::uint64_t i) const {
   const Bytes bytes = rest(file, offset);
   switch (label_) {
     case Type::kInt64:
-      if (bytes.size() >= kInt64Bytes) return little_endian<std::int64_t>(bytes);
+      if (bytes.size() >= kInt64Bytes) {
+        return static_cast<std::int64_t>(little_endian(bytes.first(kInt64Bytes)));
+      }
       break;
     case Type::kVarint:
       if (const auto varint = read_varint(bytes)) return static_cast<std::int64_t>(varint->value);
@@ -206,9 +201,9 @@ void ColumnValues::verify_tfrecord(Bytes bytes, std::uint64_t offset, std::uint6
   if (bytes.size() < kLengthBytes + kFooterBytes || !tfrecord::has_length(bytes)) {
     throw CorruptData(path_, offset, fmt::format("the length of record {} has a wrong CRC", i));
   }
-  const auto length = little_endian<std::uint64_t>(bytes);
+  const auto length = little_endian(bytes.first(8));
   if (length > bytes.size() - kLengthBytes - kFooterBytes ||
-      little_endian<std::uint32_t>(bytes.subspan(kLengthBytes + length)) !=
+      little_endian(bytes.subspan(kLengthBytes + length, kFooterBytes)) !=
           crc32c::masked(crc32c::value(bytes.subspan(kLengthBytes, length)))) {
     throw CorruptData(path_, offset + kLengthBytes, fmt::format("record {} has a wrong CRC", i));
   }

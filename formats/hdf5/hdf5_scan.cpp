@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "formats/base/file.hpp"
+#include "formats/base/little_endian.hpp"
 #include "formats/hdf5/hdf5_objects.hpp"
 #include "formats/index_builder.hpp"
 #include "formats/spec_guess.hpp"
@@ -350,7 +351,8 @@ class Scanner {
         sample.label = labels.values[i];
         sample.label_spot.kind = Kind::kElsewhere;
       } else if (!labels.column.type.empty()) {
-        sample.label = little_endian(labels.column.base + i * 8);
+        sample.label =
+            static_cast<std::int64_t>(little_endian(bytes_.subspan(labels.column.base + i * 8, 8)));
         sample.label_spot = {Kind::kColumn, labels.column.base + i * 8, "int64"};
       }
       if (!keys.type.empty()) {
@@ -362,14 +364,6 @@ class Scanner {
       builder.add(sample);
     }
     return std::move(builder).finish();
-  }
-
-  [[nodiscard]] std::int64_t little_endian(std::uint64_t offset) const {
-    std::uint64_t value = 0;
-    for (std::size_t i = 8; i-- > 0;) {
-      value = value << 8 | std::to_integer<std::uint64_t>(bytes_[offset + i]);
-    }
-    return static_cast<std::int64_t>(value);
   }
 
   std::span<const std::byte> bytes_;

@@ -2,21 +2,10 @@
 #include "formats/tfrecord/tfrecord_records.hpp"
 
 #include "formats/base/crc32c.hpp"
+#include "formats/base/little_endian.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::tfrecord {
-namespace {
-
-std::uint64_t little_endian(std::span<const std::byte> bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) {
-    value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);
-  }
-  return value;
-}
-
-}  // namespace
-
 bool has_length(std::span<const std::byte> bytes) {
   return bytes.size() >= kLengthBytes &&
          little_endian(bytes.subspan(8, 4)) == crc32c::masked(crc32c::value(bytes.first(8)));
