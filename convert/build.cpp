@@ -9,6 +9,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "convert/image_samples.hpp"
 #include "convert/out_folder.hpp"
 #include "convert/preparation.hpp"
 #include "convert/shard_run.hpp"
@@ -309,14 +310,13 @@ class Build {
     // Of all samples, for a part too: --finish sees to the sum.
     const double allowed =
         std::floor(static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100);
+    const ImageSamples samples(options_.source, preparation.source().listing, preparation.keys(),
+                               options_.recipe, options_.max_pixels);
     const ShardRunInput input{
-        .listing = preparation.source().listing,
-        .keys = preparation.keys(),
+        .samples = samples,
         .plan = preparation.plan(),
         .framing = preparation.framing(),
-        .recipe = options_.recipe,
-        .source = options_.source,
-        .max_pixels = options_.max_pixels,
+        .tensor_bytes = options_.recipe.spec().size_bytes(),
         .allowed_rejections = options_.fail_on_bad ? 0 : static_cast<std::uint64_t>(allowed),
         .rejected_before = skipped_before.size()};
     ShardRunOutcome outcome;

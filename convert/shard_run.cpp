@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -17,8 +16,6 @@
 #include <new>
 #include <thread>
 
-#include "convert/source/file_reader.hpp"
-#include "convert/transform/image_transform.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -149,8 +146,7 @@ class Run {
   }
 
   void work() {
-    FileReader reader(input_.source);
-    ImageTransform transform(input_.recipe, input_.max_pixels);
+    const auto maker = input_.samples.tensor_maker();
     RecordBuffer buffer(input_.framing.record_bytes());
     while (!stopping()) {
       const std::uint64_t position = next_.fetch_add(1);
@@ -158,7 +154,7 @@ class Run {
       const auto index =
           static_cast<std::size_t>(std::ranges::upper_bound(ends_, position) - ends_.begin());
       const std::uint64_t slot = position - (index == 0 ? 0 : ends_[index - 1]);
-      if (convert(index, slot, position, reader, transform, buffer.span())) complete(index);
+      if (convert(index, slot, position, *maker, buffer.span())) complete(index);
       ++progress_.samples_done;
     }
   }
@@ -175,21 +171,14 @@ class Run {
   }
 
   /// True if this was the last record of its shard.
-  bool convert(std::size_t index, std::uint64_t slot, std::uint64_t position, FileReader& reader,
-               ImageTransform& transform, std::span<std::byte> record) {
+  bool convert(std::size_t index, std::uint64_t slot, std::uint64_t position, TensorMaker& maker,
+               std::span<std::byte> record) {
     const std::uint64_t sample = input_.plan.record(pending_[index].number, slot).sample;
-    const ListedFile listed = input_.listing[sample];
     ShardBuilder& shard = builder(index);
-    std::span<const std::byte> bytes;
-    auto rejection = reader.read(listed, bytes);
-    if (!rejection) {
-      const auto tensor =
-          record.subspan(input_.framing.tensor_offset(), input_.recipe.spec().size_bytes());
-      rejection = transform_or_name(transform, bytes, tensor, listed);
-    }
-    if (rejection) {
+    const auto tensor = record.subspan(input_.framing.tensor_offset(), input_.tensor_bytes);
+    if (const auto rejection = maker.make(sample, tensor)) {
       ++progress_.samples_skipped;
-      SkippedSample skipped{std::string(listed.path), rejection->stage, rejection->reason};
+      SkippedSample skipped{input_.samples.origin(sample), rejection->stage, rejection->reason};
       {
         const std::scoped_lock lock(mutex_);
         skipped_.emplace_back(position, skipped);
@@ -197,31 +186,17 @@ class Run {
       ++rejected_;
       return shard.reject(slot, std::move(skipped));
     }
-    const std::uint32_t crc = input_.framing.frame(record, {input_.keys.key(sample), listed.label});
-    const bool last = shard.write(slot, record, crc, transform.warned());
+    const std::uint32_t crc = input_.framing.frame(record, input_.samples.name(sample));
+    const bool last = shard.write(slot, record, crc, maker.warned());
     progress_.bytes_written += record.size();
     ++converted_;
     return last;
   }
 
-  /// A lack of memory is no fault of the image, but who has to choose a limit wants its name.
-  std::optional<Rejection> transform_or_name(ImageTransform& transform,
-                                             std::span<const std::byte> bytes,
-                                             std::span<std::byte> tensor,
-                                             const ListedFile& listed) const {
-    try {
-      return transform.run(bytes, tensor);
-    } catch (const std::bad_alloc&) {
-      throw IoError("not enough memory for", input_.source / listed.path, ENOMEM,
-                    "Use fewer --jobs, or a lower --max-pixels to skip it.");
-    }
-  }
-
   void complete(std::size_t index) {
     const PendingShard& pending = pending_[index];
     shards_[index].builder->complete([&](std::uint64_t slot) {
-      const std::uint64_t sample = input_.plan.record(pending.number, slot).sample;
-      return SampleName{input_.keys.key(sample), input_.listing[sample].label};
+      return input_.samples.name(input_.plan.record(pending.number, slot).sample);
     });
     committer_.submit(pending, std::move(shards_[index].builder));
   }

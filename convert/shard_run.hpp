@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "convert/plan.hpp"
+#include "convert/samples.hpp"
 #include "convert/shard_builder.hpp"
-#include "convert/source/keys.hpp"
-#include "convert/source/source.hpp"
 #include "formats/framing.hpp"
 #include "precache/convert/build.hpp"
 
@@ -23,13 +22,10 @@ struct PendingShard {
 
 /// What all records of a run have in common.
 struct ShardRunInput {
-  const Listing& listing;
-  const Keys& keys;
+  const Samples& samples;
   const Plan& plan;
   const Framing& framing;
-  const Recipe& recipe;
-  std::filesystem::path source;
-  std::uint64_t max_pixels;
+  std::uint64_t tensor_bytes;
   /// The run ends early when more samples than this were rejected, those of `rejected_before`
   /// included.
   std::uint64_t allowed_rejections;
