@@ -7,45 +7,43 @@
 
 #include <hwy/cache_control.h>
 
-#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace precache {
 namespace {
 
-template <typename T>
-T table_value(const ChannelRule& rule, std::uint8_t pixel) {
-  if constexpr (sizeof(T) == 1) return pixel;
-  if constexpr (sizeof(T) == 2) return rule.halves[pixel];
-  if constexpr (sizeof(T) == 4) return rule.floats[pixel];
-}
-
 /// Rows of a crop are short, and those of a flip are read backwards: too much for the processor's
 /// own prefetching, which left flipped images waiting half of the time.
-inline void prefetch_row(const std::uint8_t* row, std::size_t distance, std::size_t width) {
+inline void prefetch_row(const std::byte* row, std::size_t distance_bytes,
+                         std::size_t width_bytes) {
   constexpr std::size_t kRowsAhead = 8;
   constexpr std::size_t kLine = 64;
   // As a number: the rows ahead may lie behind the tensor, which a prefetch does not mind.
-  const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(row) + kRowsAhead * distance;
-  for (std::size_t x = 0; x < width; x += kLine) {
+  const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(row) + kRowsAhead * distance_bytes;
+  for (std::size_t x = 0; x < width_bytes; x += kLine) {
     __builtin_prefetch(reinterpret_cast<const void*>(ahead + x));
   }
 }
 
-/// The definition: element by element. Also what is left over where a row is shorter than a vector.
-template <typename T>
-void by_table(const PixelJob& job) {
-  T* const out = reinterpret_cast<T*>(job.out);
+/// The definition: element by element. Also for tensors that have no vectors: rows shorter than
+/// one, or channels that are neither one nor three and lie side by side.
+template <typename Element>
+void by_definition(const PixelJob& job) {
+  using In = typename Element::In;
+  auto* const out = reinterpret_cast<typename Element::T*>(job.out);
   for (std::size_t channel = 0; channel < job.channels; ++channel) {
     const ChannelRule& rule = (*job.rules)[channel % 3];
     const std::size_t in_step = job.in_side.channel == 1 ? job.channels : 1;
     const std::size_t out_step = job.out_side.channel == 1 ? job.channels : 1;
     for (std::size_t y = 0; y < job.height; ++y) {
-      const std::uint8_t* in = job.in + y * job.in_side.row + channel * job.in_side.channel;
-      T* row = out + y * job.out_side.row + channel * job.out_side.channel;
+      const std::size_t in_row = y * job.in_side.row + channel * job.in_side.channel;
+      auto* const row = out + y * job.out_side.row + channel * job.out_side.channel;
       for (std::size_t x = 0; x < job.width; ++x) {
         const std::size_t from = job.flip ? job.width - 1 - x : x;
-        row[x * out_step] = table_value<T>(rule, in[from * in_step]);
+        In element;
+        std::memcpy(&element, job.in + (in_row + from * in_step) * sizeof element, sizeof element);
+        row[x * out_step] = Element::one(rule, element);
       }
     }
   }
@@ -61,13 +59,10 @@ void by_table(const PixelJob& job) {
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "reader/half_lanes-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace precache::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-using DFloat = hn::ScalableTag<float>;
-using VFloat = hn::Vec<DFloat>;
 
 template <typename V, typename D, typename T>
 HWY_INLINE void store(V v, D d, T* out, bool stream) {
@@ -104,22 +99,42 @@ struct FloatMath {
   }
 };
 
-/// Element types of the output: how many pixels a step takes, what becomes of them.
-struct Bytes {
-  using T = std::uint8_t;
-  using DIn = hn::ScalableTag<std::uint8_t>;
+/// What is done to elements: how many a step takes, what becomes of them, and the same for one.
+template <typename Type>
+struct Moved {
+  using In = Type;
+  using T = Type;
+  using DIn = hn::ScalableTag<Type>;
   using DOut = DIn;
-  explicit Bytes(const ChannelRule&) {}
-  HWY_INLINE hn::Vec<DOut> operator()(hn::Vec<DIn> pixels) const { return pixels; }
+  explicit Moved(const ChannelRule&) {}
+  static T one(const ChannelRule&, In element) { return element; }
+  HWY_INLINE hn::Vec<DOut> operator()(hn::Vec<DIn> elements) const { return elements; }
+};
+
+template <DType kFrom, DType kTo>
+struct Cast {
+  using In = typename Lane<kFrom>::T;
+  using T = typename Lane<kTo>::T;
+  using DIn = hn::Rebind<In, DFloat>;
+  using DOut = hn::Rebind<T, DFloat>;
+  explicit Cast(const ChannelRule&) {}
+  static T one(const ChannelRule&, In element) {
+    return Lane<kTo>::narrow(Lane<kFrom>::widen(element));
+  }
+  HWY_INLINE hn::Vec<DOut> operator()(hn::Vec<DIn> elements) const {
+    return Lane<kTo>::narrow(Lane<kFrom>::widen(elements));
+  }
 };
 
 template <PixelMath kMath>
 struct Floats {
+  using In = std::uint8_t;
   using T = float;
   using DIn = hn::Rebind<std::uint8_t, DFloat>;
   using DOut = DFloat;
   FloatMath<kMath> math;
   explicit Floats(const ChannelRule& rule) : math(rule) {}
+  static T one(const ChannelRule& rule, In pixel) { return rule.floats[pixel]; }
   HWY_INLINE VFloat operator()(hn::Vec<DIn> pixels) const {
     const hn::Rebind<std::int32_t, DFloat> d32;
     return math(hn::ConvertTo(DFloat(), hn::PromoteTo(d32, pixels)));
@@ -127,30 +142,27 @@ struct Floats {
 };
 
 template <PixelMath kMath>
-struct Float16s : Floats<kMath> {
+struct Halves : Floats<kMath> {
   using T = std::uint16_t;
-  using DIn = hn::Rebind<std::uint8_t, DFloat>;
-  using DOut = hn::Rebind<std::uint16_t, DFloat>;
+  using DOut = DHalf;
   using Floats<kMath>::Floats;
-  HWY_INLINE hn::Vec<DOut> operator()(hn::Vec<DIn> pixels) const {
+  static T one(const ChannelRule& rule, std::uint8_t pixel) { return rule.halves[pixel]; }
+};
+
+template <PixelMath kMath>
+struct Float16s : Halves<kMath> {
+  using Halves<kMath>::Halves;
+  HWY_INLINE hn::Vec<DHalf> operator()(hn::Vec<typename Halves<kMath>::DIn> pixels) const {
     const hn::Rebind<hwy::float16_t, DFloat> d16;
-    return hn::BitCast(DOut(), hn::DemoteTo(d16, Floats<kMath>::operator()(pixels)));
+    return hn::BitCast(DHalf(), hn::DemoteTo(d16, Floats<kMath>::operator()(pixels)));
   }
 };
 
 template <PixelMath kMath>
-struct Bfloat16s : Floats<kMath> {
-  using T = std::uint16_t;
-  using DIn = hn::Rebind<std::uint8_t, DFloat>;
-  using DOut = hn::Rebind<std::uint16_t, DFloat>;
-  using Floats<kMath>::Floats;
-  HWY_INLINE hn::Vec<DOut> operator()(hn::Vec<DIn> pixels) const {
-    const hn::Rebind<std::uint32_t, DFloat> d32;
-    const hn::Rebind<std::int32_t, DFloat> di32;
-    const auto bits = hn::BitCast(d32, Floats<kMath>::operator()(pixels));
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1));
-    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7fff)));
-    return hn::DemoteTo(DOut(), hn::BitCast(di32, hn::ShiftRight<16>(rounded)));
+struct Bfloat16s : Halves<kMath> {
+  using Halves<kMath>::Halves;
+  HWY_INLINE hn::Vec<DHalf> operator()(hn::Vec<typename Halves<kMath>::DIn> pixels) const {
+    return low_halves(bfloat16_of_number(hn::BitCast(DBits(), Floats<kMath>::operator()(pixels))));
   }
 };
 
@@ -177,13 +189,13 @@ HWY_INLINE hn::Vec<typename Element::DOut> convert(const Element& element,
 
 /// One row of one channel.
 template <typename Element, bool kFlip>
-void plane_row(const Element& element, const std::uint8_t* in, typename Element::T* out,
+void plane_row(const Element& element, const typename Element::In* in, typename Element::T* out,
                std::size_t width, bool stream) {
   const typename Element::DIn d_in;
   const typename Element::DOut d_out;
   const std::size_t step = hn::Lanes(d_in);
   const auto at = [&](std::size_t x, bool streamed) HWY_ATTR {
-    const std::uint8_t* from = kFlip ? in + (width - step - x) : in + x;
+    const auto* from = kFlip ? in + (width - step - x) : in + x;
     store(convert<Element, kFlip>(element, hn::LoadU(d_in, from)), d_out, out + x, streamed);
   };
   stream = stream && reinterpret_cast<std::uintptr_t>(out) % (step * sizeof *out) == 0;
@@ -194,8 +206,8 @@ void plane_row(const Element& element, const std::uint8_t* in, typename Element:
 
 /// One row of three channels, at least one side interleaved.
 template <typename Element, bool kFlip>
-void pixel_row(const std::array<Element, 3>& elements, const PixelJob& job, const std::uint8_t* in,
-               typename Element::T* out) {
+void pixel_row(const std::array<Element, 3>& elements, const PixelJob& job,
+               const typename Element::In* in, typename Element::T* out) {
   const typename Element::DIn d_in;
   const typename Element::DOut d_out;
   const std::size_t step = hn::Lanes(d_in);
@@ -227,17 +239,16 @@ void pixel_row(const std::array<Element, 3>& elements, const PixelJob& job, cons
 
 template <typename Element, bool kFlip>
 void all_rows(const PixelJob& job) {
+  using In = typename Element::In;
   using T = typename Element::T;
   const auto& rules = *job.rules;
+  const In* const in = reinterpret_cast<const In*>(job.in);
   T* const out = reinterpret_cast<T*>(job.out);
   const bool planes = job.channels == 1 || (job.in_side.channel != 1 && job.out_side.channel != 1);
-  if (job.width < hn::Lanes(typename Element::DIn()) || (!planes && job.channels != 3)) {
-    return by_table<T>(job);
-  }
   if (!planes) {
     const std::array<Element, 3> elements{Element(rules[0]), Element(rules[1]), Element(rules[2])};
     for (std::size_t y = 0; y < job.height; ++y) {
-      pixel_row<Element, kFlip>(elements, job, job.in + y * job.in_side.row,
+      pixel_row<Element, kFlip>(elements, job, in + y * job.in_side.row,
                                 out + y * job.out_side.row);
     }
     return;
@@ -248,32 +259,61 @@ void all_rows(const PixelJob& job) {
   const std::size_t width = joined ? job.width * job.height : job.width;
   for (std::size_t channel = 0; channel < job.channels; ++channel) {
     const Element element(rules[channel % 3]);
-    const std::uint8_t* in = job.in + channel * job.in_side.channel;
-    T* plane = out + channel * job.out_side.channel;
+    const In* const in_plane = in + channel * job.in_side.channel;
+    T* const out_plane = out + channel * job.out_side.channel;
     for (std::size_t y = 0; y < rows; ++y) {
-      if (!joined) prefetch_row(in + y * job.in_side.row, job.in_side.row, width);
-      plane_row<Element, kFlip>(element, in + y * job.in_side.row, plane + y * job.out_side.row,
-                                width, job.stream);
+      const In* const row = in_plane + y * job.in_side.row;
+      if (!joined) {
+        prefetch_row(reinterpret_cast<const std::byte*>(row), job.in_side.row * sizeof(In),
+                     width * sizeof(In));
+      }
+      plane_row<Element, kFlip>(element, row, out_plane + y * job.out_side.row, width, job.stream);
     }
   }
 }
 
 template <typename Element>
 void all_rows(const PixelJob& job) {
+  const bool side_by_side = job.in_side.channel == 1 || job.out_side.channel == 1;
+  // "Vectors" of one lane are loaded as such an element is, which wants it aligned.
+  constexpr bool kLoadsAnywhere = HWY_TARGET != HWY_SCALAR || sizeof(typename Element::In) == 1;
+  const bool has_vectors = kLoadsAnywhere && job.width >= hn::Lanes(typename Element::DIn()) &&
+                           (!side_by_side || job.channels == 1 || job.channels == 3);
+  if (!has_vectors) return by_definition<Element>(job);
   job.flip ? all_rows<Element, true>(job) : all_rows<Element, false>(job);
 }
 
+/// With the arithmetic of kMath, or by the table.
 template <PixelMath kMath>
-void to_type(const PixelJob& job) {
+void pixels(const PixelJob& job) {
+  const auto with = [&]<typename Element>(std::type_identity<Element>) {
+    kMath == PixelMath::kTable ? by_definition<Element>(job) : all_rows<Element>(job);
+  };
   switch (job.out_type) {
     case DType::kUint8:
-      return all_rows<Bytes>(job);
+      return all_rows<Moved<std::uint8_t>>(job);
     case DType::kFloat16:
-      return all_rows<Float16s<kMath>>(job);
+      return with(std::type_identity<Float16s<kMath>>());
     case DType::kBfloat16:
-      return all_rows<Bfloat16s<kMath>>(job);
+      return with(std::type_identity<Bfloat16s<kMath>>());
     case DType::kFloat32:
-      return all_rows<Floats<kMath>>(job);
+      return with(std::type_identity<Floats<kMath>>());
+  }
+}
+
+template <DType kFrom>
+void floats(const PixelJob& job) {
+  if (job.out_type == kFrom) {
+    using Bits = std::conditional_t<kFrom == DType::kFloat32, std::uint32_t, std::uint16_t>;
+    return all_rows<Moved<Bits>>(job);
+  }
+  switch (job.out_type) {
+    case DType::kFloat16:
+      return all_rows<Cast<kFrom, DType::kFloat16>>(job);
+    case DType::kBfloat16:
+      return all_rows<Cast<kFrom, DType::kBfloat16>>(job);
+    default:
+      return all_rows<Cast<kFrom, DType::kFloat32>>(job);
   }
 }
 
@@ -299,21 +339,23 @@ void stream_copy(const std::byte* in, std::size_t size, std::byte* out) {
 }
 
 void run(const PixelJob& job) {
-  switch (job.math) {
-    case PixelMath::kAffine:
-      return to_type<PixelMath::kAffine>(job);
-    case PixelMath::kReciprocal:
-      return to_type<PixelMath::kReciprocal>(job);
-    case PixelMath::kTable:
+  switch (job.in_type) {
+    case DType::kFloat16:
+      return floats<DType::kFloat16>(job);
+    case DType::kBfloat16:
+      return floats<DType::kBfloat16>(job);
+    case DType::kFloat32:
+      return floats<DType::kFloat32>(job);
+    case DType::kUint8:
       break;
   }
-  switch (size_bytes(job.out_type)) {
-    case 1:
-      return all_rows<Bytes>(job);
-    case 2:
-      return by_table<std::uint16_t>(job);
-    default:
-      return by_table<float>(job);
+  switch (job.math) {
+    case PixelMath::kAffine:
+      return pixels<PixelMath::kAffine>(job);
+    case PixelMath::kReciprocal:
+      return pixels<PixelMath::kReciprocal>(job);
+    case PixelMath::kTable:
+      return pixels<PixelMath::kTable>(job);
   }
 }
 

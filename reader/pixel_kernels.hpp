@@ -30,14 +30,15 @@ struct ChannelRule {
   std::array<std::uint16_t, 256> halves{};  // float16 or bfloat16 bits
 };
 
-/// Pixels of one tensor to elements of another.
+/// Elements of one tensor to those of another: pixels to pixels or floats, floats to floats.
 struct PixelJob {
   struct Side {
     std::size_t row = 0;      // elements from a row to the next
     std::size_t channel = 0;  // elements from a channel to the next; 1: interleaved
   };
-  const std::uint8_t* in = nullptr;  // the first pixel that is wanted
+  const std::byte* in = nullptr;  // the first element that is wanted; need not be aligned
   Side in_side;
+  DType in_type = DType::kUint8;
   std::byte* out = nullptr;
   Side out_side;
   DType out_type = DType::kUint8;
@@ -45,9 +46,9 @@ struct PixelJob {
   std::size_t height = 0;    // of the part that is wanted
   std::size_t width = 0;
   bool flip = false;
-  bool stream = false;  // write past the caches where alignment allows
-  PixelMath math = PixelMath::kTable;
-  const std::array<ChannelRule, 3>* rules = nullptr;
+  bool stream = false;                 // write past the caches where alignment allows
+  PixelMath math = PixelMath::kTable;  // for pixels to floats
+  const std::array<ChannelRule, 3>* rules = nullptr;  // likewise
 };
 
 /// Does the job with the best instructions of this machine.

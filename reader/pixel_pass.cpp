@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -20,18 +19,6 @@ constexpr std::size_t kPixelValues = 256;
 PixelJob::Side side_of(const TensorSpec& spec) {
   if (spec.order == AxisOrder::kHwc) return {std::size_t{spec.width} * spec.channels, 1};
   return {spec.width, std::size_t{spec.height} * spec.width};
-}
-
-std::size_t element_at(const TensorSpec& spec, std::size_t channel, std::size_t y, std::size_t x) {
-  return spec.order == AxisOrder::kHwc ? (y * spec.width + x) * spec.channels + channel
-                                       : (channel * spec.height + y) * spec.width + x;
-}
-
-template <typename T>
-T load(const std::byte* elements, std::size_t i) {
-  T value;
-  std::memcpy(&value, elements + i * sizeof value, sizeof value);
-  return value;
 }
 
 /// Rounded to even, as torchvision's centre crop does.
@@ -124,7 +111,7 @@ bool PixelPass::is_exact(PixelMath math) const {
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i);
   std::array<std::byte, pixels.size() * sizeof(float)> by_table{};
   std::array<std::byte, pixels.size() * sizeof(float)> by_math{};
-  PixelJob job{.in = pixels.data(),
+  PixelJob job{.in = std::as_bytes(std::span(pixels)).data(),
                .in_side = {kPixelValues, kPixelValues},
                .out = by_table.data(),
                .out_side = {kPixelValues, kPixelValues},
@@ -158,12 +145,13 @@ void PixelPass::run(std::span<const std::byte> tensor, const PixelChoice& choice
     copy_streamed(tensor, out);
   } else if (is_copy_) {
     std::memcpy(out, tensor.data(), tensor.size());
-  } else if (stored_.dtype != DType::kUint8) {
-    run_floats(tensor.data(), choice, out);
   } else {
-    run_pixels({.in = reinterpret_cast<const std::uint8_t*>(tensor.data()) +
-                      element_at(stored_, 0, choice.y, choice.x),
-                .in_side = side_of(stored_),
+    const PixelJob::Side side = side_of(stored_);
+    const std::size_t pixel = side.channel == 1 ? stored_.channels : 1;
+    const std::size_t first = choice.y * side.row + choice.x * pixel;
+    run_pixels({.in = tensor.data() + first * size_bytes(stored_.dtype),
+                .in_side = side,
+                .in_type = stored_.dtype,
                 .out = out,
                 .out_side = side_of(result_),
                 .out_type = result_.dtype,
@@ -174,52 +162,6 @@ void PixelPass::run(std::span<const std::byte> tensor, const PixelChoice& choice
                 .stream = stream,
                 .math = math_,
                 .rules = &rules_});
-  }
-}
-
-template <typename Read, typename Write>
-void PixelPass::move_elements(const PixelChoice& choice, const Read& read,
-                              const Write& write) const {
-  for (std::size_t channel = 0; channel < stored_.channels; ++channel) {
-    for (std::size_t y = 0; y < result_.height; ++y) {
-      for (std::size_t x = 0; x < result_.width; ++x) {
-        const std::size_t from = choice.x + (choice.flip ? result_.width - 1 - x : x);
-        write(element_at(result_, channel, y, x),
-              read(element_at(stored_, channel, choice.y + y, from)));
-      }
-    }
-  }
-}
-
-void PixelPass::run_floats(const std::byte* tensor, const PixelChoice& choice,
-                           std::byte* out) const {
-  // Foreign shards align nothing.
-  const auto half = [&](std::size_t i) { return load<std::uint16_t>(tensor, i); };
-  auto* out_halves = reinterpret_cast<std::uint16_t*>(out);
-  auto* out_floats = reinterpret_cast<float*>(out);
-  const auto write_as = [&](const auto& read) {
-    switch (result_.dtype) {
-      case DType::kFloat16:
-        return move_elements(choice, read,
-                             [&](std::size_t i, float x) { out_halves[i] = to_float16(x); });
-      case DType::kBfloat16:
-        return move_elements(choice, read,
-                             [&](std::size_t i, float x) { out_halves[i] = to_bfloat16(x); });
-      default:
-        return move_elements(choice, read, [&](std::size_t i, float x) { out_floats[i] = x; });
-    }
-  };
-  if (stored_.dtype == result_.dtype && stored_.dtype != DType::kFloat32) {
-    return move_elements(choice, half,
-                         [&](std::size_t i, std::uint16_t bits) { out_halves[i] = bits; });
-  }
-  switch (stored_.dtype) {
-    case DType::kFloat16:
-      return write_as([&](std::size_t i) { return from_float16(half(i)); });
-    case DType::kBfloat16:
-      return write_as([&](std::size_t i) { return from_bfloat16(half(i)); });
-    default:
-      return write_as([&](std::size_t i) { return load<float>(tensor, i); });
   }
 }
 

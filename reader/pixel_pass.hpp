@@ -44,9 +44,6 @@ class PixelPass {
  private:
   void set_rules(const Normalization& normalize);
   [[nodiscard]] bool is_exact(PixelMath math) const;
-  template <typename Read, typename Write>
-  void move_elements(const PixelChoice& choice, const Read& read, const Write& write) const;
-  void run_floats(const std::byte* tensor, const PixelChoice& choice, std::byte* out) const;
 
   TensorSpec stored_;
   TensorSpec result_;

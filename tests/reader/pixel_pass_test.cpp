@@ -258,48 +258,96 @@ TEST_CASE("every normalisation is exact, whichever way it is computed", "[reader
   });
 }
 
-TEST_CASE("floats are moved and cast as the definition says", "[reader][pixels]") {
-  Random random(4);
-  const auto value_of = [](std::uint32_t bits, DType dtype) {
-    if (dtype == DType::kFloat16) return from_float16(static_cast<std::uint16_t>(bits));
-    if (dtype == DType::kBfloat16) return from_bfloat16(static_cast<std::uint16_t>(bits));
-    return std::bit_cast<float>(bits);
-  };
-  for (const std::uint32_t channels : {1U, 3U, 4U}) {
-    for (const std::uint32_t width : {1U, 7U, 8U, 33U}) {
-      for (const std::uint32_t free : {0U, 3U}) {
-        for (const AxisOrder from : kOrders) {
-          for (const DType in : kFloatTypes) {
-            const TensorSpec stored = spec_of(5 + free, width + free, channels, in, from);
-            // Random bits: numbers of every size, NaNs, infinities and subnormals among them.
-            test::Bytes tensor = test::random_bytes(random, stored.size_bytes());
-            const std::uint32_t inf = bits_of(INFINITY, in);
-            for (const std::uint32_t special : {inf, inf + 1, 1U, 0U}) {
-              const std::size_t at = below(random, tensor.size() / size_bytes(in));
-              std::memcpy(&tensor[at * size_bytes(in)], &special, size_bytes(in));
-            }
-            for (const DType dtype : kFloatTypes) {
-              for (const AxisOrder to : kOrders) {
-                const std::optional<Crop> crop =
-                    free == 0 ? std::nullopt : std::optional<Crop>({5, width, CropPlace::kRandom});
-                const PixelPass pass(stored, transform_of(crop, dtype, to));
-                for (const PixelChoice& choice : corners(stored, pass.result())) {
-                  CAPTURE(stored.text(), pass.result().text(), choice.y, choice.x, choice.flip);
-                  check_run(pass, tensor, choice,
-                            expected_tensor(stored, pass.result(), tensor, choice,
-                                            [&](std::uint32_t bits, std::size_t) {
-                                              return in == dtype
-                                                         ? bits
+float value_of(std::uint32_t bits, DType dtype) {
+  if (dtype == DType::kFloat16) return from_float16(static_cast<std::uint16_t>(bits));
+  if (dtype == DType::kBfloat16) return from_bfloat16(static_cast<std::uint16_t>(bits));
+  return std::bit_cast<float>(bits);
+}
+
+/// All orders and types from stored floats whose result has 5 rows of this width.
+void check_floats(std::uint32_t channels, std::uint32_t width, std::uint32_t free, DType in,
+                  Random& random) {
+  for (const AxisOrder from : kOrders) {
+    const TensorSpec stored = spec_of(5 + free, width + free, channels, in, from);
+    // Random bits: numbers of every size, NaNs, infinities and subnormals among them.
+    test::Bytes tensor = test::random_bytes(random, stored.size_bytes());
+    const std::uint32_t inf = bits_of(INFINITY, in);
+    for (const std::uint32_t special : {inf, inf + 1, 1U, 0U}) {
+      const std::size_t at = below(random, tensor.size() / size_bytes(in));
+      std::memcpy(&tensor[at * size_bytes(in)], &special, size_bytes(in));
+    }
+    for (const DType dtype : kFloatTypes) {
+      for (const AxisOrder to : kOrders) {
+        const std::optional<Crop> crop =
+            free == 0 ? std::nullopt : std::optional<Crop>({5, width, CropPlace::kRandom});
+        const PixelPass pass(stored, transform_of(crop, dtype, to));
+        for (const PixelChoice& choice : corners(stored, pass.result())) {
+          CAPTURE(stored.text(), pass.result().text(), choice.y, choice.x, choice.flip);
+          check_run(pass, tensor, choice,
+                    expected_tensor(stored, pass.result(), tensor, choice,
+                                    [&](std::uint32_t bits, std::size_t) {
+                                      return in == dtype ? bits
                                                          : bits_of(value_of(bits, in), dtype);
-                                            }));
-                }
-              }
-            }
-          }
+                                    }));
         }
       }
     }
   }
+}
+
+TEST_CASE("floats are moved and cast as the definition says", "[reader][pixels]") {
+  test::on_every_target([] {
+    Random random(4);
+    for (const std::uint32_t channels : {1U, 3U, 4U}) {
+      for (const std::uint32_t width : {1U, 3U, 4U, 7U, 8U, 9U, 16U, 33U}) {
+        for (const DType in : kFloatTypes) {
+          check_floats(channels, width, 0, in, random);
+          check_floats(channels, width, 3, in, random);
+        }
+      }
+    }
+  });
+}
+
+/// Every float16 and bfloat16, and what lies half way between two of them and next to that.
+std::vector<float> telling_floats() {
+  std::vector<float> values;
+  for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+      const auto exact = std::bit_cast<std::uint32_t>(value_of(bits, dtype));
+      const auto next = std::bit_cast<std::uint32_t>(value_of((bits + 1) % 0x10000, dtype));
+      const std::uint32_t middle = exact / 2 + next / 2;
+      for (const std::uint32_t near : {exact, middle - 1, middle, middle + 1}) {
+        values.push_back(std::bit_cast<float>(near));
+      }
+    }
+  }
+  return values;
+}
+
+TEST_CASE("casts round every number as the definition says", "[reader][pixels]") {
+  const std::vector<float> values = telling_floats();
+  test::on_every_target([&] {
+    for (const DType in : kFloatTypes) {
+      test::Bytes tensor(values.size() * size_bytes(in));
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::uint32_t bits = bits_of(values[i], in);
+        std::memcpy(&tensor[i * size_bytes(in)], &bits, size_bytes(in));
+      }
+      const auto width = static_cast<std::uint32_t>(values.size());
+      const TensorSpec stored = spec_of(1, width, 1, in);
+      for (const DType dtype : kFloatTypes) {
+        if (dtype == in) continue;
+        const PixelPass pass(stored, transform_of({}, dtype, AxisOrder::kChw));
+        CAPTURE(stored.text(), pass.result().text());
+        check_run(pass, tensor, {},
+                  expected_tensor(stored, pass.result(), tensor, {},
+                                  [&](std::uint32_t bits, std::size_t) {
+                                    return bits_of(value_of(bits, in), dtype);
+                                  }));
+      }
+    }
+  });
 }
 
 TEST_CASE("gray images need the numbers of one channel only", "[reader][pixels]") {
