@@ -13,7 +13,9 @@
 namespace precache {
 namespace {
 
+// A turn of a thread: long enough to be worth it, short enough to share the first batch.
 constexpr std::size_t kChunkBytes = 2 << 20;
+constexpr std::size_t kViewChunkBytes = 64 << 20;  // nothing is moved
 // Batches above this are not in the caches any more when they are read, so they need not go there.
 constexpr std::size_t kStreamedBytes = 8 << 20;
 constexpr std::size_t kProbeEvery = 8;
@@ -41,7 +43,6 @@ BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTran
     : shards_(std::move(shards)),
       pass_(*shards_->spec(), transform),
       batch_bytes_(checked_mul(largest_batch, pass_.result().size_bytes())),
-      chunk_rows_(std::max<std::size_t>(1, kChunkBytes / pass_.result().size_bytes())),
       stream_(batch_bytes_ > kStreamedBytes),
       writable_(writable) {}
 
@@ -56,6 +57,11 @@ void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
     slot.stride_bytes = slot.spec.size_bytes();
   }
   read_ahead(slot);
+}
+
+std::size_t BatchFiller::chunk_rows(const Batch::Slot& slot) const {
+  const std::size_t bytes = slot.view != nullptr ? kViewChunkBytes : kChunkBytes;
+  return std::max<std::size_t>(1, bytes / slot.spec.size_bytes());
 }
 
 bool BatchFiller::make_view(Batch::Slot& slot) const {
@@ -85,7 +91,7 @@ void BatchFiller::read_ahead(const Batch::Slot& slot) const {
   // all are hinted at if one is missing.
   bool all_cached = true;
   each(kProbeEvery, [&](const MappedShard& shard, std::uint64_t offset, std::uint64_t bytes) {
-    all_cached = all_cached && (bytes == 0 || is_cached(shard, offset));
+    all_cached = all_cached && (bytes == 0 || shard.is_touched(offset) || is_cached(shard, offset));
   });
   if (!all_cached) each(1, start_reading);
 }

@@ -22,8 +22,8 @@ class BatchFiller {
 
   [[nodiscard]] const TensorSpec& spec() const { return pass_.result(); }
   [[nodiscard]] std::size_t batch_bytes() const { return batch_bytes_; }
-  /// Rows that are worth a thread's turn.
-  [[nodiscard]] std::size_t chunk_rows() const { return chunk_rows_; }
+  /// Rows that are worth a thread's turn, of a slot that was announced.
+  [[nodiscard]] std::size_t chunk_rows(const Batch::Slot& slot) const;
 
   /// Releases what the slot had. Decides whether a batch whose samples are known can be a view,
   /// gives it memory of `pool` if not, and asks the system for what is not in the page cache.
@@ -42,7 +42,6 @@ class BatchFiller {
   std::shared_ptr<const ShardSet> shards_;
   PixelPass pass_;
   std::size_t batch_bytes_;
-  std::size_t chunk_rows_;
   bool stream_;
   bool writable_;
 };

@@ -250,7 +250,10 @@ class Loader::Impl {
       begin_batch(lock);
       return true;
     }
-    for (std::size_t i = 0; i < count_; ++i) {
+    // The first batch of all alone: whoever waits for it finds a free core when it is there (7 ms
+    // instead of 9.5 on two of them).
+    const std::size_t batches = calls_ != 0 && stats_.batches == 0 ? 1 : count_;
+    for (std::size_t i = 0; i < batches; ++i) {
       Batch::Slot& slot = at(i);
       if (!slot.is_announced || slot.error || slot.rows_claimed == slot.samples.size()) continue;
       fill_rows(slot, lock);
@@ -286,7 +289,7 @@ class Loader::Impl {
 
   void fill_rows(Batch::Slot& slot, std::unique_lock<std::mutex>& lock) {
     const std::size_t first = slot.rows_claimed;
-    const std::size_t rows = std::min(filler_.chunk_rows(), slot.samples.size() - first);
+    const std::size_t rows = std::min(filler_.chunk_rows(slot), slot.samples.size() - first);
     slot.rows_claimed += rows;
     const std::uint64_t seed = planned_.state.seed;
     std::uint64_t bytes = 0;

@@ -18,7 +18,10 @@ namespace {
 // One fault maps all cached pages of the aligned 64 KiB around it (fault_around_bytes). A touch for
 // each is cheaper than MADV_POPULATE_READ, which visits every page (docs/reader.md).
 constexpr std::size_t kFaultAround = 64 << 10;
-constexpr std::uint64_t kTouchedRegion = 1 << 20;
+
+std::size_t to_next_window(const std::byte* at) {
+  return kFaultAround - reinterpret_cast<std::uintptr_t>(at) % kFaultAround;
+}
 
 std::uint64_t page_bytes() {
   static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -77,20 +80,28 @@ MappedShard::MappedShard(const std::filesystem::path& path)
       state_(state_of(file_)),
       mapping_(file_, 0, state_.bytes, PROT_READ),
       watch_(mapping_.bytes().data(), mapping_.bytes().size(), lost_),
-      touched_(state_.bytes / kTouchedRegion + 1) {}
+      touched_(window_of(state_.bytes) + 1) {}
+
+std::size_t MappedShard::window_of(std::uint64_t offset) const {
+  const auto base = reinterpret_cast<std::uintptr_t>(bytes().data());
+  return (base + offset) / kFaultAround - base / kFaultAround;
+}
 
 void MappedShard::touch(std::uint64_t offset, std::uint64_t size) const {
   const std::uint64_t end = offset + size;
   while (offset < end) {
-    const std::uint64_t region = offset / kTouchedRegion;
-    const std::uint64_t stop = std::min(end, (region + 1) * kTouchedRegion);
-    if (!touched_[region].load(std::memory_order_relaxed)) {
-      touch_pages(bytes().subspan(offset, stop - offset));
-      // Only what was asked for is touched, so a region at the edge is touched in parts.
-      if (stop - offset == kTouchedRegion) touched_[region].store(true, std::memory_order_relaxed);
+    std::atomic<bool>& touched = touched_[window_of(offset)];
+    const std::uint64_t stop = offset + to_next_window(bytes().data() + offset);
+    if (!touched.load(std::memory_order_relaxed)) {
+      touch_pages(bytes().subspan(offset, std::min(end, stop) - offset));
+      touched.store(true, std::memory_order_relaxed);
     }
     offset = stop;
   }
+}
+
+bool MappedShard::is_touched(std::uint64_t offset) const {
+  return touched_[window_of(offset)].load(std::memory_order_relaxed);
 }
 
 void MappedShard::check() const {
@@ -117,7 +128,7 @@ PrivateRange::PrivateRange(std::shared_ptr<const MappedShard> shard, std::uint64
 void touch_pages(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < bytes.size();) {
     (void)*static_cast<const volatile std::byte*>(bytes.data() + i);
-    i += kFaultAround - reinterpret_cast<std::uintptr_t>(bytes.data() + i) % kFaultAround;
+    i += to_next_window(bytes.data() + i);
   }
 }
 

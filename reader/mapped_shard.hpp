@@ -57,17 +57,21 @@ class MappedShard {
 
   /// As touch_pages() for a part of bytes(). Costs next to nothing where it was done before.
   void touch(std::uint64_t offset, std::uint64_t size) const;
+  /// Whether the byte, or one that is mapped together with it, was touched before.
+  [[nodiscard]] bool is_touched(std::uint64_t offset) const;
   /// Throws CorruptData if the file was cut or changed since it was opened, or reading failed: what
   /// was read of it until now may be wrong.
   void check() const;
 
  private:
+  [[nodiscard]] std::size_t window_of(std::uint64_t offset) const;
+
   File file_;
   FileState state_;
   mutable std::atomic<bool> lost_{false};
   Mapping mapping_;
   bus_fault::Watch watch_;
-  mutable std::vector<std::atomic<bool>> touched_;  // by region
+  mutable std::vector<std::atomic<bool>> touched_;  // by windows that one fault maps
 };
 
 /// A part of a shard in a mapping of its own, to read and to write: nobody else sees the writes,
