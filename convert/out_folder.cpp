@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "convert/index/remove_indexes.hpp"
 #include "formats/base/file.hpp"
 #include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
@@ -104,6 +105,8 @@ void OutFolder::discard_split() {
       write_file_atomically(manifest_path(), manifest_->to_json());
     }
   }
+  // Before the shards: an index that is left by a killed run would be taken for one of new shards.
+  remove_indexes(out_, split_, shards(), manifest_ ? &*manifest_ : nullptr);
   for (const auto& shard : shards()) remove_file(shard);
   publish_skipped({});
 }
