@@ -115,12 +115,17 @@ void write_dali(const SplitShards& shards, IndexReport& report) {
 }
 
 void write_wids(const SplitShards& shards, IndexReport& report) {
+  const fs::path path = wids::index_path(shards.folder, shards.split);
   std::vector<wids::Shard> found(shards.paths.size());
-  tbb::parallel_for(std::size_t{0}, found.size(),
-                    [&](std::size_t i) { found[i] = wids::look_at(shards.paths[i]); });
+  try {
+    tbb::parallel_for(std::size_t{0}, found.size(),
+                      [&](std::size_t i) { found[i] = wids::look_at(shards.paths[i]); });
+  } catch (const Unsupported&) {
+    remove_sidecar(path, wids::is_index);  // of shards that were there before
+    throw;
+  }
   std::uint64_t samples = 0;
   for (const wids::Shard& shard : found) samples += shard.samples;
-  const fs::path path = wids::index_path(shards.folder, shards.split);
   write_sidecar(path, wids::index_text(shards.split, found), wids::is_index);
   report.written.push_back({IndexKind::kWids, path, samples});
 }
