@@ -30,7 +30,7 @@ std::string one_word(std::string_view text) {
   std::string word;
   for (const char letter : text) {
     const auto byte = static_cast<unsigned char>(letter);
-    const bool is_plain = byte > ' ' && byte != 0x7f && byte != '%';
+    const bool is_plain = byte > ' ' && byte != 0x7f;
     word += is_plain ? std::string(1, letter) : fmt::format("%{:02X}", byte);
   }
   return word;

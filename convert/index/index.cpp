@@ -144,7 +144,13 @@ void write_vds(const SplitShards& shards, IndexReport& report) {
   const fs::path path = vds_path(shards.folder, shards.split);
   if (fs::exists(path) && !hdf5::is_virtual_file(path)) refuse_to_replace(path);
   const fs::path temporary = shards.folder / (shards.split + ".vds.tmp");
-  hdf5::write_virtual_file(temporary, shown);
+  try {
+    hdf5::write_virtual_file(temporary, shown);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
   if (fs::exists(path) && read_file(path) == read_file(temporary)) {
     fs::remove(temporary);
   } else {
