@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "convert/index/remove_indexes.hpp"
+#include "convert/index/sidecar.hpp"
 #include "formats/base/file.hpp"
 #include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
@@ -43,12 +44,6 @@ std::string escaped(std::string_view text) {
 
 bool is_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-void remove_file(const fs::path& path) {
-  std::error_code error;
-  fs::remove(path, error);
-  if (error) throw IoError("cannot remove", path, error.value());
 }
 
 }  // namespace

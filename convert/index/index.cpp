@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "precache/convert/index.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
@@ -134,6 +135,17 @@ fs::path vds_path(const fs::path& folder, const std::string& split) {
   return folder / (split + ".vds");  // no .h5: whoever lists *.h5 wants shards
 }
 
+/// An index by the manifest alone must not speak of shards that are gone.
+void check_sizes(const SplitShards& shards) {
+  for (std::size_t i = 0; i < shards.paths.size(); ++i) {
+    const std::uint64_t bytes = File(shards.paths[i], O_RDONLY).size();
+    const std::uint64_t expected = shards.entry().shards[i].bytes;
+    if (bytes == expected) continue;
+    throw CorruptData(shards.paths[i], std::min(bytes, expected),
+                      fmt::format("the file has {} bytes, the manifest says {}", bytes, expected));
+  }
+}
+
 void write_vds(const SplitShards& shards, IndexReport& report) {
   const SplitEntry& split = shards.entry();
   hdf5::VirtualShards shown{shards.manifest->spec, 1, shards.manifest->classes, {}};
@@ -141,6 +153,7 @@ void write_vds(const SplitShards& shards, IndexReport& report) {
     shown.shards.push_back({shard.file, shard.samples});
     shown.key_bytes = std::max<std::size_t>(shown.key_bytes, shard.columns.key.stride);
   }
+  check_sizes(shards);
   const fs::path path = vds_path(shards.folder, shards.split);
   if (fs::exists(path) && !hdf5::is_virtual_file(path)) refuse_to_replace(path);
   const fs::path temporary = shards.folder / (shards.split + ".vds.tmp");
@@ -151,7 +164,8 @@ void write_vds(const SplitShards& shards, IndexReport& report) {
     fs::remove(temporary, ignored);
     throw;
   }
-  if (fs::exists(path) && read_file(path) == read_file(temporary)) {
+  if (fs::exists(path) && fs::file_size(path) == fs::file_size(temporary) &&
+      read_file(path) == read_file(temporary)) {
     fs::remove(temporary);
   } else {
     rename_durably(temporary, path);
@@ -160,6 +174,7 @@ void write_vds(const SplitShards& shards, IndexReport& report) {
 }
 
 void write_tfds(const SplitShards& shards, IndexReport& report) {
+  check_sizes(shards);
   const fs::path path = tfds::write_metadata(shards.folder, *shards.manifest);
   const auto is_same = [&](const WrittenIndex& index) { return index.file == path; };
   if (std::ranges::any_of(report.written, is_same)) return;  // another split of the dataset
@@ -222,7 +237,7 @@ void remove_indexes(const fs::path& folder, const std::string& split,
   }
   remove_sidecar(wids::index_path(folder, split), wids::is_index);
   const fs::path vds = vds_path(folder, split);
-  remove_sidecar(vds, [&](std::string_view) { return hdf5::is_virtual_file(vds); });
+  if (fs::exists(vds) && hdf5::is_virtual_file(vds)) remove_file(vds);
   if (!tfds::has_metadata(folder)) return;
   if (rest != nullptr) {
     tfds::write_metadata(folder, *rest);

@@ -108,9 +108,8 @@ std::string labels_text(const std::vector<std::string>& classes) {
 }  // namespace
 
 bool has_metadata(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::is_regular_file(folder / kInfoName, ignored) &&
-         is_ours(as_text(read_file(folder / kInfoName)));
+  const auto head = head_of(folder / kInfoName);
+  return head && is_ours(*head);
 }
 
 fs::path write_metadata(const fs::path& folder, const Manifest& manifest) {

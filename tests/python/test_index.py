@@ -459,6 +459,8 @@ def test_indexes_are_made_for_a_finished_dataset(build, indexed, animals):
 def test_indexes_do_not_disturb_our_own_tools(run, indexed):
     whole = json.loads(run("verify", indexed.out, "--json").stdout)
     assert whole["files"] == whole["files_in_manifest"] == 3
+    if indexed.manifest["format"] == "hdf5":
+        assert "lies in other files" in run("verify", indexed.out / "train.vds", expect=5).stdout.decode()
     (indexed.out / "dataset.json").unlink()
     assert json.loads(run("verify", indexed.out, "--json").stdout)["files"] == 3
 
@@ -532,10 +534,14 @@ def test_paths_that_cannot_be_indexed(build, run, animals, tmp_path):
     assert b"compressed by gzip" in run("index", tmp_path / "a.tar", expect=5).stderr
 
 
-@pytest.mark.parametrize("file_format", ["tar", "tfrecord"])
-def test_damaged_shards_get_no_index(build, run, animals, tmp_path, file_format):
+@pytest.mark.parametrize("file_format, kind", [("tar", "dali"), ("tar", "wids"), ("tfrecord", "dali"), ("tfrecord", "tfds"),
+                                               ("hdf5", "vds")])
+def test_shards_that_are_cut_or_gone_get_no_index(build, run, animals, tmp_path, file_format, kind):
     dataset = build(animals[0], tmp_path / "out", "--format", file_format, *SMALL.options())
     shard, = dataset.shard_paths()
+    before = names(dataset.out)
     os.truncate(shard, shard.stat().st_size - 1500)
-    assert str(shard) in run("index", dataset.out, "--kind", "dali", expect=4).stderr.decode()
-    assert not shard.with_suffix(".idx").exists()
+    assert str(shard) in run("index", dataset.out, "--kind", kind, expect=4).stderr.decode()
+    shard.unlink()
+    assert "No such file" in run("index", dataset.out, "--kind", kind, expect=3).stderr.decode()
+    assert names(dataset.out) == before - {shard.name}
