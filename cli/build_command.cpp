@@ -200,6 +200,9 @@ void add_job_options(CLI::App& app, BuildCommand& command) {
       "Larger images are bad (decompression bombs)", [&](const std::string& text) {
         options.max_pixels = integer("--max-pixels", text, 1, UINT64_MAX);
       });
+  add(app, "--index", "KIND[,KIND...]",
+      "For other readers: dali or wids of tar, dali or tfds of tfrecord, vds of hdf5",
+      [&](const std::string& text) { options.indexes = parse_index_kinds(text); });
   auto* part = add(app, "--part", "I/N", "Only every N-th shard: for many machines on one OUT",
                    [&](const std::string& text) {
                      std::tie(options.part_index, options.part_count) = option_values::part(text);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/human.hpp"
+#include "cli/index_report.hpp"
 #include "cli/say.hpp"
 #include "formats/base/size_text.hpp"
 
@@ -150,6 +151,7 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
       {"converted", report.converted},
       {"seconds", seconds},
       {"images_per_second", seconds > 0 ? static_cast<double>(report.converted) / seconds : 0.0},
+      {"indexes", to_json(report.indexes)},
       {"plan", preview_json(report.preview, options)}};
   print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
@@ -175,6 +177,7 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
     print_row("damaged",
               human::count(report.damaged, "image") + " with damage that decoders tolerate");
   }
+  for (const std::string& line : index_lines(report.indexes)) print_row("index", line);
   if (report.converted != 0) {
     print_row("time", fmt::format("{}, {:.0f} images/s", human::clock(seconds),
                                   static_cast<double>(report.converted) / seconds));
@@ -220,6 +223,7 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
   }
   std::fflush(stdout);  // before what follows on stderr
   print_skipped(report, options);
+  say_missing(report.indexes);
 }
 
 ExitCode conclude(const BuildReport& report, const BuildOptions& options) {

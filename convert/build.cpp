@@ -93,6 +93,11 @@ void validate(const BuildOptions& options) {
         "--overwrite cannot go with --part: parts would delete each other's shards",
         "Remove the old dataset first, then start the parts.");
   }
+  if (options.part_count != 0 && !options.indexes.empty()) {
+    throw InvalidArgument("--index cannot go with --part: it needs all shards",
+                          "Give it to --finish.");
+  }
+  check_index_kinds(options.indexes, options.format);
   if (options.source.empty() || options.out.empty()) {
     throw InvalidArgument("SOURCE and OUT may not be empty");
   }
@@ -161,7 +166,11 @@ class Build {
   }
 
   BuildReport run() {
-    if (out_.finished_split() != nullptr && !options_.overwrite) return report_finished();
+    if (out_.finished_split() != nullptr && !options_.overwrite) {
+      report_finished();
+      write_indexes();
+      return std::move(report_);
+    }
     const auto preparation = prepare();
     report_.preview = preparation->preview(options_);
     const auto pending = find_pending(*preparation);
@@ -175,6 +184,7 @@ class Build {
     if (report_.status == BuildStatus::kComplete) {
       if (options_.part_count == 0) {
         publish(*preparation);
+        if (report_.status == BuildStatus::kComplete) write_indexes();
       } else {
         report_.status = BuildStatus::kPartDone;
       }
@@ -229,7 +239,7 @@ class Build {
   }
 
   /// The same build once more changes nothing; another one is refused.
-  BuildReport report_finished() {
+  void report_finished() {
     check_fits(*out_.manifest(), options_);
     const SplitEntry& split = *out_.finished_split();
     const Preparation preparation(options_, list_source());
@@ -241,7 +251,17 @@ class Build {
     report_.shards_planned = report_.shards_done = report_.shards_resumed = split.shards.size();
     for (const ShardEntry& shard : split.shards) report_.bytes += shard.bytes;
     work_.remove();
-    return std::move(report_);
+  }
+
+  /// The dataset is whole by now, whatever comes of this.
+  void write_indexes() {
+    if (options_.indexes.empty()) return;
+    try {
+      report_.indexes = precache::write_indexes(options_.out, {options_.indexes, options_.split});
+    } catch (Error& error) {
+      error.add_hint("The shards are complete; only an index is missing.");
+      throw;
+    }
   }
 
   void refuse_foreign_shards() {

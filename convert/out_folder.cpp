@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "convert/index/remove_indexes.hpp"
+#include "convert/index/sidecar.hpp"
 #include "formats/base/file.hpp"
 #include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
@@ -42,12 +44,6 @@ std::string escaped(std::string_view text) {
 
 bool is_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-void remove_file(const fs::path& path) {
-  std::error_code error;
-  fs::remove(path, error);
-  if (error) throw IoError("cannot remove", path, error.value());
 }
 
 }  // namespace
@@ -104,6 +100,8 @@ void OutFolder::discard_split() {
       write_file_atomically(manifest_path(), manifest_->to_json());
     }
   }
+  // Before the shards: an index that is left by a killed run would be taken for one of new shards.
+  remove_indexes(out_, split_, shards(), manifest_ ? &*manifest_ : nullptr);
   for (const auto& shard : shards()) remove_file(shard);
   publish_skipped({});
 }

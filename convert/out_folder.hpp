@@ -27,7 +27,7 @@ class OutFolder {
   /// All shards of this split that stand in OUT, whoever wrote them.
   [[nodiscard]] std::vector<std::filesystem::path> shards() const;
 
-  /// Removes the split: from the manifest first, then its shards and its skipped samples.
+  /// Removes the split: from the manifest first, then its indexes, shards and skipped samples.
   void discard_split();
   /// Writes the report of skipped samples of this split beside those of others.
   void publish_skipped(const std::vector<SkippedSample>& skipped) const;

@@ -30,21 +30,13 @@ const SplitEntry& choose_split(const Manifest& manifest, std::string_view split,
                         "It has: " + known + ".");
 }
 
-/// What stands before a shard's number: "train" of "train-000012.tar".
-std::string prefix_of(const Path& path) {
-  const std::string stem = path.stem().string();
-  const std::size_t end = stem.find_last_not_of("0123456789");
-  if (end == std::string::npos || end + 1 == stem.size()) return stem;
-  return stem.substr(0, stem.find_last_not_of("-_.", end) + 1);
-}
-
 /// Of shards that no manifest describes, those of one split. Without a name: `train` if there is
 /// one; all, unless some are meant for tests.
 std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view split,
                            const Path& folder) {
   static const std::set<std::string> kTests{"dev", "test", "val", "valid", "validation"};
   std::set<std::string> prefixes;
-  for (const Path& path : paths) prefixes.insert(prefix_of(path));
+  for (const Path& path : paths) prefixes.insert(shard_prefix(path));
   if (split.empty() && prefixes.contains("train")) split = "train";
   const bool mixes_tests =
       prefixes.size() > 1 && std::ranges::any_of(prefixes, [](const std::string& prefix) {
@@ -53,7 +45,7 @@ std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view spli
   if (split.empty() && !mixes_tests) return paths;
   std::vector<Path> chosen;
   for (const Path& path : paths) {
-    if (prefix_of(path) == split) chosen.push_back(path);
+    if (shard_prefix(path) == split) chosen.push_back(path);
   }
   if (!chosen.empty()) return chosen;
   throw InvalidArgument(
@@ -114,6 +106,13 @@ std::map<std::string, ListedShard> neighbours(const Path& folder) {
 }
 
 }  // namespace
+
+std::string shard_prefix(const Path& shard) {
+  const std::string stem = shard.stem().string();
+  const std::size_t end = stem.find_last_not_of("0123456789");
+  if (end == std::string::npos || end + 1 == stem.size()) return stem;
+  return stem.substr(0, stem.find_last_not_of("-_.", end) + 1);
+}
 
 std::vector<ListedShard> list_shards(const std::vector<Path>& paths) {
   if (paths.empty()) throw InvalidArgument("no shard was named");

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,5 +31,8 @@ struct ListedShard {
 /// Several shards, in this order.
 [[nodiscard]] std::vector<ListedShard> list_shards(
     const std::vector<std::filesystem::path>& shards);
+
+/// What stands before a shard's number: "train" of "train-000012.tar".
+[[nodiscard]] std::string shard_prefix(const std::filesystem::path& shard);
 
 }  // namespace precache

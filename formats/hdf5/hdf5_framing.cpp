@@ -79,7 +79,7 @@ class Skeleton {
     check(H5Pset_obj_track_times(create, false));
     Id dataset(H5Dcreate2(*file_, dataset_name, type, space, H5P_DEFAULT, create, H5P_DEFAULT),
                H5Dclose);
-    if (!layout_attribute.empty()) add_attribute(dataset, "layout", layout_attribute);
+    if (!layout_attribute.empty()) hdf5::add_attribute(dataset, "layout", layout_attribute);
     if (data != nullptr) check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
     const std::uint64_t offset = H5Dget_offset(dataset);
     dataset.close();
@@ -97,29 +97,9 @@ class Skeleton {
   }
 
  private:
-  static void add_attribute(hid_t object, const char* attribute, std::string_view text) {
-    const Id type = hdf5::string_type(text.size());
-    const Id space(H5Screate(H5S_SCALAR), H5Sclose);
-    Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-    check(H5Awrite(id, type, text.data()));
-    id.close();
-  }
-
   ScratchFile scratch_;
   std::optional<Id> file_;
 };
-
-std::size_t longest(std::span<const std::string> texts) {
-  std::size_t bytes = 1;
-  for (const auto& text : texts) bytes = std::max(bytes, text.size());
-  return bytes;
-}
-
-std::string packed(std::span<const std::string> texts, std::size_t width) {
-  std::string bytes(texts.size() * width, '\0');
-  for (std::size_t i = 0; i < texts.size(); ++i) texts[i].copy(&bytes[i * width], width);
-  return bytes;
-}
 
 std::uint64_t labels_base(std::uint64_t images_end) { return round_up(images_end, kAlignment); }
 
@@ -138,20 +118,7 @@ std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&)
 
 Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
                                const std::filesystem::path& scratch_folder) const {
-  // After a failure to close, the library is not to be trusted: it crashes at the end of the
-  // process (1.10.8) unless it is told to do nothing then. No help if another user of the library
-  // came first. Readers leave it alone: their program may have files of its own to close.
-  static const bool no_exit_handler = H5dont_atexit() >= 0;
-  (void)no_exit_handler;
-  const hdf5::LibraryLock lock;
-  static bool has_failed = false;
-  if (has_failed) throw Unsupported("the HDF5 library has failed before in this process");
-  try {
-    return make_envelope(samples, scratch_folder);
-  } catch (const hdf5::LibraryFailure& failure) {
-    has_failed = true;
-    throw IoError("the HDF5 library cannot write to", scratch_folder, failure.code);
-  }
+  return hdf5::write(scratch_folder, [&] { return make_envelope(samples, scratch_folder); });
 }
 
 Envelope Hdf5Framing::make_envelope(std::span<const SampleName> samples,
@@ -163,7 +130,7 @@ Envelope Hdf5Framing::make_envelope(std::span<const SampleName> samples,
     labels.push_back(samples[i].label);
     samples[i].key.copy(&keys[i * key_bytes_], key_bytes_);
   }
-  const std::size_t class_bytes = longest(classes_);
+  const hdf5::PackedTexts class_names = hdf5::pack(classes_);
 
   Skeleton skeleton(scratch_folder);
   const auto shape = spec_.shape();
@@ -175,8 +142,8 @@ Envelope Hdf5Framing::make_envelope(std::span<const SampleName> samples,
       skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1),
                    labels.data()),
       skeleton.add("keys", hdf5::string_type(key_bytes_), std::span(&count, 1), keys.data())};
-  skeleton.add("classes", hdf5::string_type(class_bytes), std::span(&classes, 1),
-               packed(classes_, class_bytes).data());
+  skeleton.add("classes", hdf5::string_type(class_names.width), std::span(&classes, 1),
+               class_names.bytes.data());
   skeleton.close();
   const ShardLayout wanted = layout(count);
   if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base}) {
@@ -204,7 +171,7 @@ std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
   const ShardLayout all = layout(samples);
   const std::uint64_t keys_end = checked_add(all.key.base, checked_mul(samples, key_bytes_));
   if (classes_.empty()) return keys_end;
-  return round_up(keys_end, kAlignment) + classes_.size() * longest(classes_);
+  return round_up(keys_end, kAlignment) + hdf5::pack(classes_).bytes.size();
 }
 
 std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec& spec, const NameLimits& limits,

@@ -43,6 +43,11 @@ LibraryLock::LibraryLock() : lock_(library_mutex()) {
 
 LibraryLock::~LibraryLock() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
 
+bool& writing_has_failed() {
+  static bool failed = false;
+  return failed;
+}
+
 Id image_type(DType dtype) {
   switch (dtype) {
     case DType::kUint8:
@@ -63,6 +68,24 @@ Id string_type(std::size_t bytes) {
   check(H5Tset_cset(type, H5T_CSET_UTF8));
   check(H5Tset_strpad(type, H5T_STR_NULLPAD));
   return type;
+}
+
+PackedTexts pack(std::span<const std::string> texts) {
+  PackedTexts packed;
+  for (const auto& text : texts) packed.width = std::max(packed.width, text.size());
+  packed.bytes.resize(texts.size() * packed.width);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    texts[i].copy(&packed.bytes[i * packed.width], packed.width);
+  }
+  return packed;
+}
+
+void add_attribute(hid_t object, const char* attribute, std::string_view text) {
+  const Id type = string_type(text.size());
+  const Id space(H5Screate(H5S_SCALAR), H5Sclose);
+  Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  check(H5Awrite(id, type, text.data()));
+  id.close();
 }
 
 }  // namespace precache::hdf5

@@ -5,12 +5,17 @@
 
 #include <hdf5.h>
 
+#include <cerrno>
 #include <cstddef>
+#include <filesystem>
 #include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "precache/formats/dtype.hpp"
+#include "precache/formats/error.hpp"
 
 namespace precache::hdf5 {
 
@@ -63,8 +68,40 @@ class LibraryLock {
   void* printer_data_ = nullptr;
 };
 
+/// Whether a call that writes has failed in this process, ever.
+[[nodiscard]] bool& writing_has_failed();
+
+/// Calls what writes files, alone in the library. Its failures become IoError of `path`.
+///
+/// After a failure to close, the library is not to be trusted: it crashes at the end of the process
+/// (1.10.8) unless it is told to do nothing then. No help if another user of the library came
+/// first. Readers leave it alone: their program may have files of its own to close.
+template <typename Call>
+auto write(const std::filesystem::path& path, const Call& call) {
+  static const bool no_exit_handler = H5dont_atexit() >= 0;
+  (void)no_exit_handler;
+  const LibraryLock lock;
+  if (writing_has_failed()) throw Unsupported("the HDF5 library has failed before in this process");
+  try {
+    errno = 0;
+    return call();
+  } catch (const LibraryFailure& failure) {
+    writing_has_failed() = true;
+    throw IoError("the HDF5 library cannot write to", path, failure.code);
+  }
+}
+
 [[nodiscard]] Id image_type(DType dtype);
 /// UTF-8, padded with zeros.
 [[nodiscard]] Id string_type(std::size_t bytes);
+
+/// Texts one after the other, each padded with zeros to the same width.
+struct PackedTexts {
+  std::size_t width = 1;
+  std::string bytes;
+};
+[[nodiscard]] PackedTexts pack(std::span<const std::string> texts);
+
+void add_attribute(hid_t object, const char* attribute, std::string_view text);
 
 }  // namespace precache::hdf5

@@ -4,6 +4,7 @@
 
 #include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
+#include "formats/hdf5/hdf5_virtual.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -23,5 +24,9 @@ std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLi
 }
 
 ShardIndex hdf5::scan(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
+
+void hdf5::write_virtual_file(const std::filesystem::path&, const VirtualShards&) { refuse(); }
+
+bool hdf5::is_virtual_file(const std::filesystem::path&) { return false; }
 
 }  // namespace precache

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from shards import Dataset
+
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "build" / "release" / "precache"
 DRAW = ROOT / "build" / "release" / "samples" / "draw_dataset"
@@ -36,8 +38,9 @@ def test_the_readme_shows_the_true_output_of_its_command(tmp_path):
     assert without_time(result.stdout) == without_time(expected)
 
 
-def test_the_page_on_the_command_line_shows_the_true_output_of_verify(tmp_path):
-    shown = next(block for block in blocks(ROOT / "docs" / "cli.md") if block.startswith("$ precache verify"))
+@pytest.mark.parametrize("command_name", ["index", "verify"])
+def test_the_page_on_the_command_line_shows_the_true_output_of_commands(tmp_path, command_name):
+    shown = next(block for block in blocks(ROOT / "docs" / "cli.md") if block.startswith(f"$ precache {command_name}"))
     command, expected = shown.split("\n", 1)
     work = tmp_path / "build" / "quickstart"
     work.mkdir(parents=True)
@@ -55,6 +58,26 @@ def test_the_snippet_of_the_reader_compiles(tmp_path):
         f"{include}\nvoid train(const std::byte*, std::span<const std::int64_t>);\nint main() {{\n{body}}}\n")
     folders = [f"-I{ROOT / library / 'include'}" for library in ("formats", "reader")]
     subprocess.run(["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *folders, tmp_path / "snippet.cpp"], check=True)
+
+
+@pytest.mark.parametrize("number, file_format", [*enumerate(["tar", "tfrecord", "tar", "hdf5", "tfrecord"])])
+def test_the_snippets_for_other_readers_run(tmp_path, monkeypatch, number, file_format):
+    snippets = blocks(ROOT / "docs" / "indexes.md", "python")
+    assert len(snippets) == 5
+    subprocess.run([DRAW, tmp_path / "images"], check=True, capture_output=True)
+    subprocess.run([TOOL, "build", tmp_path / "images", tmp_path / "shards", "--format", file_format, "--shards", "7", "--quiet"],
+                   check=True, capture_output=True)
+    subprocess.run([TOOL, "index", tmp_path / "shards"], check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    exec(snippets[number], scope)
+    batched = "images" in scope
+    image, label = (np.asarray(scope["images"].at(7)), scope["labels"][7]) if batched else (scope["image"], scope["label"])
+    dataset = Dataset(tmp_path / "shards")
+    samples = [sample for shard in dataset.shards() for sample in dataset.read_shard(shard)]
+    if "builder" not in scope:  # TensorFlow Datasets mixes shards
+        samples = [samples[7]]
+    assert any((np.asarray(image) == sample.array).all() and int(np.asarray(label).item()) == sample.label for sample in samples)
 
 
 def test_the_permutation_page_has_a_program_that_gives_its_numbers():
@@ -105,7 +128,7 @@ def test_links_between_documents_lead_somewhere(document):
 
 def test_options_in_the_documents_exist():
     helps = [subprocess.run([TOOL, command, "--help"], check=True, capture_output=True, text=True).stdout
-             for command in ("build", "verify")]
+             for command in ("build", "index", "verify")]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
     other_tools = {"--version", "--fast", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing"}
     for document in DOCUMENTS:

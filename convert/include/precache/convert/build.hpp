@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "precache/convert/index.hpp"
 #include "precache/convert/recipe.hpp"
 #include "precache/formats/usable_threads.hpp"
 
@@ -43,6 +44,8 @@ struct BuildOptions {
   std::uint64_t part_count = 0;
   /// Only write the manifest, once all parts are there.
   bool finish = false;
+  /// To write beside the shards of the split, when they are all there.
+  std::vector<IndexKind> indexes;
 };
 
 struct SkippedSample {
@@ -87,6 +90,7 @@ struct BuildReport {
   std::uint64_t damaged = 0;           // samples in the shards that a decoder took with a warning
   std::uint64_t skipped_count = 0;     // rejected samples of this part, earlier runs included
   std::vector<SkippedSample> skipped;  // the same with their reasons, but for kAlreadyComplete
+  IndexReport indexes;
 };
 
 /// Watches a running build. Counters may be read from any thread while build() runs.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "precache/convert/index.hpp"
+
+namespace precache {
+
+/// What was written: a line for each file, but one for all that a kind has for every shard.
+[[nodiscard]] std::vector<std::string> index_lines(const IndexReport& report);
+
+[[nodiscard]] nlohmann::ordered_json to_json(const IndexReport& report);
+
+/// Says on stderr what could not be written.
+void say_missing(const IndexReport& report);
+
+}  // namespace precache

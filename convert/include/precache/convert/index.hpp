@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "precache/formats/tensor_spec.hpp"
+
+namespace precache {
+
+/// What other readers want to find beside shards. docs/indexes.md has names and contents.
+enum class IndexKind {
+  kDali,  // SHARD.idx, of tar and TFRecord, for NVIDIA DALI
+  kWids,  // SPLIT.wids.json, of tar, for wids
+  kVds,   // SPLIT.vds, of HDF5: a virtual dataset for whatever reads HDF5
+  kTfds,  // dataset_info.json and features.json, of TFRecord, for TensorFlow Datasets
+};
+
+[[nodiscard]] std::string_view name(IndexKind kind);
+/// "dali,wids" -> kinds, each once, in the order of the enumeration. Throws InvalidArgument for an
+/// unknown name.
+[[nodiscard]] std::vector<IndexKind> parse_index_kinds(std::string_view names);
+
+/// Throws InvalidArgument if shards of the format ("tar", "tfrecord", "hdf5") cannot have one of
+/// the kinds.
+void check_index_kinds(const std::vector<IndexKind>& kinds, std::string_view format);
+
+struct IndexOptions {
+  std::vector<IndexKind> kinds;      // empty: all that the shards can have
+  std::optional<std::string> split;  // none: all
+};
+
+struct WrittenIndex {
+  IndexKind kind = IndexKind::kDali;
+  std::filesystem::path file;
+  std::uint64_t samples = 0;
+};
+
+/// An index that could not be, and why.
+struct MissingIndex {
+  IndexKind kind = IndexKind::kDali;
+  std::filesystem::path of;  // the shard or the folder
+  std::string reason;
+};
+
+struct IndexReport {
+  std::vector<WrittenIndex> written;  // or found there as it should be
+  std::vector<MissingIndex> missing;  // of kinds that were not asked for by name, and empty shards
+};
+
+/// Writes indexes beside the shards that `path` means: a dataset folder, shards of any origin, or a
+/// pattern of them. Of a dataset of ours a shard stands for its whole split.
+///
+/// Each file is written under a temporary name and renamed. A file that is there already is
+/// replaced only if it is an index of the same kind, and left alone if it is the same. Runs in the
+/// caller's TBB arena.
+///
+/// Throws InvalidArgument for kinds that do not fit the shards and for files that would be lost,
+/// Unsupported for shards that a reader asked for by name cannot read, CorruptData and IoError.
+IndexReport write_indexes(const std::filesystem::path& path, const IndexOptions& options = {});
+
+}  // namespace precache

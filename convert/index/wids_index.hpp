@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// The JSON that lists shards and their samples for wids, webdataset's reader with random access.
+namespace precache::wids {
+
+struct Shard {
+  std::string file;  // beside the index
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// SPLIT.wids.json.
+[[nodiscard]] std::filesystem::path index_path(const std::filesystem::path& folder,
+                                               const std::string& split);
+
+/// Reads the headers of a tar as wids does, which knows neither pax headers nor the prefix of a
+/// name. Throws Unsupported if it would mix up samples, CorruptData and IoError.
+[[nodiscard]] Shard look_at(const std::filesystem::path& shard);
+
+[[nodiscard]] std::string index_text(const std::string& split, const std::vector<Shard>& shards);
+
+[[nodiscard]] bool is_index(std::string_view text);
+
+}  // namespace precache::wids
