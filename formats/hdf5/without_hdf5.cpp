@@ -4,7 +4,9 @@
 
 #include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
+#include "formats/hdf5/scan_process.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/formats/isolate_hdf5.hpp"
 
 namespace precache {
 namespace {
@@ -23,5 +25,19 @@ std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLi
 }
 
 ShardIndex hdf5::scan(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
+
+ShardIndex hdf5::scan_apart(const std::filesystem::path&, const std::filesystem::path&,
+                            std::uint64_t) {
+  refuse();
+}
+
+void hdf5::answer_scan(const std::filesystem::path&) { refuse(); }
+
+const std::filesystem::path& hdf5::scan_program() {
+  static const std::filesystem::path none;
+  return none;
+}
+
+void isolate_hdf5(const std::filesystem::path&) {}
 
 }  // namespace precache

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifests, and what the reader makes of them: the shards that the seed describes lie beside each.
+#include "precache/formats/manifest.hpp"
+#include "precache/reader/dataset.hpp"
+#include "tests/fuzz/expect.hpp"
+#include "tests/fuzz/read_index.hpp"
+#include "tests/fuzz/seed_dataset.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace {
+
+using namespace precache;
+
+/// Reads all of a split, as far as the manifest lets it.
+void read_split(const std::filesystem::path& folder, const std::string& split) {
+  constexpr std::uint64_t kMostSamples = 64;
+  const Dataset dataset = Dataset::open(folder, split);
+  for (std::uint64_t i = 0; i < std::min(dataset.size(), kMostSamples); ++i) {
+    fuzz::may_refuse([&] {
+      const Sample sample = dataset[i];
+      fuzz::touch(sample.bytes());
+      (void)sample.label();
+      (void)sample.key();
+    });
+  }
+}
+
+void read_dataset(std::string_view text) {
+  static const test::TempFolder folder;
+  static const bool has_shards = (fuzz::make_seed_dataset(folder.path(), Format::kTar), true);
+  (void)has_shards;
+  const Manifest manifest = Manifest::from_json(text, "dataset.json");
+  const std::string again = manifest.to_json();
+  fuzz::expect(Manifest::from_json(again, "dataset.json").to_json() == again,
+               "a manifest that was written is read as the same");
+  test::write_text(folder / kManifestName, text);
+  for (const auto& split : manifest.splits) {
+    try {
+      fuzz::may_refuse([&] { read_split(folder.path(), split.first); });
+    } catch (const IoError&) {          // it names a file that is not there
+    } catch (const InvalidArgument&) {  // a split without a name among several
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::may_refuse([&] { read_dataset({reinterpret_cast<const char*>(data), size}); });
+  return 0;
+}
