@@ -62,17 +62,22 @@ void write_tfrecords(const Path& folder) {
   write_text(folder / "no-example", tfrecord("text") + tfrecord(""));
 }
 
+/// As NumPy pads it: what is inserted then takes the place of spaces.
+std::string padded_array(std::string dict, std::size_t array_bytes) {
+  dict.resize(117, ' ');
+  return npy_file(dict + '\n', array_bytes);
+}
+
 void write_arrays(const Path& folder) {
-  write_text(folder / "uint8", kArray);
-  write_text(folder / "uint16",
-             npy_file("{'descr': '<u2', 'fortran_order': False, 'shape': (4, 4, 3), }\n", 96));
-  write_text(folder / "fortran",
-             npy_file("{'descr': '<f4', 'fortran_order': True, 'shape': (2L, 2L), }\n", 16));
-  write_text(
-      folder / "records",
-      npy_file("{'descr': [('a', '<f4', (2,)), ('b', '|S3')], 'fortran_order': False, 'shape': "
-               "(2,), }\n",
-               22));
+  const auto write = [&](const char* name, const char* dict, std::size_t array_bytes) {
+    write_text(folder / name, padded_array(dict, array_bytes));
+  };
+  write("uint8", "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 4, 4), }", 48);
+  write("uint16", "{'descr': '<u2', 'fortran_order': False, 'shape': (4, 4, 3), }", 96);
+  write("fortran", "{'descr': '<f4', 'fortran_order': True, 'shape': (2L, 2L), }", 16);
+  write("records",
+        "{'descr': [('a', '<f4', (2,)), ('b', '|S3')], 'fortran_order': False, 'shape': (2,), }",
+        22);
 }
 
 void write_lists(const Path& folder) {

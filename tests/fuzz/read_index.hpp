@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <span>
 
 #include "formats/column_values.hpp"
@@ -21,9 +22,19 @@ void may_refuse(const Call& call) {
   }
 }
 
+/// What `scan` finds; none if it refuses the file.
+template <typename Scan>
+std::optional<ShardIndex> scanned(const Scan& scan) {
+  std::optional<ShardIndex> index;
+  may_refuse([&] { index = scan(); });
+  return index;
+}
+
 /// Touches everything that a reader of the shard would: payload, label, key, checksums.
-inline void read_all(const ShardIndex& index, std::span<const std::byte> file) {
+inline void read_all(const std::optional<ShardIndex>& found, std::span<const std::byte> file) {
   constexpr std::uint64_t kMostSamples = 256;  // the rest is like them
+  if (!found) return;
+  const ShardIndex& index = *found;
   expect(index.bytes == file.size(), "the index knows the size of the file");
   expect(index.samples <= file.size(), "there are no more samples than bytes");
   expect(index.places.empty() || index.places.size() == index.samples, "each sample has a place");

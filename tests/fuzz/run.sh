@@ -22,7 +22,7 @@ logs=$PWD/build/fuzz/logs
 cmake --preset fuzz > /dev/null
 cmake --build --preset fuzz
 
-largest_input=65536  # bytes; of larger corpus files there is nothing in the rest that is not in the beginning
+largest_input=16384  # bytes: small inputs run faster, and what a larger one can do wrong they can
 rm -rf "$seeds" "$logs"
 mkdir -p "$crashes" "$logs"
 "$bin/fuzz_seeds" "$seeds"
