@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/say.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/formats/isolate_hdf5.hpp"
 
 namespace precache {
 namespace {
@@ -38,6 +39,7 @@ ExitCode run(int argc, char** argv) {
   Action action;
   add_build(app, action);
   add_index(app, action);
+  add_scan_hdf5(app, action);
   add_verify(app, action);
   try {
     app.parse(argc, argv);
@@ -68,6 +70,7 @@ ExitCode run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   precache::open_standard_streams();
+  precache::isolate_hdf5("/proc/self/exe");
   precache::ExitCode code = precache::run(argc, argv);
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!written && code == precache::ExitCode::kDone) {

@@ -10,6 +10,7 @@
 #include "formats/base/file.hpp"
 #include "formats/file_kind.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
+#include "formats/hdf5/scan_process.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/tar_scan.hpp"
 #include "formats/tar/ustar.hpp"
@@ -111,7 +112,8 @@ ShardIndex scan_shard(std::span<const std::byte> file, const std::filesystem::pa
     case Format::kHdf5:
       break;
   }
-  return hdf5::scan(file, path);
+  const auto& program = hdf5::scan_program();
+  return program.empty() ? hdf5::scan(file, path) : hdf5::scan_apart(program, path, file.size());
 }
 
 }  // namespace precache

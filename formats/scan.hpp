@@ -18,7 +18,8 @@ namespace precache {
                                    const std::filesystem::path& path);
 
 /// Reads where every sample of a shard lies, without a manifest. `file` is the whole file, mapped;
-/// `path` is for messages. The pages of payloads are not touched.
+/// `path` is for messages, and for the process that scans HDF5 after isolate_hdf5(). The pages of
+/// payloads are not touched.
 ///
 /// Payloads of tar and TFRecord files that do not tell what they are (raw bytes, arrays of `<u2`),
 /// but have the size of `given`, are taken for that.

@@ -46,7 +46,9 @@ struct Shard {
     } catch (const CorruptData& error) {
       faults.push_back({listed.path, std::nullopt, error.offset(), error.reason()});
     } catch (const Unsupported& error) {
-      unsupported = Fault{listed.path, std::nullopt, 0, error.what()};
+      const std::string what = error.what();
+      unsupported = Fault{listed.path, std::nullopt, 0,
+                          error.hint().empty() ? what : fmt::format("{}. {}", what, error.hint())};
     } catch (const IoError& error) {
       if (listed.entry != nullptr && error.code() == ENOENT) {
         faults.push_back(

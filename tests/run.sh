@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the tests need, builds, and runs all tests.
 #
-#   tests/run.sh           C++ tests (release, then with sanitizers) and Python tests with the real clients
+#   tests/run.sh           C++ tests (release, then with sanitizers), fuzzing, and Python tests with the real clients
 #   tests/run.sh --fast    only the C++ tests of the release build
 #
 # Works on a fresh Debian 12, as root or with sudo. A second run installs nothing and builds only what changed.
@@ -19,7 +19,7 @@ esac
 step() { printf '\n== %s\n' "$*"; }
 
 packages=(catch2)
-$fast || packages+=(libjpeg-turbo-progs python3 python3-venv util-linux)
+$fast || packages+=(clang libclang-rt-dev llvm libjpeg-turbo-progs python3 python3-venv util-linux)
 step "packages"
 samples/install_packages.sh "${packages[@]}"
 
@@ -40,6 +40,9 @@ step "Reader tests under ThreadSanitizer"
 cmake --preset tsan -DPRECACHE_BUILD_SAMPLES=OFF > /dev/null
 cmake --build --preset tsan --target precache_reader_tests
 ctest --preset tsan -j 2 -L reader
+
+step "Fuzz targets, a minute each"
+tests/fuzz/run.sh 60
 
 step "Python environment"
 venv=build/venv

@@ -5,7 +5,9 @@
 #include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "formats/hdf5/hdf5_virtual.hpp"
+#include "formats/hdf5/scan_process.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/formats/isolate_hdf5.hpp"
 
 namespace precache {
 namespace {
@@ -28,5 +30,19 @@ ShardIndex hdf5::scan(std::span<const std::byte>, const std::filesystem::path&) 
 void hdf5::write_virtual_file(const std::filesystem::path&, const VirtualShards&) { refuse(); }
 
 bool hdf5::is_virtual_file(const std::filesystem::path&) { return false; }
+
+ShardIndex hdf5::scan_apart(const std::filesystem::path&, const std::filesystem::path&,
+                            std::uint64_t) {
+  refuse();
+}
+
+void hdf5::answer_scan(const std::filesystem::path&) { refuse(); }
+
+const std::filesystem::path& hdf5::scan_program() {
+  static const std::filesystem::path none;
+  return none;
+}
+
+void isolate_hdf5(const std::filesystem::path&) {}
 
 }  // namespace precache

@@ -131,13 +131,7 @@ class Scanner {
   ShardIndex run() && {
     EntryCursor entries(file_, path_);
     while (const auto entry = entries.next()) {
-      if (entry->type == EntryType::kSparse) {
-        throw Unsupported(
-            fmt::format("'{}' holds '{}' as a sparse file, whose bytes do not lie "
-                        "in one piece",
-                        path_.string(), entry->name));
-      }
-      if (entry->type == EntryType::kFile) take(*entry);
+      if (entry->type == EntryType::kFile || entry->type == EntryType::kSparse) take(*entry);
     }
     end_sample();
     return std::move(builder_).finish();
@@ -147,6 +141,11 @@ class Scanner {
   void take(const Entry& entry) {
     const WebdatasetName name = split_webdataset_name(entry.name);
     if (name.key.empty()) return;
+    if (entry.type == EntryType::kSparse) {
+      throw Unsupported(
+          fmt::format("'{}' holds '{}' as a sparse file, whose bytes do not lie in one piece",
+                      path_.string(), entry.name));
+    }
     Field field{lower(name.extension),
                 entry.begin,
                 entry.data,

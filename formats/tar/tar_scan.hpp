@@ -15,7 +15,7 @@ namespace precache::tar {
 ///
 /// A sample's payload is the array of its `npy`, else its image, else the first field that is no
 /// label; its label is the number in `cls`, else `label` or `cls` of its `json`. Throws CorruptData
-/// and, for sparse entries, Unsupported.
+/// and, for samples in sparse entries, Unsupported.
 [[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
                               const std::optional<TensorSpec>& given);
 

@@ -5,9 +5,11 @@
 #include <functional>
 #include <limits>
 
+#include "formats/scan.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/shards.hpp"
+#include "tests/support/tar_writer.hpp"
 
 namespace precache {
 namespace {
@@ -213,6 +215,16 @@ TEST_CASE("verify finds any damaged byte of a tar record's headers",
       }
     }
   }
+}
+
+TEST_CASE("verify takes an empty file at the end of a tar for whole", "[formats][columns][tar]") {
+  const Bytes file =
+      test::bytes_of(test::tar_entry("a.jpg", "x") + test::tar_entry("b.jpg", "") + test::kTarEnd);
+  const ShardIndex index = scan_shard(file, "a.tar");
+  const ColumnValues values(index, "a.tar");
+  REQUIRE(index.samples == 2);
+  CHECK_NOTHROW(values.verify(file, 0));
+  CHECK_NOTHROW(values.verify(file, 1));
 }
 
 TEST_CASE("a key that cannot be read is an error that says where",

@@ -246,6 +246,8 @@ TEST_CASE("tar sparse files are not supported", "[formats][tar][malformed]") {
   CHECK_THAT(message(tar_entry("a.jpg", "x", {.type = 'S'})), test::contains("sparse"));
   CHECK_THAT(message(pax_header(pax_record("GNU.sparse.major", "1")) + tar_entry("a.jpg", "x")),
              test::contains("'a.jpg' as a sparse file"));
+  // What is no sample may be as it likes.
+  CHECK(scan(tar_entry("disk-image", "x", {.type = 'S'}) + tar_entry("a.jpg", "y")).samples == 1);
 }
 
 TEST_CASE("tar names that hold for all entries do not multiply", "[formats][tar][malformed]") {

@@ -13,6 +13,7 @@
 
 #include "formats/base/crc32c.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/formats/isolate_hdf5.hpp"
 #include "precache/reader/loader.hpp"
 
 namespace {
@@ -93,6 +94,7 @@ int main(int argc, char** argv) {
   app.add_option("--normalize", normalize, "three means and three standard deviations");
   app.add_flag("--flip", options.transform.flip);
   app.add_flag("--verify", open_options.verify_on_read);
+  app.add_option_function<std::string>("--isolate-hdf5", isolate_hdf5, "the precache command");
   CLI11_PARSE(app, argc, argv);
   try {
     if (spec.size() == 5) {
@@ -104,7 +106,8 @@ int main(int argc, char** argv) {
     const Dataset dataset = paths.size() == 1 ? Dataset::open(paths[0], split, open_options)
                                               : Dataset::open(paths, open_options);
     if (file.empty()) {
-      std::cout << describe(dataset) << '\n';
+      // Keys are bytes, and those of others need not be UTF-8.
+      std::cout << describe(dataset).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
       return 0;
     }
     options.order.shuffle = parse_shuffle(shuffle);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "formats/hdf5/scan_process.hpp"
+
+namespace precache {
+
+void add_scan_hdf5(CLI::App& app, Action& action) {
+  auto path = std::make_shared<std::filesystem::path>();
+  CLI::App* command =
+      app.add_subcommand(hdf5::kScanCommand, "Scan one HDF5 file for another process");
+  command->group("");  // not for people, so not in the help
+  command->add_option("PATH", *path)->required();
+  command->callback(
+      [&action, path] { action = [path]() -> ExitCode { hdf5::answer_scan(*path); }; });
+}
+
+}  // namespace precache

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hdf5/scan_process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "formats/base/file.hpp"
+#include "formats/hdf5/hdf5_scan.hpp"
+#include "formats/hdf5/scan_message.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/isolate_hdf5.hpp"
+
+extern char** environ;
+
+namespace precache {
+namespace {
+
+constexpr rlim_t kCpuSeconds = 60;                // a scan takes well below one
+constexpr rlim_t kMemoryBytes = rlim_t{1} << 30;  // beside the file
+constexpr std::uint64_t kSmallestMessageLimit = std::uint64_t{1} << 20;
+
+using Message = std::vector<std::uint8_t>;
+
+std::filesystem::path& program_setting() {
+  static std::filesystem::path program;
+  return program;
+}
+
+/// Both ends of a pipe; they are not inherited.
+struct Pipe {
+  explicit Pipe(const std::filesystem::path& path) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw IoError("cannot scan", path, errno);
+    out = File(ends[0], path);
+    in = File(ends[1], path);
+  }
+  File out;
+  File in;
+};
+
+pid_t start(const std::filesystem::path& program, const std::filesystem::path& path, int out) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  // The C library and the HDF5 library have words for the terminal when they find memory broken.
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string name = "precache";
+  std::string command = hdf5::kScanCommand;
+  std::string end_of_options = "--";  // a file may be called -x
+  std::string file = path.string();
+  const std::array<char*, 5> words{name.data(), command.data(), end_of_options.data(), file.data(),
+                                   nullptr};
+  pid_t child = 0;
+  const int error =
+      ::posix_spawn(&child, program.c_str(), &actions, nullptr, words.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw IoError("cannot start", program, error);
+  return child;
+}
+
+/// All that comes out of the pipe; more than `most` bytes are not kept.
+Message receive(const File& pipe, std::uint64_t most) {
+  Message message;
+  std::array<std::uint8_t, 1 << 16> buffer{};
+  for (;;) {
+    const ssize_t size = ::read(pipe.descriptor(), buffer.data(), buffer.size());
+    if (size == 0 || (size < 0 && errno != EINTR)) return message;
+    if (size > 0 && message.size() < most) {
+      message.insert(message.end(), buffer.begin(), buffer.begin() + size);
+    }
+  }
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+/// What killed it, if the file can be blamed for it.
+void check_death(int status, const std::filesystem::path& path) {
+  if (!WIFSIGNALED(status)) return;
+  switch (const int signal = WTERMSIG(status)) {
+    case SIGXCPU:
+      throw CorruptData(
+          path, 0, fmt::format("the HDF5 library takes more than {} s to scan it", kCpuSeconds));
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGABRT:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+      throw CorruptData(path, 0,
+                        fmt::format("the HDF5 library crashed on it ({})", ::strsignal(signal)));
+    default:
+      throw IoError(fmt::format("the process that scans was ended ({}):", ::strsignal(signal)),
+                    path, 0);
+  }
+}
+
+void limit_resources([[maybe_unused]] std::uint64_t file_bytes) {
+  const auto limit = [](auto resource, rlim_t value) {
+    rlimit old{};
+    ::getrlimit(resource, &old);
+    const rlimit wanted{std::min(value, old.rlim_max), old.rlim_max};
+    ::setrlimit(resource, &wanted);
+  };
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_CPU, kCpuSeconds);
+#ifndef __SANITIZE_ADDRESS__  // which takes terabytes of addresses
+  limit(RLIMIT_AS, kMemoryBytes + file_bytes);
+#endif
+}
+
+Message scan_message(const std::filesystem::path& path) {
+  try {
+    const File file(path, O_RDONLY);
+    const std::uint64_t size = file.size();
+    if (size == 0) throw CorruptData(path, 0, "the file is empty");
+    limit_resources(size);
+    const void* const base = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
+    if (base == MAP_FAILED) throw IoError("cannot map", path, errno);
+    return hdf5::encode(hdf5::scan({static_cast<const std::byte*>(base), size}, path));
+  } catch (...) {
+    return hdf5::encode(std::current_exception());
+  }
+}
+
+}  // namespace
+
+void isolate_hdf5(const std::filesystem::path& program) { program_setting() = program; }
+
+const std::filesystem::path& hdf5::scan_program() { return program_setting(); }
+
+ShardIndex hdf5::scan_apart(const std::filesystem::path& program, const std::filesystem::path& path,
+                            std::uint64_t bytes) {
+  Pipe pipe(path);
+  const pid_t child = start(program, path, pipe.in.descriptor());
+  pipe.in = File();  // so that its end is seen
+  // A place takes 48 bytes, and there is at most one for 16 bytes of the file, and its key.
+  const Message message = receive(pipe.out, 4 * bytes + kSmallestMessageLimit);
+  const int status = wait_for(child);
+  check_death(status, path);
+  if (message.empty()) throw IoError(fmt::format("'{}' cannot scan", program.string()), path, 0);
+  return decode(message, path, bytes);
+}
+
+void hdf5::answer_scan(const std::filesystem::path& path) {
+  ::signal(SIGINT, SIG_IGN);  // the terminal sends it to both; the other one decides
+  const Message message = scan_message(path);
+  std::span<const std::uint8_t> rest(message);
+  while (!rest.empty()) {
+    const ssize_t size = ::write(STDOUT_FILENO, rest.data(), rest.size());
+    if (size < 0 && errno != EINTR) break;
+    if (size > 0) rest = rest.subspan(static_cast<std::size_t>(size));
+  }
+  ::_exit(0);
+}
+
+}  // namespace precache

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the fuzz targets and runs each for some time, two at once.
+#
+#   tests/fuzz/run.sh [SECONDS [TARGET...]]    60 seconds, and all targets, unless said
+#
+# Fails if one of our own lines crashes, hangs, leaks or allocates by a file's word; the input is kept in
+# build/fuzz/crashes. What a run found worth keeping stays in build/fuzz/corpus for the next one. First inputs are
+# made by fuzz_seeds and taken from ../shared/corpora where that is.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+seconds=${1:-60}
+targets=("${@:2}")
+((${#targets[@]})) || targets=(csv hdf5 manifest npy tar tfrecord)
+bin=$PWD/build/fuzz/tests/fuzz
+seeds=$PWD/build/fuzz/seeds
+corpus=$PWD/build/fuzz/corpus
+crashes=$PWD/build/fuzz/crashes
+logs=$PWD/build/fuzz/logs
+
+cmake --preset fuzz > /dev/null
+cmake --build --preset fuzz
+
+largest_input=16384  # bytes: small inputs run faster, and what a larger one can do wrong they can
+rm -rf "$seeds" "$logs"
+mkdir -p "$crashes" "$logs"
+"$bin/fuzz_seeds" "$seeds"
+for kind in tar tfrecord hdf5; do
+  [[ -d ../shared/corpora/$kind ]] || continue
+  find "../shared/corpora/$kind" -type f ! -name MANIFEST.tsv -size -$((largest_input / 1024 + 1))k \
+    -exec cp --no-preserve=mode --backup=numbered -t "$seeds/$kind" {} +
+done
+
+export UBSAN_OPTIONS=print_stacktrace=1
+
+# fuzz TARGET OPTION...: with -malloc_limit_mb, so that an allocation by a file's word is a fault.
+fuzz() {
+  local target=$1
+  mkdir -p "$corpus/$target"
+  "$bin/fuzz_$target" -max_total_time="$seconds" -max_len=$largest_input -timeout=20 -rss_limit_mb=2048 \
+    -artifact_prefix="$crashes/$target-" -print_final_stats=1 "${@:2}" "$corpus/$target" "$seeds/$target" \
+    > "$logs/$target" 2>&1
+}
+
+# Whether the first frame of the stack in this log that is neither the sanitizer's nor the C library's is one of libhdf5.
+is_of_libhdf5() {
+  local frame
+  frame=$(grep -E '^ *#[0-9]+ ' "$1" | grep -E -m 1 'libhdf5|precache::|LLVMFuzzerTestOneInput' || true)
+  [[ $frame == *libhdf5* ]]
+}
+
+# The HDF5 library has faults of its own, so the target goes on after a crash, and each is looked at afterwards.
+fuzz_hdf5() {
+  local options=(-malloc_limit_mb=128)  # a chunk of labels may take half of it
+  # What libhdf5 leaks or asks for in vain is its own affair.
+  export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+  rm -f "$crashes"/hdf5-*
+  fuzz hdf5 "${options[@]}" -fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1 || true  # says 1 after crashes
+  grep -q 'INFO: exiting:' "$logs/hdf5" || return 1
+  local crash library=0 unclear=0 ours=0
+  for crash in "$crashes"/hdf5-*; do
+    [[ -e $crash ]] || continue
+    if "$bin/fuzz_hdf5" "${options[@]}" -timeout=20 -rss_limit_mb=2048 "$crash" > "$crash.log" 2>&1; then
+      unclear=$((unclear + 1))  # alone it does not crash: an input before it broke the library's memory
+    elif is_of_libhdf5 "$crash.log"; then
+      library=$((library + 1))
+    else
+      ours=$((ours + 1))
+      continue
+    fi
+    rm "$crash" "$crash.log"
+  done
+  echo "hdf5: faults of libhdf5: $library, only after other inputs: $unclear, ours: $ours" >> "$logs/hdf5"
+  ((ours == 0))
+}
+
+run_target() {
+  local fuzz=(fuzz "$1" -malloc_limit_mb=16)
+  [[ $1 != hdf5 ]] || fuzz=(fuzz_hdf5)
+  if "${fuzz[@]}"; then
+    echo "$1: $(grep -E -o '(number_of_executed_units: +[0-9]+|^#[0-9]+: cov: [0-9]+|^hdf5: .*)' "$logs/$1" | tail -n 2 |
+      sed 's/^hdf5: //' | paste -s -d ' ' | tr -s ' ')"
+  else
+    echo "$1: FAILED"
+    grep -v NEW_FUNC "$logs/$1" | tail -n 60
+    touch "$logs/failed"
+  fi
+}
+
+for target in "${targets[@]}"; do
+  while (($(jobs -rp | wc -l) >= 2)); do wait -n; done
+  run_target "$target" &
+done
+wait
+
+if [[ -e $logs/failed ]]; then
+  echo "The inputs are kept; to run one again:"
+  for crash in "$crashes"/*; do
+    name=${crash##*/}
+    [[ $crash == *.log ]] || echo "  $bin/fuzz_${name%%-*} $crash"
+  done
+  exit 1
+fi

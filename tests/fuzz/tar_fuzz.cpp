@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Archives of others: every entry, then samples as the reader sees them.
+#include <charconv>
+#include <cstring>
+
+#include "formats/scan.hpp"
+#include "formats/tar/tar_entries.hpp"
+#include "formats/tar/tar_scan.hpp"
+#include "tests/fuzz/mutate.hpp"
+#include "tests/fuzz/read_index.hpp"
+
+namespace {
+
+using namespace precache;
+
+constexpr std::size_t kBlock = 512;
+
+/// Sets the checksum of every header that stands where the sizes before it say.
+void repair_checksums(std::span<std::uint8_t> file) {
+  for (std::size_t at = 0; at + kBlock <= file.size();) {
+    const auto block = file.subspan(at, kBlock);
+    if (block[0] == 0) return;
+    std::memset(&block[148], ' ', 8);
+    unsigned sum = 0;
+    for (const std::uint8_t byte : block) sum += byte;
+    for (std::size_t digit = 6; digit-- > 0; sum /= 8) {
+      block[148 + digit] = static_cast<std::uint8_t>('0' + sum % 8);
+    }
+    block[154] = 0;
+    std::size_t size = 0;
+    const char* const text = reinterpret_cast<const char*>(&block[124]);
+    (void)std::from_chars(text, text + 12, size, 8);
+    if (size > file.size() - at - kBlock) return;
+    at += kBlock + (size + kBlock - 1) / kBlock * kBlock;
+  }
+}
+
+void walk(std::span<const std::byte> file) {
+  tar::EntryCursor cursor(file, "fuzz.tar");
+  std::uint64_t end = 0;
+  while (const auto entry = cursor.next()) {
+    fuzz::expect(entry->begin == end && entry->end > end && entry->end <= file.size(),
+                 "entries follow one another in the file");
+    fuzz::expect(entry->data <= entry->end && entry->size <= entry->end - entry->data,
+                 "an entry holds its data");
+    end = entry->end;
+  }
+}
+
+}  // namespace
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
+  return fuzz::mutate_and_repair(data, size, most, seed, repair_checksums);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto file = fuzz::bytes_of(data, size);
+  const TensorSpec given{DType::kBfloat16, AxisOrder::kChw, 4, 4, 3};
+  fuzz::may_refuse([&] { (void)detect_format(file, "fuzz.tar"); });
+  fuzz::may_refuse([&] { walk(file); });
+  fuzz::read_all(fuzz::scanned([&] { return tar::scan(file, "fuzz.tar", {}); }), file);
+  fuzz::read_all(fuzz::scanned([&] { return tar::scan(file, "fuzz.tar", given); }), file);
+  return 0;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// TFRecord files, and the Examples in them.
+#include "formats/base/crc32c.hpp"
+#include "formats/base/little_endian.hpp"
+#include "formats/scan.hpp"
+#include "formats/tfrecord/tfrecord_records.hpp"
+#include "formats/tfrecord/tfrecord_scan.hpp"
+#include "tests/fuzz/mutate.hpp"
+#include "tests/fuzz/read_index.hpp"
+
+namespace {
+
+using namespace precache;
+
+void write_crc(std::span<std::uint8_t> place, std::span<const std::uint8_t> of) {
+  std::uint32_t crc = crc32c::masked(crc32c::value(std::as_bytes(of)));
+  for (std::uint8_t& byte : place) {
+    byte = static_cast<std::uint8_t>(crc);
+    crc >>= 8;
+  }
+}
+
+/// Sets the CRCs of all records that fit the file. A length that is too long for it is cut down.
+void repair_crcs(std::span<std::uint8_t> file) {
+  constexpr std::size_t kFraming = tfrecord::kLengthBytes + tfrecord::kFooterBytes;
+  while (file.size() >= kFraming) {
+    std::uint64_t length = little_endian(std::as_bytes(file.first(8)));
+    for (std::size_t i = 7; length > file.size() - kFraming && i > 0; --i) {
+      file[i] = 0;
+      length = little_endian(std::as_bytes(file.first(8)));
+    }
+    write_crc(file.subspan(8, 4), file.first(8));
+    if (length > file.size() - kFraming) return;
+    const auto data = file.subspan(tfrecord::kLengthBytes, length);
+    write_crc(file.subspan(tfrecord::kLengthBytes + length, tfrecord::kFooterBytes), data);
+    file = file.subspan(kFraming + length);
+  }
+}
+
+}  // namespace
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
+  return fuzz::mutate_and_repair(data, size, most, seed, repair_crcs);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto file = fuzz::bytes_of(data, size);
+  const TensorSpec given{DType::kFloat32, AxisOrder::kHwc, 2, 2, 3};
+  fuzz::may_refuse([&] { (void)detect_format(file, "fuzz.tfrecord"); });
+  fuzz::read_all(fuzz::scanned([&] { return tfrecord::scan(file, "fuzz.tfrecord", {}); }), file);
+  fuzz::read_all(fuzz::scanned([&] { return tfrecord::scan(file, "fuzz.tfrecord", given); }), file);
+  return 0;
+}
