@@ -13,6 +13,7 @@ using Action = std::function<ExitCode()>;
 
 /// Each adds a subcommand; `action` is set if the user chose it.
 void add_build(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 
 }  // namespace precache

@@ -37,6 +37,7 @@ ExitCode run(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   Action action;
   add_build(app, action);
+  add_inspect(app, action);
   add_verify(app, action);
   try {
     app.parse(argc, argv);

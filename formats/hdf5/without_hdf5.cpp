@@ -2,6 +2,7 @@
 
 // Takes the place of this folder's other sources in a build without the library.
 
+#include "formats/hdf5/hdf5_anatomy.hpp"
 #include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "precache/formats/error.hpp"
@@ -23,5 +24,7 @@ std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLi
 }
 
 ShardIndex hdf5::scan(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
+
+Hdf5Anatomy hdf5::dissect(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
 
 }  // namespace precache

@@ -14,6 +14,7 @@
 #include "formats/base/file.hpp"
 #include "formats/index_builder.hpp"
 #include "formats/tar/npy_header.hpp"
+#include "formats/tar/sample_name.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "precache/formats/error.hpp"
 
@@ -62,21 +63,6 @@ std::string_view last_part(std::string_view extension) {
 std::string_view image_kind(std::string_view extension) {
   const auto kind = std::ranges::find(kImageKinds, last_part(extension), &ImageKind::extension);
   return kind == kImageKinds.end() ? std::string_view() : kind->name;
-}
-
-/// A path as webdataset cuts it; no key if webdataset drops it.
-struct SplitName {
-  std::string_view key;
-  std::string_view extension;
-};
-
-SplitName split(std::string_view path) {
-  const std::string_view top = path.substr(0, path.find('/'));
-  if (top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) return {};
-  const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0
-  const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos || dot == base) return {};
-  return {path.substr(0, dot), path.substr(dot + 1)};
 }
 
 std::optional<std::int64_t> decimal(std::string_view text) {
@@ -159,7 +145,7 @@ class Scanner {
 
  private:
   void take(const Entry& entry) {
-    const SplitName name = split(entry.name);
+    const SampleName name = split_name(entry.name);
     if (name.key.empty()) return;
     Field field{lower(name.extension),
                 entry.begin,
