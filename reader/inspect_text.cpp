@@ -57,8 +57,10 @@ std::string access_text(const Inspection& facts) {
 std::string bytes_text(const Inspection& facts) {
   std::string text = size_text(facts.bytes);
   if (const auto overhead = facts.overhead_bytes()) {
-    const auto tensors = static_cast<double>(facts.bytes_read - *overhead);
-    text += fmt::format(", overhead {:.2f} %", 100 * static_cast<double>(*overhead) / tensors);
+    const double share =
+        static_cast<double>(*overhead) / static_cast<double>(facts.bytes_read - *overhead);
+    text += share < 1 ? fmt::format(", overhead {:.2f} %", 100 * share)
+                      : fmt::format(", {} of them beside the tensors", size_text(*overhead));
   }
   return text;
 }

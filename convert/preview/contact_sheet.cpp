@@ -5,7 +5,7 @@
 
 #include "convert/preview/bitmap_font.hpp"
 #include "convert/preview/png_encoder.hpp"
-#include "formats/base/utf8.hpp"
+#include "formats/base/count_text.hpp"
 #include "precache/convert/preview.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/reader/inspect_text.hpp"
@@ -138,6 +138,11 @@ void draw_block(Canvas& canvas, std::uint32_t y, std::uint32_t columns, const In
   const std::uint32_t width = canvas.picture().width - 2 * kGap;
   canvas.write(kGap, y, path.facts.path.string(), width, true, kInk);
   std::string subtitle = headline(path.facts);
+  if (path.facts.samples) {
+    subtitle += fmt::format(", {} of {} samples", path.preview.tiles.size(),
+                            human::count(*path.facts.samples));
+  }
+  if (path.facts.spec) subtitle += ", " + path.facts.spec->text();
   if (!path.preview.drawing.empty()) subtitle += "; " + path.preview.drawing;
   canvas.write(kGap, y + kLine, subtitle, width, false, kFaint);
   y += kHead;

@@ -15,6 +15,7 @@ namespace precache::page {
 namespace {
 
 constexpr std::size_t kMostNamedBars = 40;
+constexpr std::size_t kMostSpacedBars = 200;
 constexpr std::size_t kMostRankedBars = 600;  // more have no pixel of their own
 
 std::string class_name(const ClassCount& count) {
@@ -52,7 +53,8 @@ std::string ranked_bars(const ClassFacts& classes, std::uint64_t most) {
     double sum = 0;
     for (std::size_t k = begin; k < end; ++k) sum += share(order[k]->samples, most);
     const double height = 100 * sum / static_cast<double>(end - begin);
-    path += fmt::format("M{0} 100V{1:.2f}H{2}V100Z", i, 100 - height, i + 1);
+    path += fmt::format("M{0} 100V{1:.2f}H{2}V100Z", i, 100 - height,
+                        static_cast<double>(i) + (bars <= kMostSpacedBars ? 0.8 : 1));
   }
   const auto label = [](const ClassCount& count) {
     return fmt::format("<b>{}</b> {}", escaped(class_name(count)), human::count(count.samples));
@@ -101,10 +103,10 @@ std::string escaped(std::string_view text) {
 
 std::string class_chart(const ClassFacts& classes) {
   if (classes.counts.empty()) return {};
-  std::uint64_t most = 0;
-  for (const ClassCount& count : classes.counts) most = std::max(most, count.samples);
-  return classes.counts.size() <= kMostNamedBars ? named_bars(classes, most)
-                                                 : ranked_bars(classes, most);
+  const auto [fewest, most] = std::ranges::minmax_element(classes.counts, {}, &ClassCount::samples);
+  if (classes.counts.size() <= kMostNamedBars) return named_bars(classes, most->samples);
+  // Many equal bars would be one block.
+  return fewest->samples == most->samples ? "" : ranked_bars(classes, most->samples);
 }
 
 std::string value_charts(const ValueFacts& values) {

@@ -60,11 +60,12 @@ figcaption{font-size:13px;color:var(--faint);margin-bottom:8px}
 figcaption b{color:var(--ink)}
 figure svg{height:120px;border-bottom:1px solid var(--line)}
 .scroll{overflow-x:auto}
-table{border-collapse:collapse;width:100%;font-size:14px}
-th,td{padding:6px 14px 6px 0;border-bottom:1px solid var(--line);text-align:right;
+table{border-collapse:collapse;min-width:55%;font-size:14px}
+.charts+.scroll{margin-top:18px}
+th,td{padding:6px 0 6px 28px;border-bottom:1px solid var(--line);text-align:right;
 font-variant-numeric:tabular-nums;white-space:nowrap}
 th{color:var(--faint);font-weight:500}
-.word{text-align:left}
+.word{text-align:left}th:first-child,td:first-child{padding-left:0}
 tr:last-child td{border-bottom:0}
 details{margin-top:14px}
 summary{cursor:pointer;color:var(--accent);font-size:14px;margin-bottom:8px}
