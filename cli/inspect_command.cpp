@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
+#include "cli/try_in_child.hpp"
 #include "formats/base/file.hpp"
 #include "formats/base/utf8.hpp"
 #include "precache/convert/preview.hpp"
@@ -98,13 +99,22 @@ void write_output(const std::filesystem::path& out, const std::vector<Inspected>
                   std::string (*make)(const std::vector<Inspected>&)) {
   if (out.empty()) return;
   check_output(out, paths);
+  for (const Inspected& path : paths) {
+    if (path.preview.tiles.empty()) {
+      say("precache: no sample of '{}' can be drawn\n", printable(path.facts.path.string()));
+    }
+  }
   write_file_atomically(out, make(paths));
   say("precache: wrote '{}'\n", out.string());
 }
 
 ExitCode conclude(const std::vector<Inspected>& paths) {
   const auto is_damaged = [](const Inspected& path) { return !path.facts.faults.empty(); };
-  return std::ranges::any_of(paths, is_damaged) ? ExitCode::kCorrupt : ExitCode::kDone;
+  const auto is_unknown = [](const Inspected& path) {
+    return path.facts.kind == Inspection::Kind::kFile && path.facts.content.empty();
+  };
+  if (std::ranges::any_of(paths, is_damaged)) return ExitCode::kCorrupt;
+  return std::ranges::any_of(paths, is_unknown) ? ExitCode::kUnsupported : ExitCode::kDone;
 }
 
 ExitCode run_inspect(const InspectCommand& command) {
@@ -137,6 +147,7 @@ ExitCode run_inspect(const InspectCommand& command) {
 
 void add_inspect(CLI::App& app, Action& action) {
   auto command = std::make_shared<InspectCommand>();
+  command->options.survives = try_in_child;
   CLI::App* inspect_app =
       app.add_subcommand("inspect", "Say what shards hold, ours or those of others");
   inspect_app->get_formatter()->column_width(34);
@@ -168,7 +179,7 @@ void add_inspect(CLI::App& app, Action& action) {
   inspect_app->footer(
       "A dataset is described by its manifest, so that takes moments; what was read of labels and\n"
       "values is said. A file that the reader cannot open is described as far as possible.\n"
-      "Exit status: 0 described, 2 usage, 3 system, 4 damaged.");
+      "Exit status: 0 described, 2 usage, 3 system, 4 damaged, 5 of an unknown kind.");
   inspect_app->callback(
       [&action, command] { action = [command] { return run_inspect(*command); }; });
 }

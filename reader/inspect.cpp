@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 
 #include "formats/base/file.hpp"
+#include "formats/base/inflate.hpp"
+#include "formats/base/size_text.hpp"
 #include "formats/file_kind.hpp"
 #include "formats/hdf5/hdf5_anatomy.hpp"
 #include "formats/scan.hpp"
@@ -16,19 +17,15 @@
 #include "formats/tfrecord/tfrecord_anatomy.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/permutation.hpp"
-#include "precache/formats/usable_threads.hpp"
 #include "reader/bus_fault.hpp"
-#include "reader/label_counts.hpp"
+#include "reader/inspect_samples.hpp"
 #include "reader/open_shards.hpp"
-#include "reader/value_statistics.hpp"
 
 namespace precache {
 namespace {
 
 constexpr std::uint64_t kForeignFilesRead = 16;
-constexpr std::uint64_t kValueSamples = 64;
-constexpr std::uint64_t kValueBytes = std::uint64_t{256} << 20;
-constexpr std::uint64_t kEncodedSamples = 1000;
+constexpr std::size_t kHeadBytes = std::size_t{8} << 20;  // of a compressed file
 
 /// Looks at what one path means, step by step.
 class Inspector {
@@ -143,17 +140,70 @@ class Inspector {
   void look_into(const ListedShard& listed) {
     {
       const MappedShard mapped(listed.path);
-      if (const FileKind kind = file_kind(mapped.bytes());
-          kind.group == FileKind::Group::kCompressed && facts_.compression.empty()) {
-        facts_.compression = kind.name;
-      }
-      const Format format = detect_format(mapped.bytes(), listed.path);
-      facts_.compression.clear();  // of a shard that begins like a compressed file
+      const Format format = format_of(mapped);
       note_format(std::string(name(format)));
+      if (format == Format::kHdf5) check_survival(listed);
       look(listed.path, [&] { dissect(format, mapped); });
       mapped.check();
     }
     keep(listed);
+  }
+
+  /// Throws as detect_format does, when what can be told was noted.
+  Format format_of(const MappedShard& mapped) {
+    try {
+      return detect_format(mapped.bytes(), mapped.path());
+    } catch (const Unsupported&) {
+      const FileKind kind = file_kind(mapped.bytes());
+      if (kind.group == FileKind::Group::kCompressed) {
+        facts_.compression = kind.name;
+        look_inside(mapped);
+      } else {
+        facts_.content = kind.name;
+      }
+      throw;
+    }
+  }
+
+  /// What a compressed file begins with, if it is compressed as gzip and zlib do.
+  void look_inside(const MappedShard& mapped) {
+    if (facts_.compression != "gzip" && facts_.compression != "zlib") return;
+    const InflatedHead head = inflate_head(mapped.bytes(), kHeadBytes);
+    try {
+      const Format format = detect_format(head.bytes, mapped.path().stem());
+      if (format == Format::kHdf5) return;  // of which a beginning tells nothing
+      note_format(std::string(name(format)));
+      has_tar_ = has_tar_ || format == Format::kTar;
+      has_tfrecord_ = has_tfrecord_ || format == Format::kTfrecord;
+      format == Format::kTar ? tar_.add(head.bytes, mapped.path())
+                             : tfrecord_.add(head.bytes, mapped.path());
+    } catch (const Error&) {  // the end of the head is none of the file
+    }
+    if (head.is_damaged) {
+      note_fault({mapped.path(), std::nullopt, 0,
+                  fmt::format("its {} stream is broken or ends too early", facts_.compression)});
+    }
+    if (!head.is_whole) {
+      facts_.anatomy_extent =
+          fmt::format("the first {} of what was compressed", size_text(head.bytes.size()));
+    }
+  }
+
+  void check_survival(const ListedShard& listed) const {
+    const auto attempt = [](const auto& call) {
+      try {
+        (void)call();
+      } catch (const Error&) {  // will be thrown again
+      }
+    };
+    const auto read = [&] {
+      const MappedShard mapped(listed.path);
+      attempt([&] { return hdf5::dissect(mapped.bytes(), listed.path); });
+      attempt([&] { return open_shard(listed, {}); });
+    };
+    if (options_.survives && !options_.survives(read)) {
+      throw CorruptData(listed.path, 0, "the HDF5 library crashes on it");
+    }
   }
 
   void dissect(Format format, const MappedShard& mapped) {
@@ -186,9 +236,19 @@ class Inspector {
       facts_.kind = listed_.size() == 1 ? Kind::kShard : Kind::kShards;
     }
     if (facts_.kind != Kind::kDataset) facts_.splits.clear();
-    const bool is_damaged = !facts_.faults.empty();
-    facts_.is_anatomy_partial =
-        is_damaged || facts_.files_read < facts_.files || (facts_.hdf5 && facts_.files > 1);
+    describe_extent();
+  }
+
+  void describe_extent() {
+    std::string& extent = facts_.anatomy_extent;
+    if (!extent.empty()) return;
+    if (facts_.hdf5 && facts_.files > 1) {
+      extent = "the first file";
+    } else if (facts_.files_read < facts_.files) {
+      extent = fmt::format("{} of {} files", facts_.files_read, facts_.files);
+    } else if (!facts_.faults.empty()) {
+      extent = "what comes before the damage";
+    }
   }
 
   void open_readable() {
@@ -201,103 +261,8 @@ class Inspector {
     look(facts_.path, [&] {
       const ShardSet set(std::move(shards_), std::move(classes_), {});
       facts_.spec = set.spec();
-      describe_access(set);
-      read_samples(set);
+      describe_samples(set, options_, facts_);
     });
-  }
-
-  void describe_access(const ShardSet& set) {
-    AccessFacts& access = facts_.access;
-    bool is_regular = true;
-    std::uint64_t bits = 0;  // of all offsets: the lowest divides them all
-    for (std::size_t i = 0; i < set.shard_count(); ++i) {
-      const ShardIndex& index = set.index(i);
-      if (index.samples == 0) continue;
-      for (const SamplePlace& place : index.places) bits |= place.payload;
-      if (!index.places.empty()) {
-        is_regular = false;
-        continue;
-      }
-      bits |= index.columns.image.base;
-      if (index.samples > 1) bits |= index.columns.image.stride;
-      const std::uint64_t stride = index.columns.image.stride;
-      if (access.stride_bytes && *access.stride_bytes != stride) is_regular = false;
-      access.stride_bytes = stride;
-    }
-    if (!is_regular) access.stride_bytes.reset();
-    if (bits != 0) access.alignment_bytes = bits & (~bits + 1);
-    describe_batches(set, is_regular);
-  }
-
-  void describe_batches(const ShardSet& set, bool is_regular) {
-    AccessFacts& access = facts_.access;
-    if (!set.spec()) {
-      access.reason = set.obstacle();
-      facts_.obstacles.push_back(set.obstacle());
-      return;
-    }
-    const std::size_t element = size_bytes(set.spec()->dtype);
-    if (access.alignment_bytes.value_or(element) < element) {
-      access.batches = AccessFacts::Batches::kGathered;
-      access.reason = fmt::format("{} values lie at odd addresses: samples are copied",
-                                  name(set.spec()->dtype));
-    } else if (!is_regular) {
-      access.batches = AccessFacts::Batches::kGathered;
-      access.reason = "samples do not lie at equal distances: each is a view, batches are copied";
-    } else {
-      access.batches = AccessFacts::Batches::kViews;
-      access.reason = "equal records: neighbours are one strided view";
-    }
-  }
-
-  void read_samples(const ShardSet& set) {
-    const std::uint64_t total = set.samples();
-    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(total, options_.first_keys); ++i) {
-      const auto place = set.place_of(i);
-      const auto mapped = set.map(place.shard);
-      facts_.first_keys.push_back(set.values(place.shard).key(mapped->bytes(), place.row));
-      mapped->check();
-    }
-    if (total == 0) return;
-    facts_.classes = count_labels(set, options_.all);
-    facts_.classes->is_complete &= facts_.files_read == facts_.files;
-    set.spec() ? read_values(set) : read_encoded(set);
-  }
-
-  void read_values(const ShardSet& set) {
-    const std::uint64_t tensor_bytes = set.spec()->size_bytes();
-    if (tensor_bytes == 0) return;
-    const std::uint64_t wanted =
-        std::clamp<std::uint64_t>(kValueBytes / tensor_bytes, 1, kValueSamples);
-    const auto samples = spread(set.samples(), options_.all ? set.samples() : wanted);
-    const auto tensor = [&](std::uint64_t i) {
-      const auto place = set.place_of(samples[i]);
-      auto mapped = set.map(place.shard);
-      mapped->check();
-      const auto [offset, bytes] = set.values(place.shard).payload(place.row);
-      const auto view = mapped->bytes().subspan(offset, bytes);
-      return HeldTensor{view, std::move(mapped)};
-    };
-    facts_.values = measure_values(*set.spec(), samples.size(), tensor, usable_threads());
-    facts_.values->is_complete =
-        samples.size() == set.samples() && facts_.files_read == facts_.files;
-  }
-
-  void read_encoded(const ShardSet& set) {
-    EncodedFacts encoded;
-    const auto samples = spread(set.samples(), options_.all ? set.samples() : kEncodedSamples);
-    for (const std::uint64_t sample : samples) {
-      const auto place = set.place_of(sample);
-      const auto mapped = set.map(place.shard);
-      const auto [offset, bytes] = set.values(place.shard).payload(place.row);
-      const auto kind = image_file_kind(mapped->bytes().subspan(offset, bytes));
-      ++encoded.kinds[kind.empty() ? "other" : std::string(kind)];
-      encoded.bytes.add(bytes);
-      mapped->check();
-    }
-    encoded.samples_read = samples.size();
-    encoded.is_complete = samples.size() == set.samples() && facts_.files_read == facts_.files;
-    facts_.encoded = std::move(encoded);
   }
 
   const InspectOptions& options_;

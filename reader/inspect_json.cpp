@@ -175,7 +175,7 @@ Json hdf5_json(const Hdf5Anatomy& hdf5) {
 
 Json contents_json(const Inspection& facts) {
   if (!facts.tar && !facts.tfrecord && !facts.hdf5) return nullptr;
-  Json json{{"complete", !facts.is_anatomy_partial}};
+  Json json{{"extent", text_or_null(facts.anatomy_extent)}};
   if (facts.tar) json["tar"] = tar_json(*facts.tar);
   if (facts.tfrecord) json["tfrecord"] = tfrecord_json(*facts.tfrecord);
   if (facts.hdf5) json["hdf5"] = hdf5_json(*facts.hdf5);
@@ -196,6 +196,7 @@ Json inspection_json(const Inspection& facts) {
           {"kind", kind_name(facts.kind)},
           {"format", text_or_null(facts.format)},
           {"manifest", facts.has_manifest},
+          {"content", text_or_null(facts.content)},
           {"compression", text_or_null(facts.compression)},
           {"files", facts.files},
           {"files_read", facts.files_read},

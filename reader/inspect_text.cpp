@@ -174,6 +174,10 @@ std::string keys_text(const Inspection& facts) {
   return text;
 }
 
+std::string contents_text(const Inspection& facts) {
+  return facts.anatomy_extent.empty() ? "" : "of " + facts.anatomy_extent;
+}
+
 }  // namespace
 
 std::string shortened(std::string_view text, std::size_t columns) {
@@ -189,21 +193,20 @@ std::string shortened(std::string_view text, std::size_t columns) {
 
 std::string headline(const Inspection& facts) {
   const std::string format = format_name(facts.format);
-  std::string compressed = facts.compression.empty() ? "" : facts.compression + "-compressed ";
+  const std::string compressed =
+      facts.compression.empty() ? "" : facts.compression + "-compressed ";
   switch (facts.kind) {
     case Inspection::Kind::kDataset:
       return fmt::format("precache dataset of {} shards", format);
     case Inspection::Kind::kShard:
-      return fmt::format("{}{} {}", compressed, format.empty() ? "file" : format,
-                         facts.has_manifest ? "shard of a precache dataset"
-                         : format.empty()   ? ""
-                                            : "shard");
+      if (facts.has_manifest) return format + " shard of a precache dataset";
+      return compressed + (format.empty() ? "file" : format + " shard");
     case Inspection::Kind::kShards:
       return fmt::format("{} {}{} shards", human::count(facts.files), compressed, format);
     case Inspection::Kind::kFile:
       break;
   }
-  return "no shard";
+  return facts.content.empty() ? "no shard" : facts.content + ", no shard";
 }
 
 std::vector<FactRow> fact_rows(const Inspection& facts) {
@@ -213,13 +216,16 @@ std::vector<FactRow> fact_rows(const Inspection& facts) {
   };
   add("samples", samples_text(facts));
   add("tensor", tensor_text(facts));
-  add("images", encoded_text(facts));
+  const bool are_images =
+      facts.encoded && (facts.encoded->kinds.size() > 1 || !facts.encoded->kinds.contains("other"));
+  add(are_images ? "images" : "payloads", encoded_text(facts));
   add("access", access_text(facts));
   add("bytes", bytes_text(facts));
   add("classes", classes_text(facts));
   add("recipe", recipe_text(facts.recipe));
   add("keys", keys_text(facts));
   add("values", values_text(facts));
+  if (facts.tar || facts.tfrecord || facts.hdf5) add("contents", contents_text(facts));
   for (const std::string& obstacle : facts.obstacles) {
     if (obstacle != facts.access.reason) add("obstacle", printable(obstacle));
   }

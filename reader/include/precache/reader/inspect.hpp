@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ struct InspectOptions {
   /// and the facts say at which.
   bool all = false;
   std::size_t first_keys = 5;
+  /// Tries what a hostile file might end the process with (the HDF5 library is not proof against
+  /// all), where that does no harm; false if it did. None: files are trusted not to.
+  std::function<bool(const std::function<void()>&)> survives;
 };
 
 struct SplitFacts {
@@ -97,6 +101,7 @@ struct Inspection {
   Kind kind = Kind::kFile;  // a dataset has a manifest; a file is no shard
   std::string format;       // "tar", "tfrecord", "hdf5", "mixed"; empty: none of them
   bool has_manifest = false;
+  std::string content;      // what a file that is no shard seems to be: "JPEG", "PDF file" …
   std::string compression;  // "gzip" …, of the files as a whole
   std::uint64_t files = 0;
   std::uint64_t files_read = 0;          // the manifest's word counts as reading
@@ -114,7 +119,7 @@ struct Inspection {
   std::optional<TarAnatomy> tar;
   std::optional<TfrecordAnatomy> tfrecord;
   std::optional<Hdf5Anatomy> hdf5;              // of the first file
-  bool is_anatomy_partial = false;              // of the first part of the files only
+  std::string anatomy_extent;                   // the part that the above tells of; empty: all
   std::vector<std::string> obstacles;           // what keeps the reader from some of it
   std::vector<Fault> faults;                    // damage
   std::vector<std::filesystem::path> readable;  // what Dataset::open takes
