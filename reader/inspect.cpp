@@ -47,11 +47,11 @@ class Inspector {
  private:
   /// Notes what is thrown for damage or an obstacle; failures of the system pass.
   template <typename Call>
-  void look(const std::filesystem::path& path, const Call& call) {
+  void look(const Call& call) {
     try {
       call();
     } catch (const CorruptData& error) {
-      note_fault({path, std::nullopt, error.offset(), error.reason()});
+      note_fault({error.path(), std::nullopt, error.offset(), error.reason()});
     } catch (const Unsupported& error) {
       if (std::ranges::find(facts_.obstacles, error.what()) == facts_.obstacles.end()) {
         facts_.obstacles.emplace_back(error.what());
@@ -101,9 +101,9 @@ class Inspector {
       facts_.bytes_read += bytes;
       if (listed_[i].entry != nullptr) {
         note_format(listed_[i].manifest->format);
-        look(listed_[i].path, [&] { keep(listed_[i]); });
+        look([&] { keep(listed_[i]); });
       } else {
-        look(listed_[i].path, [&] { look_into(listed_[i]); });
+        look([&] { look_into(listed_[i]); });
       }
     }
     if (has_tar_) facts_.tar = tar_.result();
@@ -143,7 +143,7 @@ class Inspector {
       const Format format = format_of(mapped);
       note_format(std::string(name(format)));
       if (format == Format::kHdf5) check_survival(listed);
-      look(listed.path, [&] { dissect(format, mapped); });
+      look([&] { dissect(format, mapped); });
       mapped.check();
     }
     keep(listed);
@@ -258,7 +258,7 @@ class Inspector {
                                                        : "it has no shards";
       return;
     }
-    look(facts_.path, [&] {
+    look([&] {
       const ShardSet set(std::move(shards_), std::move(classes_), {});
       facts_.spec = set.spec();
       describe_samples(set, options_, facts_);
