@@ -15,6 +15,7 @@ using Action = std::function<ExitCode()>;
 void add_build(CLI::App& app, Action& action);
 void add_index(CLI::App& app, Action& action);
 void add_scan_hdf5(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 
 }  // namespace precache

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <string>
+
+#include "formats/base/count_text.hpp"
 
 /// Numbers for people.
 namespace precache::human {
 
-/// 1281167 -> "1,281,167".
-[[nodiscard]] std::string count(std::uint64_t value);
-/// "1 image", "2 images".
-[[nodiscard]] std::string count(std::uint64_t value, const std::string& noun);
 /// Seconds -> "0:07", "1:02:03".
 [[nodiscard]] std::string clock(double seconds);
 

@@ -40,6 +40,7 @@ ExitCode run(int argc, char** argv) {
   add_build(app, action);
   add_index(app, action);
   add_scan_hdf5(app, action);
+  add_inspect(app, action);
   add_verify(app, action);
   try {
     app.parse(argc, argv);

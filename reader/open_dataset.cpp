@@ -8,6 +8,7 @@
 #include "precache/formats/usable_threads.hpp"
 #include "precache/reader/dataset.hpp"
 #include "reader/bus_fault.hpp"
+#include "reader/open_shards.hpp"
 #include "reader/shard_listing.hpp"
 #include "reader/shard_set.hpp"
 
@@ -86,6 +87,12 @@ std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& list
 }
 
 }  // namespace
+
+ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options) {
+  const Path path = std::filesystem::absolute(listed.path);
+  if (listed.entry == nullptr) return scanned(path, options);
+  return {path, index_from(*listed.manifest, *listed.entry), {}};
+}
 
 Dataset Dataset::open(const std::vector<Path>& shards, const OpenOptions& options) {
   return Dataset(open_shards(list_shards(shards), options));

@@ -19,7 +19,7 @@ esac
 step() { printf '\n== %s\n' "$*"; }
 
 packages=(catch2)
-$fast || packages+=(clang libclang-rt-dev llvm libjpeg-turbo-progs python3 python3-venv util-linux)
+$fast || packages+=(chromium clang libclang-rt-dev llvm libjpeg-turbo-progs python3 python3-venv util-linux)
 step "packages"
 samples/install_packages.sh "${packages[@]}"
 

@@ -2,6 +2,7 @@
 
 // Takes the place of this folder's other sources in a build without the library.
 
+#include "formats/hdf5/hdf5_anatomy.hpp"
 #include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "formats/hdf5/hdf5_virtual.hpp"
@@ -44,5 +45,6 @@ const std::filesystem::path& hdf5::scan_program() {
 }
 
 void isolate_hdf5(const std::filesystem::path&) {}
+Hdf5Anatomy hdf5::dissect(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
 
 }  // namespace precache

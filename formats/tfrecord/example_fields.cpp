@@ -61,28 +61,45 @@ bool read_integers(std::span<const std::byte> list, Feature& feature) {
   return true;
 }
 
-bool read_feature(std::span<const std::byte> message, Feature& feature) {
-  WireCursor lists(message);
+}  // namespace
+
+std::optional<MapEntry> read_entry(const WireField& field) {
+  if (field.number != 1 || !field.is_delimited) return std::nullopt;
+  MapEntry entry;
+  WireCursor parts(field.bytes);
+  while (const auto part = parts.next()) {
+    if (!part->is_delimited) return std::nullopt;
+    if (part->number == 1) {
+      entry.name = as_text(part->bytes);
+    } else if (part->number == 2) {
+      entry.value = part->bytes;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return parts.is_malformed() ? std::nullopt : std::optional(entry);
+}
+
+std::optional<Feature> read_feature(const MapEntry& entry) {
+  Feature feature{.name = entry.name};
+  WireCursor lists(entry.value);
   while (const auto list = lists.next()) {
-    if (!list->is_delimited) return false;
-    const std::string_view name = feature.name;
-    feature = {.name = name};  // of several kinds the last holds
+    if (!list->is_delimited) return std::nullopt;
+    feature = {.name = entry.name, .list = list->bytes};  // of several kinds the last holds
     if (list->number == 1) {
       feature.kind = FeatureKind::kBytes;
-      if (!read_bytes(list->bytes, feature)) return false;
+      if (!read_bytes(list->bytes, feature)) return std::nullopt;
     } else if (list->number == 2) {
       feature.kind = FeatureKind::kFloats;
     } else if (list->number == 3) {
       feature.kind = FeatureKind::kIntegers;
-      if (!read_integers(list->bytes, feature)) return false;
+      if (!read_integers(list->bytes, feature)) return std::nullopt;
     } else {
-      return false;
+      return std::nullopt;
     }
   }
-  return !lists.is_malformed();
+  return lists.is_malformed() ? std::nullopt : std::optional(feature);
 }
-
-}  // namespace
 
 std::optional<std::uint64_t> WireCursor::varint() {
   std::uint64_t value = 0;
@@ -155,22 +172,9 @@ std::optional<Feature> ExampleCursor::next() {
     features_ = WireCursor(features->bytes);
     entry = features_.next();
   }
-  if (entry->number != 1 || !entry->is_delimited) return fail();
-  Feature feature;
-  std::span<const std::byte> value;
-  WireCursor parts(entry->bytes);
-  while (const auto part = parts.next()) {
-    if (!part->is_delimited) return fail();
-    if (part->number == 1) {
-      feature.name = as_text(part->bytes);
-    } else if (part->number == 2) {
-      value = part->bytes;
-    } else {
-      return fail();
-    }
-  }
-  if (parts.is_malformed() || !read_feature(value, feature)) return fail();
-  return feature;
+  const auto named = read_entry(*entry);
+  const auto feature = named ? read_feature(*named) : std::nullopt;
+  return feature ? feature : fail();
 }
 
 }  // namespace precache::tfrecord

@@ -53,7 +53,20 @@ struct Feature {
   std::span<const std::byte> bytes{};  // the first value
   std::array<std::int64_t, kMostIntegers> integers{};
   const std::byte* encoded = nullptr;  // of the first value: its length, or its varint
+  std::span<const std::byte> list{};   // the message with all values
 };
+
+/// An entry of a map from names to messages.
+struct MapEntry {
+  std::string_view name;
+  std::span<const std::byte> value;
+};
+
+/// None if it is no such entry.
+[[nodiscard]] std::optional<MapEntry> read_entry(const WireField& field);
+
+/// None if the message is no tf.train.Feature.
+[[nodiscard]] std::optional<Feature> read_feature(const MapEntry& entry);
 
 /// Walks over the features of a tf.train.Example. Values of bytes are not touched, and of integers
 /// only the first few.

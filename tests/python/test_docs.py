@@ -38,9 +38,9 @@ def test_the_readme_shows_the_true_output_of_its_command(tmp_path):
     assert without_time(result.stdout) == without_time(expected)
 
 
-@pytest.mark.parametrize("command_name", ["index", "verify"])
-def test_the_page_on_the_command_line_shows_the_true_output_of_commands(tmp_path, command_name):
-    shown = next(block for block in blocks(ROOT / "docs" / "cli.md") if block.startswith(f"$ precache {command_name}"))
+@pytest.mark.parametrize("name", ["index", "inspect", "verify"])
+def test_the_page_on_the_command_line_shows_the_true_output_of_commands(tmp_path, name):
+    shown = next(block for block in blocks(ROOT / "docs" / "cli.md") if block.startswith(f"$ precache {name}"))
     command, expected = shown.split("\n", 1)
     work = tmp_path / "build" / "quickstart"
     work.mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_links_between_documents_lead_somewhere(document):
 
 def test_options_in_the_documents_exist():
     helps = [subprocess.run([TOOL, command, "--help"], check=True, capture_output=True, text=True).stdout
-             for command in ("build", "index", "verify")]
+             for command in ("build", "index", "inspect", "verify")]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
     other_tools = {"--version", "--fast", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing"}
     for document in DOCUMENTS:

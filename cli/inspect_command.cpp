@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/option_values.hpp"
+#include "cli/say.hpp"
+#include "cli/try_in_child.hpp"
+#include "formats/base/file.hpp"
+#include "formats/base/utf8.hpp"
+#include "precache/convert/preview.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/reader/inspect_text.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kColumns = 100;
+constexpr std::size_t kTitleColumns = 10;
+constexpr std::size_t kTableRows = 12;
+
+struct InspectCommand {
+  std::vector<std::filesystem::path> paths;
+  InspectOptions options;
+  std::uint64_t samples = 24;
+  std::filesystem::path sheet;
+  std::filesystem::path html;
+  bool json = false;
+};
+
+/// A title and text beside it, broken between words.
+void print_row(const FactRow& row) {
+  constexpr std::size_t kWidth = kColumns - kTitleColumns;
+  std::string title = row.title;
+  std::string_view rest = row.text;
+  while (!rest.empty()) {
+    std::size_t end = rest.size();
+    if (end > kWidth) {
+      end = rest.rfind(' ', kWidth);
+      if (end == std::string_view::npos || end == 0) end = std::min(rest.find(' '), rest.size());
+    }
+    print("{:<{}}{}\n", title, kTitleColumns, rest.substr(0, end));
+    title.clear();
+    rest.remove_prefix(end);
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  }
+}
+
+std::size_t letters(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }));
+}
+
+void print_table(const FactTable& table) {
+  std::vector<std::size_t> widths(table.head.size());
+  const auto measure = [&](const std::vector<std::string>& row) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], letters(row[i]));
+  };
+  measure(table.head);
+  for (const auto& row : table.rows) measure(row);
+  const auto print_line = [&](const std::vector<std::string>& row) {
+    std::string line = " ";
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string filling(widths[i] - letters(row[i]), ' ');
+      line += " " + (i < table.left_columns ? row[i] + filling : filling + row[i]) + " ";
+    }
+    print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  };
+  print("\n");
+  print_line(table.head);
+  for (const auto& row : table.rows) print_line(row);
+  if (!table.note.empty()) print("  ({})\n", table.note);
+}
+
+void print_text(const Inspection& facts) {
+  print("{}: {}\n\n", printable(facts.path.string()), headline(facts));
+  for (const FactRow& row : fact_rows(facts)) print_row(row);
+  for (const FactTable& table : fact_tables(facts, kTableRows)) print_table(table);
+}
+
+/// A picture in the place of a shard would be the end of it.
+void check_output(const std::filesystem::path& out, const std::vector<Inspected>& paths) {
+  std::error_code ignored;
+  for (const Inspected& path : paths) {
+    std::vector<std::filesystem::path> files = path.facts.readable;
+    files.push_back(path.facts.path);
+    for (const auto& file : files) {
+      if (std::filesystem::equivalent(out, file, ignored)) {
+        throw InvalidArgument(fmt::format("'{}' is what is being inspected", out.string()),
+                              "Choose another name for the output.");
+      }
+    }
+  }
+}
+
+void write_output(const std::filesystem::path& out, const std::vector<Inspected>& paths,
+                  std::string (*make)(const std::vector<Inspected>&)) {
+  if (out.empty()) return;
+  check_output(out, paths);
+  for (const Inspected& path : paths) {
+    if (path.preview.tiles.empty()) {
+      say("precache: no sample of '{}' can be drawn\n", printable(path.facts.path.string()));
+    }
+  }
+  write_file_atomically(out, make(paths));
+  say("precache: wrote '{}'\n", out.string());
+}
+
+ExitCode conclude(const std::vector<Inspected>& paths) {
+  const auto is_damaged = [](const Inspected& path) { return !path.facts.faults.empty(); };
+  const auto is_unknown = [](const Inspected& path) {
+    return path.facts.kind == Inspection::Kind::kFile && path.facts.content.empty();
+  };
+  if (std::ranges::any_of(paths, is_damaged)) return ExitCode::kCorrupt;
+  return std::ranges::any_of(paths, is_unknown) ? ExitCode::kUnsupported : ExitCode::kDone;
+}
+
+ExitCode run_inspect(const InspectCommand& command) {
+  std::vector<Inspected> paths;
+  std::vector<Inspection> all;
+  for (const auto& path : command.paths) {
+    Inspected& inspected = paths.emplace_back();
+    inspected.facts = inspect(path, command.options);
+    describe_images(inspected.facts);
+    if (!command.sheet.empty() || !command.html.empty()) {
+      inspected.preview = draw_preview(inspected.facts, command.samples);
+    }
+    all.push_back(inspected.facts);
+  }
+  if (command.json) {
+    print("{}", to_json(all));
+  } else {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i != 0) print("\n");
+      print_text(all[i]);
+    }
+  }
+  std::fflush(stdout);  // before what follows on stderr
+  write_output(command.sheet, paths, contact_sheet);
+  write_output(command.html, paths, inspection_page);
+  return conclude(paths);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Action& action) {
+  auto command = std::make_shared<InspectCommand>();
+  command->options.survives = try_in_child;
+  CLI::App* inspect_app =
+      app.add_subcommand("inspect", "Say what shards hold, ours or those of others");
+  inspect_app->get_formatter()->column_width(34);
+  inspect_app
+      ->add_option("PATH", command->paths,
+                   "Dataset folders, shards of any origin, or patterns (quoted): 'train-*.tar', "
+                   "'train-{000000..000012}.tar'")
+      ->required()
+      ->option_text("...");
+  inspect_app->add_option("--split", command->options.split, "Only this split of a dataset")
+      ->option_text("NAME [all]");
+  inspect_app->add_flag("--all", command->options.all,
+                        "Read every label, value and foreign file, not just some");
+  inspect_app->add_flag("--json", command->json, "Facts as JSON on stdout");
+  inspect_app->add_option("--sheet", command->sheet, "Write a contact sheet of samples")
+      ->option_text("FILE.png");
+  inspect_app
+      ->add_option("--html", command->html,
+                   "Write a page with facts, samples and histograms; it needs nothing but itself")
+      ->option_text("FILE.html");
+  inspect_app
+      ->add_option_function<std::string>(
+          "--samples",
+          [command](const std::string& text) {
+            command->samples = option_values::integer("--samples", text, 1, 1000);
+          },
+          "Samples on the sheet and the page")
+      ->option_text("N [24]");
+  inspect_app->footer(
+      "A dataset is described by its manifest, so that takes moments; what was read of labels and\n"
+      "values is said. A file that the reader cannot open is described as far as possible.\n"
+      "Exit status: 0 described, 2 usage, 3 system, 4 damaged, 5 of an unknown kind.");
+  inspect_app->callback(
+      [&action, command] { action = [command] { return run_inspect(*command); }; });
+}
+
+}  // namespace precache

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace precache {
+
+/// How many numbers there were, and between what they lay.
+struct Range {
+  std::uint64_t count = 0;
+  std::uint64_t smallest = 0;
+  std::uint64_t largest = 0;
+  std::uint64_t total = 0;
+
+  void add(std::uint64_t value) {
+    smallest = count == 0 ? value : std::min(smallest, value);
+    largest = std::max(largest, value);
+    total += value;
+    ++count;
+  }
+  bool operator==(const Range&) const = default;
+};
+
+// What a shard is made of, whatever we can do with it. Names are bytes as they stand in the file.
+
+struct TarAnatomy {
+  struct Extension {
+    std::string name;  // all behind the first dot of the base name: "jpg", "seg.png"
+    Range bytes;       // of its files
+  };
+  /// Neighbours whose paths agree up to that dot are a sample, as in webdataset.
+  struct Pattern {
+    std::vector<std::string> extensions;  // in the order of the archive
+    std::uint64_t samples = 0;
+  };
+  std::uint64_t files = 0;
+  std::uint64_t directories = 0;
+  std::uint64_t links = 0;
+  std::uint64_t sparse_files = 0;
+  std::uint64_t others = 0;
+  std::uint64_t ungrouped_files = 0;  // without an extension, or of a name that webdataset drops
+  std::uint64_t samples = 0;
+  std::vector<Extension> extensions;  // the most frequent first
+  std::vector<Pattern> patterns;      // the most frequent first
+  bool has_more = false;              // than the lists hold
+};
+
+struct TfrecordAnatomy {
+  struct Feature {
+    std::string name;
+    std::string kind;          // "bytes", "float", "int64", "empty", or "mixed"
+    bool is_sequence = false;  // a feature list of a SequenceExample
+    std::uint64_t records = 0;
+    Range values;         // a record; of a sequence its steps
+    Range bytes;          // of the first value of kind "bytes"
+    std::string content;  // what its first bytes say: "JPEG", "PNG" …
+  };
+  std::uint64_t records = 0;
+  std::uint64_t examples = 0;
+  std::uint64_t sequence_examples = 0;
+  Range record_bytes;
+  std::vector<Feature> features;  // by name
+  bool has_more = false;
+};
+
+struct Hdf5Anatomy {
+  struct Object {
+    std::string name;  // the path without its first slash
+    std::string kind;  // "dataset", "group", "type", "soft link", "external link", or "unreadable"
+    std::string target{};                // of a link
+    std::string type{};                  // of a dataset's elements: "uint8", "string[12]" …
+    std::vector<std::uint64_t> shape{};  // empty: a scalar
+    std::string storage{};  // "contiguous", "chunked", "compact", "virtual", "external"
+    std::vector<std::uint64_t> chunk{};
+    std::vector<std::string> filters{};
+    std::optional<std::uint64_t> offset{};  // of contiguous elements in the file
+    std::uint64_t stored_bytes = 0;
+  };
+  std::vector<Object> objects;  // by name
+  bool has_more = false;
+};
+
+}  // namespace precache

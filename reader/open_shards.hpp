@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "reader/shard_listing.hpp"
+#include "reader/shard_set.hpp"
+
+namespace precache {
+
+/// What a manifest says of a shard, without opening it; or what a scan finds. Throws IoError,
+/// CorruptData and Unsupported.
+[[nodiscard]] ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options);
+
+}  // namespace precache
