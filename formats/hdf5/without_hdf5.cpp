@@ -3,6 +3,7 @@
 // Takes the place of this folder's other sources in a build without the library.
 
 #include "formats/hdf5/hdf5_framing.hpp"
+#include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "precache/formats/error.hpp"
 
@@ -23,5 +24,15 @@ std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLi
 }
 
 ShardIndex hdf5::scan(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
+
+hdf5::ImageRows hdf5::find_images(std::span<const std::byte>, const std::filesystem::path&,
+                                  const std::string&, const std::string&) {
+  refuse();
+}
+
+void hdf5::read_rows(std::span<const std::byte>, const std::filesystem::path&, const ImageRows&,
+                     const std::function<void(std::span<const std::byte>)>&) {
+  refuse();
+}
 
 }  // namespace precache

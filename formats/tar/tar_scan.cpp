@@ -15,13 +15,12 @@
 #include "formats/index_builder.hpp"
 #include "formats/tar/npy_header.hpp"
 #include "formats/tar/tar_entries.hpp"
+#include "formats/tar/webdataset.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::tar {
 namespace {
 
-constexpr std::size_t kLargestJson = std::size_t{1} << 20;
-constexpr int kDeepestJson = 16;
 constexpr std::size_t kLongestLabel = 64;  // of text around a number
 
 struct ImageKind {
@@ -64,21 +63,6 @@ std::string_view image_kind(std::string_view extension) {
   return kind == kImageKinds.end() ? std::string_view() : kind->name;
 }
 
-/// A path as webdataset cuts it; no key if webdataset drops it.
-struct SplitName {
-  std::string_view key;
-  std::string_view extension;
-};
-
-SplitName split(std::string_view path) {
-  const std::string_view top = path.substr(0, path.find('/'));
-  if (top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) return {};
-  const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0
-  const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos || dot == base) return {};
-  return {path.substr(0, dot), path.substr(dot + 1)};
-}
-
 std::optional<std::int64_t> decimal(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -86,25 +70,8 @@ std::optional<std::int64_t> decimal(std::string_view text) {
   return value;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 std::int64_t label_of_json(std::string_view text) {
-  using Json = nlohmann::json;
-  if (text.size() > kLargestJson) return -1;
-  bool too_deep = false;
-  const Json json = Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t, Json&) {
-        too_deep = too_deep || depth > kDeepestJson;
-        return !too_deep;  // what is refused is not kept
-      },
-      false);
-  if (too_deep || !json.is_object()) return -1;
+  const nlohmann::json json = parse_small_object(text);
   for (const char* key : {"label", "cls"}) {
     const auto found = json.find(key);
     if (found == json.end() || !found->is_number_integer()) continue;
@@ -159,7 +126,7 @@ class Scanner {
 
  private:
   void take(const Entry& entry) {
-    const SplitName name = split(entry.name);
+    const SplitName name = split_name(entry.name);
     if (name.key.empty()) return;
     Field field{lower(name.extension),
                 entry.begin,
