@@ -75,29 +75,6 @@ std::string identity_of(const BuildOptions& options) {
   return json.dump();
 }
 
-bool lies_in(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
-         folder.end();
-}
-
-/// Neither may what is made become a part of the source, nor be written over it.
-void check_apart(const fs::path& source, const fs::path& out) {
-  const SourcePath what = resolve_source(source);
-  const fs::path folder = fs::weakly_canonical(fs::absolute(out));
-  if (what.kind == SourcePath::Kind::kFolder && lies_in(folder, fs::canonical(source))) {
-    throw InvalidArgument(
-        fmt::format("OUT '{}' lies inside SOURCE '{}'", out.string(), source.string()),
-        "Choose an OUT outside, or the shards would become part of the source.");
-  }
-  if (what.kind != SourcePath::Kind::kShards) return;
-  for (const fs::path& file : what.files) {
-    if (!lies_in(fs::canonical(file), folder)) continue;
-    throw InvalidArgument(
-        fmt::format("SOURCE '{}' lies inside OUT '{}'", file.string(), out.string()),
-        "Choose another OUT, or the source could be taken for a shard of it.");
-  }
-}
-
 void validate(const BuildOptions& options) {
   options.recipe.validate();
   const auto is_plain = [](char c) {

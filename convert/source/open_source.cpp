@@ -212,9 +212,13 @@ Source open_source(const fs::path& source, const Labelling& labelling, Unpacker&
     result = open_folder(source, labelling);
   }
   if (result.listing.size() == 0) {
+    std::string others;
+    for (const auto& [reason, count] : result.left_out) {
+      others += fmt::format("{} {} {}", others.empty() ? "; it holds" : ",", count, reason);
+    }
     throw InvalidArgument(fmt::format("there are no images in '{}'", source.string()),
-                          is_folder ? "JPEG and PNG files are looked for, in all folders below it."
-                                    : "JPEG and PNG files are looked for.");
+                          fmt::format("JPEG and PNG files are looked for{}{}.",
+                                      is_folder ? ", in all folders below it" : "", others));
   }
   return result;
 }

@@ -47,6 +47,11 @@ std::string common_form(const std::string& file) {
   return form;
 }
 
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
 }  // namespace
 
 SourcePath resolve_source(const fs::path& source) {
@@ -96,6 +101,23 @@ std::vector<fs::path> shards_in_folder(const fs::path& folder) {
   std::vector<fs::path> files = std::move(forms.begin()->second);
   std::ranges::sort(files);
   return files;
+}
+
+void check_apart(const fs::path& source, const fs::path& out) {
+  const SourcePath what = resolve_source(source);
+  const fs::path folder = fs::weakly_canonical(fs::absolute(out));
+  if (what.kind == Kind::kFolder && lies_in(folder, fs::canonical(source))) {
+    throw InvalidArgument(
+        fmt::format("OUT '{}' lies inside SOURCE '{}'", out.string(), source.string()),
+        "Choose an OUT outside, or the shards would become part of the source.");
+  }
+  if (what.kind != Kind::kShards) return;
+  for (const fs::path& file : what.files) {
+    if (!lies_in(fs::canonical(file), folder)) continue;
+    throw InvalidArgument(
+        fmt::format("SOURCE '{}' lies inside OUT '{}'", file.string(), out.string()),
+        "Choose another OUT, or the source could be taken for a shard of it.");
+  }
 }
 
 }  // namespace precache

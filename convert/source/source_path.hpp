@@ -22,6 +22,10 @@ struct SourcePath {
 /// pattern that names nothing.
 [[nodiscard]] SourcePath resolve_source(const std::filesystem::path& source);
 
+/// Throws InvalidArgument if one lies in the other: neither may what is made become a part of the
+/// source, nor be written over it.
+void check_apart(const std::filesystem::path& source, const std::filesystem::path& out);
+
 /// Whether files that are called like shards lie directly in a folder.
 [[nodiscard]] bool holds_shards(const std::filesystem::path& folder);
 

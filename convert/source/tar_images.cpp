@@ -73,17 +73,32 @@ class Scanner {
 
   TarImages run() && {
     tar::EntryCursor entries(file_, path_);
-    while (const auto entry = entries.next()) take(*entry);
+    while (const auto entry = entries.next()) {
+      const std::string name = normal_name(entry->name);
+      if (entry->type == tar::EntryType::kFile && name.ends_with(".tar")) {
+        take_tar_of_class(*entry, name);
+      } else {
+        take(*entry, name);
+      }
+    }
     return std::move(found_);
   }
 
  private:
-  void take(const tar::Entry& entry) {
-    if (entry.name.size() > kLongestName) {
+  /// ImageNet comes as a tar of a tar for each class: its entries count as those of a folder.
+  void take_tar_of_class(const tar::Entry& inner, const std::string& name) {
+    const auto bytes = file_.first(inner.data + inner.size);
+    if (!tar::is_header(bytes.subspan(inner.data))) return take(inner, name);
+    const std::string folder = name.substr(0, name.size() - 4) + "/";
+    tar::EntryCursor entries(bytes, path_, inner.data);
+    while (const auto entry = entries.next()) take(*entry, folder + normal_name(entry->name));
+  }
+
+  void take(const tar::Entry& entry, const std::string& name) {
+    if (name.size() > kLongestName) {
       ++found_.left_out[fmt::format("name of more than {} bytes", kLongestName)];
       return;
     }
-    const std::string name = normal_name(entry.name);
     if (entry.type == tar::EntryType::kDirectory) {
       if (name.empty()) found_.names_its_top = true;
       if (!name.empty() && !is_of_macos(base_name(name))) found_.folders.insert(name);

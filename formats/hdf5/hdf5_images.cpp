@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 #include "formats/file_kind.hpp"
 #include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_objects.hpp"
+#include "formats/hdf5/hdf5_rows.hpp"
 #include "formats/spec_guess.hpp"
 #include "precache/formats/error.hpp"
 
@@ -29,26 +28,9 @@ constexpr std::uint64_t kSmallestSample = 16;
 constexpr std::uint64_t kLargestRow = std::uint64_t{1} << 30;
 constexpr std::uint64_t kLargestChunk = std::uint64_t{1} << 30;
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{32} << 20;
-constexpr std::size_t kLargestItem = std::size_t{256} << 20;  // of various lengths
 constexpr std::size_t kLongestText = 4096;
 
 using Bytes = std::span<const std::byte>;
-
-/// Items of various lengths get memory from us, so that a file's word alone gets none.
-class ItemMemory {
- public:
-  ItemMemory() : list_(H5Pcreate(H5P_DATASET_XFER), H5Pclose) {
-    check(H5Pset_vlen_mem_manager(list_, allocate, nullptr, release, nullptr));
-  }
-  operator hid_t() const { return list_; }
-
- private:
-  static void* allocate(std::size_t size, void*) {
-    return size > kLargestItem ? nullptr : std::malloc(size);
-  }
-  static void release(void* memory, void*) { std::free(memory); }
-  Id list_;
-};
 
 bool is_bytes(const Dataset& dataset) {
   return dataset.type_class() == H5T_INTEGER && H5Tget_size(dataset.type) == 1;
@@ -97,50 +79,6 @@ hid_t memory_type(PixelType type) {
   return H5T_NATIVE_FLOAT;
 }
 
-/// Some rows of a dataset.
-Id select_rows(const Dataset& dataset, std::uint64_t first, std::uint64_t count) {
-  Id space(H5Dget_space(dataset.id), H5Sclose);
-  std::vector<hsize_t> start(dataset.extents.size(), 0);
-  std::vector<hsize_t> extents(dataset.extents.begin(), dataset.extents.end());
-  start[0] = first;
-  extents[0] = count;
-  check(H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr));
-  return space;
-}
-
-void read(const Dataset& dataset, hid_t type, std::uint64_t first, std::uint64_t count,
-          void* into) {
-  const Id from = select_rows(dataset, first, count);
-  const hsize_t elements = static_cast<hsize_t>(H5Sget_select_npoints(from));
-  const Id to(H5Screate_simple(1, &elements, nullptr), H5Sclose);
-  check(H5Dread(dataset.id, type, to, from, H5P_DEFAULT, into));
-}
-
-/// One item of various length: bytes, or text.
-std::vector<std::byte> read_item(const Dataset& dataset, std::uint64_t row,
-                                 const ItemMemory& memory) {
-  const Id from = select_rows(dataset, row, 1);
-  const hsize_t one = 1;
-  const Id to(H5Screate_simple(1, &one, nullptr), H5Sclose);
-  std::vector<std::byte> bytes;
-  if (dataset.type_class() == H5T_STRING) {
-    char* text = nullptr;
-    check(H5Dread(dataset.id, dataset.type, to, from, memory, &text));
-    if (text != nullptr) {
-      const auto* begin = reinterpret_cast<const std::byte*>(text);
-      bytes.assign(begin, begin + std::strlen(text));
-    }
-    check(H5Dvlen_reclaim(dataset.type, to, memory, &text));
-    return bytes;
-  }
-  hvl_t item{};
-  check(H5Dread(dataset.id, dataset.type, to, from, memory, &item));
-  const auto* begin = static_cast<const std::byte*>(item.p);
-  bytes.assign(begin, begin + item.len);
-  check(H5Dvlen_reclaim(dataset.type, to, memory, &item));
-  return bytes;
-}
-
 class Finder {
  public:
   Finder(Bytes file, const std::filesystem::path& path)
@@ -182,7 +120,7 @@ class Finder {
                                                              : static_cast<hid_t>(images->type);
     for (std::uint64_t first = 0; first < rows.count; first += step) {
       const std::uint64_t count = std::min(step, rows.count - first);
-      read(*images, type, first, count, buffer.data());
+      read_rows(*images, type, first, count, buffer.data());
       take(Bytes(buffer).first(count * rows.row_bytes));
     }
   }
@@ -199,8 +137,8 @@ class Finder {
     const std::uint64_t bytes = row_elements(dataset) * H5Tget_size(dataset.type);
     if (bytes > kLargestItem) return false;
     std::vector<std::byte> first(bytes);
-    read(dataset, is_bytes(dataset) ? H5T_NATIVE_UINT8 : static_cast<hid_t>(dataset.type), 0, 1,
-         first.data());
+    read_rows(dataset, is_bytes(dataset) ? H5T_NATIVE_UINT8 : static_cast<hid_t>(dataset.type), 0,
+              1, first.data());
     const std::string_view kind = image_file_kind(first);
     return kind == "JPEG" || kind == "PNG";
   }
@@ -221,6 +159,9 @@ class Finder {
     }
     std::vector<std::string> found;
     for (const std::string& name : dataset_names(file_)) {
+      if (std::ranges::find(kLabelNames, name.substr(name.rfind('/') + 1)) != kLabelNames.end()) {
+        continue;
+      }
       const auto dataset = open_dataset(file_, name);
       if (dataset && may_be_images(*dataset)) found.push_back(name);
     }

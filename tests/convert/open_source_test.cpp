@@ -129,6 +129,22 @@ TEST_CASE("one class with folders in it is told from a folder around all",
   CHECK(paths_of(source) == Texts{"cat/a/1.jpg", "cat/b/2.jpg"});
 }
 
+TEST_CASE("a tar of a tar for each class is one of class folders", "[convert][source][tar]") {
+  const TempFolder root;
+  Unpacking unpacking;
+  const std::string dogs = tar_entry("2.jpg", "d2") + tar_entry("1.jpg", "d1") + kTarEnd;
+  const std::string cats = tar_entry("./9.jpg", "c9") + kTarEnd;
+  write_text(root / "x.tar", tar_entry("dog.tar", dogs) + tar_entry("cat.tar", cats) +
+                                 tar_entry("no.tar", "no tar") + kTarEnd);
+  const Source source = unpacking.open(root / "x.tar");
+  CHECK(samples_of(source) == std::vector<Sample>{{"cat/9.jpg", 0, "c9"},
+                                                  {"dog/1.jpg", 1, "d1"},
+                                                  {"dog/2.jpg", 1, "d2"}});
+  CHECK(source.left_out == LeftOut{{".tar", 1}});
+  write_text(root / "x.tar", tar_entry("dog.tar", dogs.substr(0, 700)) + kTarEnd);
+  CHECK_THROWS_AS(unpacking.open(root / "x.tar"), CorruptData);
+}
+
 TEST_CASE("the last of a tar's files of one name counts", "[convert][source][tar]") {
   const TempFolder root;
   Unpacking unpacking;

@@ -48,6 +48,22 @@ def test_the_page_on_the_command_line_shows_the_true_output_of_verify(tmp_path):
     assert result.stdout == expected
 
 
+def test_the_page_on_the_command_line_shows_the_true_plan_of_a_packed_tar(tmp_path):
+    shown = next(block for block in blocks(ROOT / "docs" / "cli.md") if block.startswith("$ tar"))
+    pack, build, expected = shown.split("\n", 2)
+    work = tmp_path / "build" / "quickstart"
+    work.mkdir(parents=True)
+    subprocess.run([DRAW, work / "images"], check=True, capture_output=True)
+    subprocess.run(pack.removeprefix("$ ").split(), cwd=tmp_path, check=True)
+    arguments = build.removeprefix("$ precache ").split()
+    result = subprocess.run([TOOL, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True)
+
+    def without_free(text):
+        return re.sub(r", [^,]* free$", "", text, flags=re.MULTILINE)
+
+    assert without_free(result.stdout) == without_free(expected)
+
+
 def test_the_snippet_of_the_reader_compiles(tmp_path):
     snippet, = blocks(ROOT / "docs" / "reader.md", "cpp")
     include, body = snippet.split("\n\n", 1)

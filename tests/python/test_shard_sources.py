@@ -10,7 +10,6 @@ import random
 import shutil
 import subprocess
 import tarfile
-import zlib
 
 import h5py
 import numpy as np
@@ -233,6 +232,10 @@ def assert_same_samples(out, expected, rename=lambda key: key):
     assert labels_of(found) == {rename(key): label for key, label in labels_of(wanted).items()}
 
 
+def flat_key(key):
+    return key.replace("/", "_")
+
+
 LABELS = {
     "cls": lambda name, number: number,
     "cls as names": lambda name, number: name,
@@ -244,17 +247,18 @@ LABELS = {
 
 @pytest.mark.parametrize("labels", LABELS)
 def test_shards_of_webdataset_give_the_folder_s_tensors(tool, listed, expected, tmp_path, labels):
+    # Flat keys: where there are class folders, notes beside images are no classes.
     extension = labels.split()[0]
     with webdataset.ShardWriter(str(tmp_path / "wds-%06d.tar"), maxcount=5, verbose=0) as writer:
         for path, data, name, number in listed:
             label = LABELS[labels](name, number)
             if extension == "cls" and isinstance(label, str):
                 label = label.encode()
-            writer.write({"__key__": key_of(path), path.rsplit(".")[-1]: data, extension: label})
+            writer.write({"__key__": flat_key(key_of(path)), path.rsplit(".")[-1]: data, extension: label})
     assert len(list(tmp_path.glob("wds-*.tar"))) > 1
     # With names as labels, numbers are those of the sorted names, as of folders.
     tool.build(tmp_path / "wds-*.tar", tmp_path / "out", *OPTIONS)
-    assert_same_samples(tmp_path / "out", expected)
+    assert_same_samples(tmp_path / "out", expected, rename=flat_key)
     names_given = labels.endswith("names") or labels == "txt"
     assert Dataset(tmp_path / "out").manifest["classes"] == (sorted({row[2] for row in listed}) if names_given else [])
 
@@ -398,7 +402,7 @@ CHUNKED = {"chunks": (4, 28, 36, 3)}
 ARRAYS = {
     "uint8": (lambda a: a, {}),
     "gzip": (lambda a: a, {**CHUNKED, "compression": "gzip", "shuffle": True}),
-    "lzf": (lambda a: a, {**CHUNKED, "compression": "lzf", "fletcher32": True}),
+    "fletcher32": (lambda a: a, {**CHUNKED, "compression": "gzip", "fletcher32": True}),
     "split rows": (lambda a: a, {"chunks": (3, 10, 10, 1), "compression": "gzip"}),
     "unfiltered chunks": (lambda a: a, CHUNKED),
     "big-endian int32": (lambda a: a.astype(">i4"), {}),
@@ -490,6 +494,12 @@ def test_numbers_that_are_no_brightness_reject_their_sample_alone(tool, squares,
     assert all("outside of 0 to 255" in row[3] for row in rows)
 
 
+def test_filters_that_the_library_lacks_are_named(tool, squares, tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("images", data=squares, compression="lzf")
+    assert "lzf" in tool.refuse(tmp_path / "x.h5", tmp_path / "out", "--labels", "none", expect=5)
+
+
 def test_floats_of_no_known_range_are_refused(tool, squares, tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["images"] = squares.astype("f4") / 100
@@ -560,28 +570,88 @@ def test_a_bomb_is_ended_by_the_disk_and_said(tool, animals, small_disk, tmp_pat
     assert files(disk) == {}
 
 
-@pytest.mark.parametrize("kind, suffixes", [("tar", None), ("tfrecord", None), ("hdf5", None)])
-def test_every_file_of_the_corpora_is_built_or_refused_in_words(tool, corpora, tmp_path, kind, suffixes):
-    """Never a crash or a hang; BUILT are those that hold images."""
+# What the HDF5 library of Debian 12 itself does not survive: docs/formats/foreign.md says so.
+FATAL = {"cve-2018-13870.h5", "cve-2018-13871.h5", "cve-2021-45830.h5", "cve-2025-6516.h5", "gh-4435-poc-10.h5"}
+# Samples and rejected ones of the files that hold images.
+BUILT = {
+    "tar": {
+        "aistore/single-png-cls.tar": (1, 0),
+        "pytorch-data/101_ObjectCategories.tar.gz": (10, 0),
+        "pytorch-data/256_ObjectCategories.tar": (6, 0),
+        "tfds/00000.tar": (3, 0),
+        "tfds/ILSVRC2012_img_train.tar": (100, 0),
+        "tfds/Images256.tar": (3, 0),
+        "tfds/aircraft.tar": (4, 0),
+        "tfds/data512x512.tar": (3, 0),
+        "tfds/dummy.1.tar": (2, 0),
+        "tfds/dummy_data__3__ILSVRC2012_img_val.tar": (10, 0),
+        "tfds/flower_photos.tgz": (5, 0),
+        "tfds/s3-tar_train_sha1_0.tar": (32, 0),
+        "tfds/test_256.tar": (2, 0),
+        "tfds/valid_32x32.tar": (2, 0),
+        "tfds/wake-vision-train-dummy-2.tar.gz": (6, 0),
+        "webdataset/sample.tgz": (90, 0),
+    },
+    "tfrecord": {
+        "aistore/single-png-cls-transformed.tfrecord": (1, 0),
+        "csv2tfrecord/test.record": (25, 0),
+        "custom-obj/test.record": (8, 0),
+        "derived/duplicate-records.tfrecord": (4, 0),
+        "derived/gzip-two-members.tfrecord": (2, 0),
+        "derived/gzip.tfrecord": (2, 0),
+        "derived/payload-not-protobuf.tfrecord": (1, 1),
+        "derived/zero-length-record.tfrecord": (2, 1),
+        "derived/zlib.tfrecord": (2, 0),
+        "domino/test.record": (2, 0),
+        "food-detection/val.tfrecord": (34, 0),
+        "tf-models/pets_examples.record": (10, 0),
+        "tf-models/val-00000-of-00001.tfrecord": (3, 0),
+        "tfds/bridge-train.tfrecord-00000-of-00001": (0, 1),
+        "tfds/dmlab-train.tfrecord-00000-of-00001": (2, 0),
+        "tfds/dmlab-validation.tfrecord-00000-of-00001": (2, 0),
+        "tfds/mt_opt_sd-train.tfrecord-00000-of-00001": (2, 0),
+    },
+    "hdf5": {
+        "catvnoncat/test_catvnoncat.h5": (50, 0),
+        "h5wasm/array.h5": (2, 0),
+        "hdfgroup/tools/test/h5dump/testfiles/vds/1_a.h5": (5, 0),
+        "hdfgroup/tools/test/h5dump/testfiles/vds/1_b.h5": (5, 0),
+        "hdfgroup/tools/test/h5dump/testfiles/vds/1_c.h5": (5, 0),
+        "hdfgroup/tools/test/h5dump/testfiles/vds/1_d.h5": (5, 0),
+        "hdfgroup/tools/test/h5dump/testfiles/vds/1_e.h5": (5, 0),
+        "hdfgroup/tools/test/h5dump/testfiles/vds/1_f.h5": (5, 0),
+        "hdfgroup/tools/test/h5import/testfiles/binfp64.h5": (5, 0),
+        "hdfgroup/tools/test/h5import/testfiles/binin16.h5": (2, 0),
+        "hdfgroup/tools/test/h5import/testfiles/binin32.h5": (5, 0),
+        "hdfgroup/tools/test/h5import/testfiles/binuin16.h5": (2, 0),
+        "hdfgroup/tools/test/h5import/testfiles/txtfp64.h5": (2, 2),
+        "hdfgroup/tools/test/h5import/testfiles/txtin16.h5": (2, 0),
+        "pyfive/filter_pipeline_v2.hdf5": (10, 0),
+        "tfds/00001.h5": (3, 0),
+        "tfds/3dshapes.h5": (5, 0),
+        "tfds/camelyonpatch_level_2_split_train_x.h5": (5, 0),
+    },
+}
+
+
+@pytest.mark.parametrize("kind", BUILT)
+def test_every_file_of_the_corpora_is_built_or_refused_in_words(tool, corpora, tmp_path, kind):
     with open(corpora / kind / "MANIFEST.tsv") as file:
         names = [row["file"] for row in csv.DictReader(file, delimiter="\t")]
     built = {}
     for number, name in enumerate(names):
+        if name.split("/")[-1] in FATAL:
+            continue
         out = tmp_path / str(number)
-        arguments = ("build", corpora / kind / name, out, "--quiet", "--size", "16", "--labels", "none", "--json")
-        result = finish(tool.start(*arguments, "--max-bad", "100%"))
-        assert result.code in (0, 2, 3, 4, 5), f"{name}: {result}"
+        options = ("--size", "16", "--labels", "none", "--max-bad", "100%", "--json")
+        result = finish(tool.start("build", corpora / kind / name, out, "--quiet", *options))
         if result.code == 0:
-            summary = result.json()
-            built[name] = (summary["samples"], summary["skipped"])
+            built[name] = (result.json()["samples"], result.json()["skipped"])
         else:
-            assert result.err.startswith("precache: "), f"{name}: {result}"
-            assert not out.exists(), name
+            assert result.code in (2, 3, 4, 5) and result.err.startswith("precache: "), f"{name}: {result}"
+            assert not (out / "dataset.json").exists(), name
         shutil.rmtree(out, ignore_errors=True)
     assert built == BUILT[kind]
-
-
-BUILT = {"tar": {}, "tfrecord": {}, "hdf5": {}}
 
 
 # --- killed, resumed, changed -----------------------------------------------------------------------------------------
