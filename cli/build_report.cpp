@@ -229,7 +229,9 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
 
 ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
   const std::string done =
-      fmt::format("{} of {} shards are complete", report.shards_done, report.shards_planned);
+      report.shards_planned == 0  // it ended while the source was unpacked
+          ? "no shard is complete"
+          : fmt::format("{} of {} shards are complete", report.shards_done, report.shards_planned);
   const std::string same =
       options.overwrite ? "the same command without --overwrite" : "the same command";
   switch (report.status) {

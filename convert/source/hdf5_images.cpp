@@ -43,8 +43,8 @@ void Hdf5Images::add(std::span<const std::byte> file, SourceShard& shard, Unpack
   if (rows.offset) {
     if (floats) see_floats(file.subspan(*rows.offset, rows.count * rows.row_bytes));
   } else {
-    // A number beyond those of the shards themselves, whose copies may be there too.
-    shard.data = unpacker.write(path, std::size_t{files_} + 500'000, [&](const auto& append) {
+    const std::string name = fmt::format("{:06}.rows", files_);
+    shard.data = unpacker.write(path, name, [&](const auto& append) {
       std::uint64_t end = 0;
       hdf5::read_rows(file, path, rows, [&](std::span<const std::byte> bytes) {
         append(bytes);

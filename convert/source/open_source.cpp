@@ -126,6 +126,8 @@ class ShardSource {
         images.add(bytes, shard, unpacker_);
         return 0;
       });
+      const bool is_needless = file.is_copied() && shard.data.path != file.data.path;
+      if (is_needless) fs::remove(file.data.path);
     }
     return images.finish(std::move(shards_), root_);
   }

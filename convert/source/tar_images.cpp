@@ -76,22 +76,33 @@ class Scanner {
     while (const auto entry = entries.next()) {
       const std::string name = normal_name(entry->name);
       if (entry->type == tar::EntryType::kFile && name.ends_with(".tar")) {
-        take_tar_of_class(*entry, name);
-      } else {
-        take(*entry, name);
+        inner_tars_.push_back({name, entry->data, entry->size});
       }
+      take(*entry, name);
+    }
+    // A folder with images may hold archives that are none of its classes.
+    if (found_.images.size() == 0) {
+      for (const InnerTar& inner : inner_tars_) take_tar_of_class(inner);
     }
     return std::move(found_);
   }
 
  private:
+  struct InnerTar {
+    std::string name;
+    std::uint64_t data;
+    std::uint64_t size;
+  };
+
   /// ImageNet comes as a tar of a tar for each class: its entries count as those of a folder.
-  void take_tar_of_class(const tar::Entry& inner, const std::string& name) {
+  void take_tar_of_class(const InnerTar& inner) {
     const auto bytes = file_.first(inner.data + inner.size);
-    if (!tar::is_header(bytes.subspan(inner.data))) return take(inner, name);
-    const std::string folder = name.substr(0, name.size() - 4) + "/";
+    if (!tar::is_header(bytes.subspan(inner.data))) return;
+    const std::string folder = inner.name.substr(0, inner.name.size() - 4) + "/";
     tar::EntryCursor entries(bytes, path_, inner.data);
     while (const auto entry = entries.next()) take(*entry, folder + normal_name(entry->name));
+    const auto counted = found_.left_out.find(left_out_reason(inner.name));
+    if (--counted->second == 0) found_.left_out.erase(counted);
   }
 
   void take(const tar::Entry& entry, const std::string& name) {
@@ -213,6 +224,7 @@ class Scanner {
   std::string label_extension_;  // that was named
   std::string json_field_;
   TarImages found_;
+  std::vector<InnerTar> inner_tars_;
   bool has_links_ = false;
   std::unordered_map<std::string, std::pair<std::uint64_t, std::uint64_t>> places_;  // of images
   std::string last_folder_;

@@ -184,19 +184,19 @@ Unpacker::~Unpacker() {
   if (!folder_.empty() && !is_kept_) std::filesystem::remove_all(folder_, ignored);
 }
 
-std::filesystem::path Unpacker::path_of(std::size_t number) {
+std::filesystem::path Unpacker::path_of(const std::string& name) {
   const std::scoped_lock lock(mutex_);
   if (folder_.empty()) {
-    std::string name = (parent_ / "unpacked.XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw IoError("cannot create", name, errno);
-    folder_ = name;
+    std::string folder = (parent_ / "unpacked.XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) throw IoError("cannot create", folder, errno);
+    folder_ = folder;
   }
-  return folder_ / fmt::format("{:06}", number);
+  return folder_ / name;
 }
 
-FileStamp Unpacker::write(const std::filesystem::path& shard, std::size_t number,
+FileStamp Unpacker::write(const std::filesystem::path& shard, const std::string& name,
                           const std::function<void(const Append&)>& fill) {
-  File file(path_of(number), O_RDWR | O_CREAT | O_EXCL);
+  File file(path_of(name), O_RDWR | O_CREAT | O_EXCL);
   std::uint64_t size = 0;
   try {
     fill([&](std::span<const std::byte> bytes) {
@@ -225,7 +225,7 @@ FileStamp Unpacker::unpack(const File& shard, std::size_t number) {
   const auto head = input.head();
   const bool compressed = is_compressed(head, shard.path());
   if (!compressed && !is_stream(shard)) return stamp_of(shard);
-  return write(shard.path(), number, [&](const Append& append) {
+  return write(shard.path(), fmt::format("{:06}", number), [&](const Append& append) {
     if (compressed) return Inflater(input, shard.path()).run(append);
     for (auto bytes = input.next(); !bytes.empty(); bytes = input.next()) {
       append(bytes);

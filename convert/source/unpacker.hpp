@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <span>
+#include <string>
 
 #include "convert/source/source.hpp"
 #include "formats/base/file.hpp"
@@ -43,12 +45,12 @@ class Unpacker {
   FileStamp unpack(const File& shard, std::size_t number);
 
   using Append = std::function<void(std::span<const std::byte>)>;
-  /// Makes a file of what `fill` appends, on behalf of `shard`.
-  FileStamp write(const std::filesystem::path& shard, std::size_t number,
+  /// Makes a file `name` of what `fill` appends, on behalf of `shard`.
+  FileStamp write(const std::filesystem::path& shard, const std::string& name,
                   const std::function<void(const Append&)>& fill);
 
  private:
-  std::filesystem::path path_of(std::size_t number);
+  std::filesystem::path path_of(const std::string& name);
 
   std::filesystem::path parent_;
   UnpackProgress progress_;

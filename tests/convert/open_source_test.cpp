@@ -141,6 +141,9 @@ TEST_CASE("a tar of a tar for each class is one of class folders", "[convert][so
                                                   {"dog/1.jpg", 1, "d1"},
                                                   {"dog/2.jpg", 1, "d2"}});
   CHECK(source.left_out == LeftOut{{".tar", 1}});
+  write_text(root / "x.tar",
+             tar_entry("bird/1.jpg", "b") + tar_entry("bird/dog.tar", dogs) + kTarEnd);
+  CHECK(paths_of(unpacking.open(root / "x.tar")) == Texts{"bird/1.jpg"});
   write_text(root / "x.tar", tar_entry("dog.tar", dogs.substr(0, 700)) + kTarEnd);
   CHECK_THROWS_AS(unpacking.open(root / "x.tar"), CorruptData);
 }

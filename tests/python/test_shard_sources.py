@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import tarfile
 
@@ -706,6 +707,22 @@ def test_a_build_from_a_pipe_goes_on_without_it(tool, interference, photos, tmp_
     summary = tool.build("-", out, *options, "--json").json()  # with nothing to read
     assert summary["shards_resumed"] == 1
     assert_same_dataset(out, tmp_path / "undisturbed")
+
+
+def test_a_signal_while_unpacking_leaves_nothing(tool, photos, tmp_path):
+    """The pipe has no end: only the signal ends it."""
+    gnu_tar(tmp_path / "x.tar", photos)
+    out = tmp_path / "out"
+    process = tool.start("build", "-", out, "--quiet", stdin=subprocess.PIPE)
+    process.stdin.write((tmp_path / "x.tar").read_bytes()[:100_000])
+    process.stdin.flush()
+    wait_until(lambda: list(out.glob(".precache/train/unpacked.*/000000")) != [], process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == -signal.SIGINT
+    text = process.stderr.read().decode()
+    process.stdin.close()
+    assert "interrupted" in text and "no shard is complete" in text
+    assert not out.exists()
 
 
 def test_a_build_goes_on_only_with_the_same_shards(tool, interference, photos, tmp_path):
