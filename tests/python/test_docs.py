@@ -123,7 +123,7 @@ def test_options_in_the_documents_exist():
     helps = [subprocess.run([TOOL, command, "--help"], check=True, capture_output=True, text=True).stdout
              for command in ("build", "verify")]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
-    other_tools = {"--version", "--fast", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing"}
+    other_tools = {"--version", "--fast", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing", "--sources"}
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))
         assert used <= known | other_tools, document

@@ -717,8 +717,8 @@ def test_a_signal_while_unpacking_leaves_nothing(tool, photos, tmp_path):
     process.stdin.write((tmp_path / "x.tar").read_bytes()[:100_000])
     process.stdin.flush()
     wait_until(lambda: list(out.glob(".precache/train/unpacked.*/000000")) != [], process)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) == -signal.SIGINT
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == -signal.SIGTERM
     text = process.stderr.read().decode()
     process.stdin.close()
     assert "interrupted" in text and "no shard is complete" in text
