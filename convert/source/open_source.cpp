@@ -201,6 +201,15 @@ std::vector<fs::path> shards_instead_of_images(const fs::path& folder) {
   return shards_in_folder(folder);
 }
 
+/// Nothing that was asked for goes unheard.
+void refuse_keys(const fs::path& folder, const Labelling& labelling) {
+  if (labelling.image_key.empty() && labelling.label_key.empty()) return;
+  throw InvalidArgument(
+      fmt::format("{} is for shards, and '{}' is a folder of images",
+                  labelling.image_key.empty() ? "--label-key" : "--image-key", folder.string()),
+      "Images of a folder get labels by --labels.");
+}
+
 }  // namespace
 
 Source open_source(const fs::path& source, const Labelling& labelling, Unpacker& unpacker) {
@@ -211,6 +220,7 @@ Source open_source(const fs::path& source, const Labelling& labelling, Unpacker&
   if (!what.files.empty()) {
     result = ShardSource(source, what, labelling, unpacker).list();
   } else {
+    refuse_keys(source, labelling);
     result = open_folder(source, labelling);
   }
   if (result.listing.size() == 0) {
