@@ -15,6 +15,7 @@
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
+#include "formats/base/size_text.hpp"
 #include "precache/convert/build.hpp"
 #include "precache/formats/error.hpp"
 
@@ -57,6 +58,9 @@ void read_dependent_options(BuildCommand& command) {
 ProgressLine describe(const BuildProgress& progress, double seconds) {
   const std::uint64_t planned = progress.samples_planned;
   const std::uint64_t done = progress.samples_done;
+  if (planned == 0 && progress.bytes_unpacked != 0) {
+    return {std::nullopt, fmt::format("unpacking ... {}", size_text(progress.bytes_unpacked))};
+  }
   if (planned == 0) return {std::nullopt, "listing images ..."};
   const double rate = static_cast<double>(done) / seconds;
   const double share = static_cast<double>(done) / static_cast<double>(planned);
@@ -162,9 +166,18 @@ void add_dataset_options(CLI::App& app, BuildCommand& command) {
   add(app, "--split", "NAME [train]", "Name of the split; a further one may join a finished OUT",
       [&](const std::string& text) { options.split = text; });
   add(app, "--labels", "folder|none|FILE.csv [folder]",
-      "Class: the first folder below SOURCE, none (-1), or from path,label rows",
+      "Class: the first folder below SOURCE, or what a shard says; none (-1); or path,label rows",
       [&](const std::string& text) {
         options.labels = option_values::not_empty("--labels", text);
+      });
+  add(app, "--image-key", "NAME",
+      "In shards: the TFRecord feature, HDF5 dataset or tar extension of images [guessed]",
+      [&](const std::string& text) {
+        options.image_key = option_values::not_empty("--image-key", text);
+      });
+  add(app, "--label-key", "NAME", "The same of labels; json.FIELD in a tar is a field of .json",
+      [&](const std::string& text) {
+        options.label_key = option_values::not_empty("--label-key", text);
       });
   add(app, "--classes", "FILE|dataset.json",
       "Fixes class names and their numbers; an unknown class is an error",
@@ -221,11 +234,15 @@ void add_job_options(CLI::App& app, BuildCommand& command) {
 
 void add_build(CLI::App& app, Action& action) {
   auto command = std::make_shared<BuildCommand>();
-  CLI::App* build_app =
-      app.add_subcommand("build", "Decode and resize the images of a folder into shards");
+  CLI::App* build_app = app.add_subcommand("build", "Decode and resize images into shards");
   build_app->get_formatter()->column_width(34);
   build_app
-      ->add_option("SOURCE", command->options.source, "Folder of images, one subfolder per class")
+      ->add_option(
+          "SOURCE", command->options.source,
+          "Folder of images, one subfolder per class; or shards of encoded images: tar, "
+          "TFRecord, HDF5, a pattern of them ('train-{000..127}.tar'), or - for one on "
+          "standard input. What is compressed by gzip or zlib, or comes through a pipe, is "
+          "unpacked into OUT for the time of the build")
       ->required()
       ->option_text(" ");
   build_app->add_option("OUT", command->options.out, "Folder for the dataset; made if missing")

@@ -62,6 +62,7 @@ Json preview_json(const BuildPreview& preview, const BuildOptions& options) {
           {"tensor_bytes", preview.tensor_bytes},
           {"record_bytes", preview.record_bytes},
           {"bytes_needed", preview.bytes_needed},
+          {"bytes_unpacked", preview.bytes_unpacked},
           {"bytes_free", preview.bytes_free}};
 }
 
@@ -111,12 +112,16 @@ void print_preview_rows(const BuildPreview& preview, const BuildOptions& options
   print_row("tensor", fmt::format("{}, {}", tensor_text(options), size_text(preview.tensor_bytes)));
   print_row("frozen", frozen_text(options.recipe));
   print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
-                                  overhead_percent(preview.bytes_needed, preview.samples,
-                                                   preview.tensor_bytes)));
+                                  overhead_percent(preview.bytes_needed - preview.bytes_unpacked,
+                                                   preview.samples, preview.tensor_bytes)));
   print_row("shards", fmt::format("{} {} of {} to {} samples", human::count(preview.shards),
                                   options.format, human::count(preview.smallest_shard_samples),
                                   human::count(preview.largest_shard_samples)));
-  print_row("disk", fmt::format("{} needed, {} free{}", size_text(preview.bytes_needed),
+  const std::string copies =
+      preview.bytes_unpacked == 0
+          ? ""
+          : fmt::format(" ({} to unpack the source)", size_text(preview.bytes_unpacked));
+  print_row("disk", fmt::format("{} needed{}, {} free{}", size_text(preview.bytes_needed), copies,
                                 size_text(preview.bytes_free),
                                 preview.bytes_needed > preview.bytes_free ? ": NOT ENOUGH" : ""));
 }
@@ -228,7 +233,9 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
 
 ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
   const std::string done =
-      fmt::format("{} of {} shards are complete", report.shards_done, report.shards_planned);
+      report.shards_planned == 0  // it ended while the source was unpacked
+          ? "no shard is complete"
+          : fmt::format("{} of {} shards are complete", report.shards_done, report.shards_planned);
   const std::string same =
       options.overwrite ? "the same command without --overwrite" : "the same command";
   switch (report.status) {

@@ -15,7 +15,8 @@
 #include "convert/shard_run.hpp"
 #include "convert/source/class_names.hpp"
 #include "convert/source/keys.hpp"
-#include "convert/source/source.hpp"
+#include "convert/source/open_source.hpp"
+#include "convert/source/source_path.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
@@ -37,6 +38,8 @@ Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
     labelling.kind = Labelling::Kind::kCsv;
     labelling.csv = options.labels;
   }
+  labelling.image_key = options.image_key;
+  labelling.label_key = options.label_key;
   if (!options.classes.empty()) labelling.classes = read_class_names(options.classes);
   if (const Manifest* others = out.other_splits()) {
     if (!options.classes.empty() && labelling.classes != others->classes) {
@@ -63,6 +66,8 @@ std::string identity_of(const BuildOptions& options) {
       {"recipe", nlohmann::ordered_json::parse(options.recipe.to_json())},
       {"labels", csv ? file_digest(options.labels) : options.labels},
       {"classes", options.classes.empty() ? "" : file_digest(options.classes)},
+      {"image-key", options.image_key},
+      {"label-key", options.label_key},
       {"shards", options.shards},
       {"shard-size", options.shards == 0 ? options.shard_size_bytes : 0},
       {"seed", options.shuffle ? nlohmann::ordered_json(options.seed) : nlohmann::ordered_json()},
@@ -105,19 +110,7 @@ void validate(const BuildOptions& options) {
   if (fs::exists(options.out, error) && !fs::is_directory(options.out, error)) {
     throw IoError("cannot write to", options.out, ENOTDIR, "OUT is a folder, or will be made.");
   }
-  if (!fs::is_directory(options.source, error)) {
-    if (error)
-      throw IoError("cannot open", options.source, error.value(), "SOURCE is a folder of images.");
-    throw InvalidArgument(fmt::format("'{}' is not a folder", options.source.string()),
-                          "SOURCE is a folder of images.");
-  }
-  const fs::path source = fs::canonical(options.source);
-  const fs::path out = fs::weakly_canonical(fs::absolute(options.out));
-  if (std::mismatch(source.begin(), source.end(), out.begin(), out.end()).first == source.end()) {
-    throw InvalidArgument(fmt::format("OUT '{}' lies inside SOURCE '{}'", options.out.string(),
-                                      options.source.string()),
-                          "Choose an OUT outside, or the shards would become part of the source.");
-  }
+  check_apart(options.source, options.out);
 }
 
 void check_fits(const Manifest& manifest, const BuildOptions& options) {
@@ -171,7 +164,13 @@ class Build {
       write_indexes();
       return std::move(report_);
     }
-    const auto preparation = prepare();
+    std::unique_ptr<Preparation> preparation;
+    try {
+      preparation = prepare();
+    } catch (const UnpackingStopped&) {
+      report_.status = BuildStatus::kInterrupted;
+      return std::move(report_);
+    }
     report_.preview = preparation->preview(options_);
     const auto pending = find_pending(*preparation);
     if (options_.finish && !pending.empty()) {
@@ -193,8 +192,12 @@ class Build {
   }
 
  private:
-  [[nodiscard]] Source list_source() const {
-    return open_source(options_.source, labelling_of(options_, out_));
+  [[nodiscard]] Source list_source(Unpacker& unpacker) const {
+    return open_source(options_.source, labelling_of(options_, out_), unpacker);
+  }
+
+  [[nodiscard]] UnpackProgress unpack_progress() {
+    return {progress_.bytes_unpacked, progress_.stop};
   }
 
   /// Takes up an unfinished build, or begins one. What --overwrite throws away is there until all
@@ -214,10 +217,11 @@ class Build {
           "Run all parts with the same options first.");
     }
     if (!options_.overwrite) refuse_foreign_shards();
-    auto preparation = std::make_unique<Preparation>(options_, list_source());
+    Unpacker unpacker(work_.folder_for_copies(), unpack_progress());
+    auto preparation = std::make_unique<Preparation>(options_, list_source(unpacker));
     check_classes(preparation->source());
     if (options_.overwrite) {
-      std::uint64_t replaced = 0;
+      std::uint64_t replaced = preparation->source().unpacked_bytes();  // needs no more room
       for (const auto& shard : out_.shards()) replaced += allocated_bytes(shard);
       for (std::uint64_t shard = 0; shard < preparation->plan().shards(); ++shard) {
         replaced += allocated_bytes(work_.temporary(shard));
@@ -226,6 +230,7 @@ class Build {
       out_.discard_split();
     }
     work_.freeze(identity, preparation->source(), options_.source);
+    unpacker.keep();
     return preparation;
   }
 
@@ -242,7 +247,8 @@ class Build {
   void report_finished() {
     check_fits(*out_.manifest(), options_);
     const SplitEntry& split = *out_.finished_split();
-    const Preparation preparation(options_, list_source());
+    Unpacker unpacker(work_.folder_for_copies(), unpack_progress());
+    const Preparation preparation(options_, list_source(unpacker));
     check_same_split(out_, options_, preparation);
     report_.preview = preparation.preview(options_);
     report_.status = BuildStatus::kAlreadyComplete;
@@ -330,7 +336,7 @@ class Build {
     // Of all samples, for a part too: --finish sees to the sum.
     const double allowed =
         std::floor(static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100);
-    const ImageSamples samples(options_.source, preparation.source().listing, preparation.keys(),
+    const ImageSamples samples(options_.source, preparation.source(), preparation.keys(),
                                options_.recipe, options_.max_pixels);
     const ShardRunInput input{
         .samples = samples,
@@ -422,7 +428,11 @@ BuildPreview preview_build(const BuildOptions& options) {
   const bool finished = out.finished_split() != nullptr && !options.overwrite;
   if (const Manifest* others = out.other_splits()) check_fits(*others, options);
   if (finished) check_fits(*out.manifest(), options);
-  const Preparation preparation(options, open_source(options.source, labelling_of(options, out)));
+  std::atomic<std::uint64_t> unpacked = 0;
+  const std::atomic<bool> stop = false;
+  Unpacker unpacker(fs::temp_directory_path(), {unpacked, stop});
+  const Preparation preparation(options,
+                                open_source(options.source, labelling_of(options, out), unpacker));
   if (finished) check_same_split(out, options, preparation);
   return preparation.preview(options);
 }

@@ -13,7 +13,7 @@ namespace precache {
 
 Preparation::Preparation(const BuildOptions& options, Source source)
     : source_(std::move(source)),
-      keys_(source_.listing),
+      keys_(source_.listing, source_.key_rule),
       framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(),
                             source_.classes)),
       plan_(source_.listing.size(), shard_count(options),
@@ -43,7 +43,10 @@ BuildPreview Preparation::preview(const BuildOptions& options) const {
     preview.bytes_needed =
         checked_add(preview.bytes_needed, framing_->shard_bytes(plan_.shard_records(shard)));
   }
-  preview.bytes_free = free_bytes(options.out);
+  // The copies are there by now, so what they take counts as free, too.
+  preview.bytes_unpacked = source_.unpacked_bytes();
+  preview.bytes_needed = checked_add(preview.bytes_needed, preview.bytes_unpacked);
+  preview.bytes_free = checked_add(free_bytes(options.out), preview.bytes_unpacked);
   std::vector<bool> used(source_.classes.size());
   for (std::size_t i = 0; i < source_.listing.size(); ++i) {
     const ListedFile file = source_.listing[i];

@@ -8,8 +8,11 @@
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
+#include "convert/source/source_json.hpp"
+#include "convert/source/source_path.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -27,20 +30,50 @@ void create_folder(const fs::path& path) {
   if (error) throw IoError("cannot create", path, error.value());
 }
 
+[[noreturn]] void refuse_other_source(const fs::path& path) {
+  throw InvalidArgument(
+      fmt::format("the unfinished build is one of another source: '{}' is not as it was listed",
+                  path.string()),
+      "Give the same SOURCE to continue it, --overwrite to throw it away, or another OUT.");
+}
+
+bool is_as_listed(const fs::path& path, std::uint64_t bytes, std::int64_t time) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_size) == bytes && mtime_ns(status) == time;
+}
+
 void check_files(const Listing& listing, const fs::path& root) {
   tbb::parallel_for(std::size_t{0}, listing.size(), [&](std::size_t i) {
     const ListedFile listed = listing[i];
-    struct stat status {};
-    if (::stat((root / listed.path).c_str(), &status) == 0 &&
-        static_cast<std::uint64_t>(status.st_size) == listed.size &&
-        mtime_ns(status) == listed.mtime_ns) {
-      return;
+    if (!is_as_listed(root / listed.path, listed.size, listed.mtime_ns)) {
+      refuse_other_source(root / listed.path);
     }
-    throw InvalidArgument(
-        fmt::format("the unfinished build is one of another source: '{}' is not as it was listed",
-                    (root / listed.path).string()),
-        "Give the same SOURCE to continue it, --overwrite to throw it away, or another OUT.");
   });
+}
+
+/// That the shards at `root` are those of the source, wherever they are now. A stream was copied
+/// and is not looked at again.
+void check_shards(Source& source, const fs::path& root) {
+  const SourcePath now = resolve_source(root);
+  const auto files = now.kind == SourcePath::Kind::kFolder ? shards_in_folder(root) : now.files;
+  const bool is_stream = now.kind == SourcePath::Kind::kStream;
+  if (files.size() != source.shards.size() || is_stream != source.shards.front().is_stream()) {
+    refuse_other_source(root);
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    SourceShard& shard = source.shards[i];
+    if (!is_stream && !is_as_listed(files[i], shard.given.bytes, shard.given.mtime_ns)) {
+      refuse_other_source(files[i]);
+    }
+    if (!shard.is_copied()) {
+      shard.data.path = files[i];
+    } else if (!is_as_listed(shard.data.path, shard.data.bytes, shard.data.mtime_ns)) {
+      throw IoError("the copy has changed since it was made:", shard.data.path, 0,
+                    "Start over with --overwrite.");
+    }
+    shard.given.path = files[i];
+  }
 }
 
 // Which options differ, for a message.
@@ -89,19 +122,34 @@ File WorkFolder::lock_preparation() const {
   return file;
 }
 
+fs::path WorkFolder::folder_for_copies() const {
+  create_folder(folder_);
+  if (!is_prepared()) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.is_directory(ignored)) fs::remove_all(entry.path());
+    }
+  }
+  return folder_;
+}
+
 void WorkFolder::freeze(const std::string& identity, const Source& source,
                         const fs::path& root) const {
   // What an earlier build that was thrown away has left must not pass for results of this one. The
   // job goes first: without it nothing else counts.
   fs::remove(folder_ / "job.json");
+  std::set<fs::path> kept{folder_ / kPreparationLockName};
+  for (const SourceShard& shard : source.shards) {
+    if (shard.is_copied()) kept.insert(shard.data.path.parent_path());
+  }
   for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (entry.path().filename() != kPreparationLockName) fs::remove(entry.path());
+    if (!kept.contains(entry.path())) fs::remove_all(entry.path());
   }
   source.listing.save(folder_ / "listing");
-  const Json job = {{"identity", Json::parse(identity)},
-                    {"source", fs::canonical(root).string()},
-                    {"classes", source.classes},
-                    {"left_out", source.left_out}};
+  const Json job = {
+      {"identity", Json::parse(identity)},
+      {"source", source.shards.empty() ? fs::canonical(root).string() : root.string()},
+      {"samples", to_json(source, folder_)}};
   write_file_atomically(folder_ / "job.json",
                         job.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
@@ -115,8 +163,7 @@ Source WorkFolder::load(const std::string& identity, const fs::path& root) const
     const Json job = Json::parse(as_text(read_file(path)));
     before = job.at("identity");
     frozen_root = job.at("source").get<std::string>();
-    source.classes = job.at("classes").get<std::vector<std::string>>();
-    source.left_out = job.at("left_out").get<LeftOut>();
+    source = source_of_json(job.at("samples"), folder_);
   } catch (const Json::exception& error) {
     throw CorruptData(path, 0, error.what());
   }
@@ -127,9 +174,15 @@ Source WorkFolder::load(const std::string& identity, const fs::path& root) const
         "Give the same options to continue it, --overwrite to throw it away, or another OUT.");
   }
   source.listing = Listing::load(folder_ / "listing");
-  // Another machine may have the source elsewhere; another source would go unnoticed where no shard
-  // is left to do.
-  if (frozen_root != fs::canonical(root).string()) check_files(source.listing, root);
+  if (!source.shards.empty()) {
+    check_shards(source, root);
+  } else if (!fs::is_directory(root)) {
+    refuse_other_source(root);
+  } else if (frozen_root != fs::canonical(root).string()) {
+    // Another machine may have the source elsewhere; another source would go unnoticed where no
+    // shard is left to do.
+    check_files(source.listing, root);
+  }
   return source;
 }
 

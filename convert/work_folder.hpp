@@ -16,8 +16,10 @@ namespace precache {
 ///
 ///   .lock                  held by whoever works on OUT: shared by parts, alone otherwise
 ///   SPLIT/prepare.lock     held while the listing is made, so that parts make it once
-///   SPLIT/job.json         the options that make up the dataset's identity, and the classes
+///   SPLIT/job.json         the options that make up the dataset's identity, and what to know of
+///                          the source beside its listing
 ///   SPLIT/listing          the frozen listing of the source
+///   SPLIT/unpacked.XXXXXX/ plain copies of shards that are compressed or came through a pipe
 ///   SPLIT/000000.part      a shard while it is written
 ///   SPLIT/000000.json      the result of a finished shard
 class WorkFolder {
@@ -32,12 +34,15 @@ class WorkFolder {
   [[nodiscard]] File lock_preparation() const;
   /// Whether a source was frozen, by this or an earlier run.
   [[nodiscard]] bool is_prepared() const { return std::filesystem::exists(folder_ / "job.json"); }
+  /// Where to make a folder of copies, without those that a killed run has left there. To be used
+  /// while no other part prepares.
+  [[nodiscard]] std::filesystem::path folder_for_copies() const;
   /// Keeps the source as it is now, listed at `root`, and forgets all shards. `identity` is a JSON
   /// object.
   void freeze(const std::string& identity, const Source& source,
               const std::filesystem::path& root) const;
   /// The source as it was frozen. Throws InvalidArgument if that was with another identity, or if
-  /// `root` is another folder now and its files are not the same.
+  /// `root` names other files now, or its files are not the same.
   [[nodiscard]] Source load(const std::string& identity, const std::filesystem::path& root) const;
 
   [[nodiscard]] std::filesystem::path temporary(std::uint64_t shard) const;

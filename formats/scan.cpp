@@ -81,6 +81,12 @@ std::optional<Format> named_format(const std::filesystem::path& path) {
 
 }  // namespace
 
+bool begins_as_shard(std::span<const std::byte> head) {
+  return has_signature(head, 0) ||
+         tar::is_header(head.first(std::min(head.size(), ustar::kBlock))) ||
+         tfrecord::has_length(head);
+}
+
 Format detect_format(std::span<const std::byte> file, const std::filesystem::path& path) {
   const auto named = named_format(path);
   if (file.empty()) {

@@ -17,6 +17,10 @@ namespace precache {
 [[nodiscard]] Format detect_format(std::span<const std::byte> file,
                                    const std::filesystem::path& path);
 
+/// Whether the first bytes of a file are those of a shard: some compressed ones can be told from
+/// them only by that.
+[[nodiscard]] bool begins_as_shard(std::span<const std::byte> head);
+
 /// Reads where every sample of a shard lies, without a manifest. `file` is the whole file, mapped;
 /// `path` is for messages, and for the process that scans HDF5 after isolate_hdf5(). The pages of
 /// payloads are not touched.

@@ -10,7 +10,7 @@
 #include "formats/base/checked.hpp"
 #include "formats/base/file.hpp"
 #include "formats/tar/tar_entries.hpp"
-#include "formats/tar/webdataset_name.hpp"
+#include "formats/tar/webdataset.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/mapped_shard.hpp"
@@ -51,7 +51,7 @@ Index tar_index(std::span<const std::byte> file, const std::filesystem::path& pa
   std::string key;
   tar::EntryCursor entries(file, path);
   while (const auto entry = entries.next()) {
-    const tar::WebdatasetName name = tar::split_webdataset_name(entry->name);
+    const tar::SplitName name = tar::split_name(entry->name);
     if (name.key.empty() || name.extension.empty()) continue;
     if (entry->type == tar::EntryType::kSparse) {
       throw Unsupported(

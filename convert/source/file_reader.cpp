@@ -16,19 +16,18 @@
 namespace precache {
 namespace {
 
-constexpr std::uint64_t kLargestFile = std::uint64_t{256} << 20;
 constexpr std::uint64_t kLargeFile = std::uint64_t{1} << 20;
 constexpr std::size_t kKindBytes = 4096;
 // A buffer that one huge file has made this large is given back.
 constexpr std::size_t kKeptBuffer = std::size_t{32} << 20;
 
-[[noreturn]] void throw_changed(const std::filesystem::path& path) {
+}  // namespace
+
+void throw_source_changed(const std::filesystem::path& path) {
   throw IoError("the source has changed since it was listed:", path, 0,
                 "A dataset is made of one state of its source. Restore the file, or start over "
                 "with --overwrite.");
 }
-
-}  // namespace
 
 void FileReader::read_once(const std::filesystem::path& path, const ListedFile& listed) {
   // O_NONBLOCK: should a fifo stand there now, opening it does not wait for a writer.
@@ -37,7 +36,7 @@ void FileReader::read_once(const std::filesystem::path& path, const ListedFile& 
   if (::fstat(file.descriptor(), &status) != 0) throw IoError("cannot read", path, errno);
   if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != listed.size ||
       mtime_ns(status) != listed.mtime_ns) {
-    throw_changed(path);
+    throw_source_changed(path);
   }
   std::size_t have = 0;
   const auto read_up_to = [&](std::size_t size) {
@@ -46,7 +45,7 @@ void FileReader::read_once(const std::filesystem::path& path, const ListedFile& 
       const ssize_t count = ::read(file.descriptor(), buffer_.data() + have, size - have);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) throw IoError("cannot read", path, errno);
-      if (count == 0) throw_changed(path);  // it shrank just now
+      if (count == 0) throw_source_changed(path);  // it shrank just now
       have += static_cast<std::size_t>(count);
     }
   };
@@ -60,16 +59,16 @@ void FileReader::read_once(const std::filesystem::path& path, const ListedFile& 
 
 std::optional<Rejection> FileReader::read(const ListedFile& listed,
                                           std::span<const std::byte>& bytes) {
-  if (listed.size > kLargestFile) {
+  if (listed.size > kLargestSample) {
     return Rejection{"limit", fmt::format("a file of {} MiB is more than {} MiB", listed.size >> 20,
-                                          kLargestFile >> 20)};
+                                          kLargestSample >> 20)};
   }
   if (buffer_.size() > kKeptBuffer) buffer_ = {};
   const auto path = root_ / listed.path;
   try {
     with_retries([&] { read_once(path, listed); });
   } catch (const IoError& error) {
-    if (error.code() == ENOENT || error.code() == ENOTDIR) throw_changed(path);
+    if (error.code() == ENOENT || error.code() == ENOTDIR) throw_source_changed(path);
     throw;
   }
   bytes = buffer_;

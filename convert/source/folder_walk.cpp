@@ -35,11 +35,6 @@ std::string lower_extension(std::string_view file_name) {
   return dot == std::string_view::npos ? std::string() : lower(file_name.substr(dot + 1));
 }
 
-std::string left_out_reason(std::string_view file_name) {
-  const std::string extension = lower_extension(file_name);
-  return extension.empty() ? "no extension" : "." + escape_invalid_utf8(extension);
-}
-
 /// A folder on the way from the root, to see loops of symbolic links.
 struct Ancestor {
   dev_t device;
@@ -120,8 +115,8 @@ class Walker {
   void visit_entry(const std::string& folder, const Entry& entry,
                    const std::shared_ptr<const Ancestor>& self) {
     LeftOut& left_out = parts_.local().left_out;
-    if (entry.name.starts_with("._")) {  // what macOS puts beside files on foreign disks
-      ++left_out["._ of macOS"];
+    if (is_of_macos(entry.name)) {
+      ++left_out[kOfMacos];
       return;
     }
     const bool image = has_image_extension(entry.name);
@@ -173,6 +168,11 @@ class Walker {
 
 bool has_image_extension(std::string_view file_name) {
   return std::ranges::find(kImageExtensions, lower_extension(file_name)) != kImageExtensions.end();
+}
+
+std::string left_out_reason(std::string_view file_name) {
+  const std::string extension = lower_extension(file_name);
+  return extension.empty() ? "no extension" : "." + escape_invalid_utf8(extension);
 }
 
 FolderWalk walk_folder(const std::filesystem::path& root) { return Walker(root).run(); }

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "convert/source/folder_walk.hpp"
 #include "convert/source/utf8.hpp"
 
 namespace precache {
@@ -29,6 +30,24 @@ void escape_what_webdataset_drops(std::string& key) {
   }
 }
 
+// Whoever unpacks our shards gets files called so.
+void escape_what_no_file_has(std::string& key) {
+  for (auto at = key.find('\0'); at != std::string::npos; at = key.find('\0', at)) {
+    key.replace(at, 1, "%00");
+  }
+  for (std::size_t begin = 0; begin <= key.size();) {
+    const std::size_t end = std::min(key.find('/', begin), key.size());
+    const std::string_view part = std::string_view(key).substr(begin, end - begin);
+    if (part.empty() && end < key.size()) {  // of "//", or in front
+      key.erase(begin, 1);
+      continue;
+    }
+    const std::string plain(part == "." ? "%2E" : part == ".." ? "%2E%2E" : part);
+    key.replace(begin, end - begin, plain);
+    begin += plain.size() + 1;
+  }
+}
+
 struct HashedSample {
   std::size_t hash;
   std::size_t sample;
@@ -37,25 +56,29 @@ struct HashedSample {
 
 }  // namespace
 
-std::string key_of_path(std::string_view path) {
+std::string key_of_path(std::string_view path, KeyRule rule) {
   const auto slash = path.rfind('/');
   const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
-  const auto dot = path.rfind('.');
-  if (dot != std::string_view::npos && dot >= base) path = path.substr(0, dot);
+  const auto dot = rule == KeyRule::kFirstDot ? path.find('.', base) : path.rfind('.');
+  const bool has_extension = dot != std::string_view::npos && dot >= base;
+  if (has_extension && (rule != KeyRule::kName || has_image_extension(path))) {
+    path = path.substr(0, dot);
+  }
   std::string key = escape_invalid_utf8(path.substr(0, base));
   std::string name = escape_invalid_utf8(path.substr(base));
   std::ranges::replace(name, '.', '_');
   if (name.empty()) name = "_";  // a file called just ".jpg"
   key += name;
+  escape_what_no_file_has(key);
   escape_what_webdataset_drops(key);
   return key;
 }
 
-Keys::Keys(const Listing& listing) : listing_(listing) {
+Keys::Keys(const Listing& listing, KeyRule rule) : listing_(listing), rule_(rule) {
   std::vector<HashedSample> hashed;
   hashed.reserve(listing.size());
   for (std::size_t i = 0; i < listing.size(); ++i)
-    hashed.push_back({hash_of(key_of_path(listing[i].path)), i});
+    hashed.push_back({hash_of(key_of_path(listing[i].path, rule)), i});
   std::ranges::sort(hashed);
   std::unordered_set<std::string> given;
   const auto is_taken = [&](const std::string& key) {
@@ -70,7 +93,7 @@ Keys::Keys(const Listing& listing) : listing_(listing) {
     if (end - begin == 1) continue;
     std::unordered_map<std::string, std::uint64_t> next;  // number to try, by key
     for (std::size_t i = begin; i < end; ++i) {
-      const std::string wanted = key_of_path(listing[hashed[i].sample].path);
+      const std::string wanted = key_of_path(listing[hashed[i].sample].path, rule);
       const auto [number, is_first] = next.emplace(wanted, 2);
       if (is_first) continue;
       std::string key;
@@ -86,7 +109,7 @@ Keys::Keys(const Listing& listing) : listing_(listing) {
 
 std::string Keys::key(std::size_t sample) const {
   const auto found = renamed_.find(sample);
-  return found != renamed_.end() ? found->second : key_of_path(listing_[sample].path);
+  return found != renamed_.end() ? found->second : key_of_path(listing_[sample].path, rule_);
 }
 
 }  // namespace precache

@@ -10,21 +10,30 @@
 
 namespace precache {
 
+/// What of a sample's path is its key.
+enum class KeyRule {
+  kPath,      // all but the extension: of files
+  kFirstDot,  // what stands before the first dot of the base name: of webdataset's shards
+  kName       // all, but for an image's extension: of shards whose samples have keys
+};
+
 /// The key that a path gives: without its extension, dots in the base name replaced by `_`
 /// (webdataset takes all behind the first dot for an extension), invalid UTF-8 and what makes
-/// webdataset drop a name percent-escaped.
-[[nodiscard]] std::string key_of_path(std::string_view path);
+/// webdataset drop a name percent-escaped. So are zero bytes and parts `.` and `..`, which no file
+/// has, but a name in a shard may.
+[[nodiscard]] std::string key_of_path(std::string_view path, KeyRule rule = KeyRule::kPath);
 
 /// A distinct key for every sample of a listing. Where several paths give one key, the first in the
 /// listing keeps it and the others get `~2`, `~3`, ... behind it.
 class Keys {
  public:
-  explicit Keys(const Listing& listing);
+  explicit Keys(const Listing& listing, KeyRule rule = KeyRule::kPath);
   [[nodiscard]] std::string key(std::size_t sample) const;
   [[nodiscard]] const NameLimits& limits() const { return limits_; }
 
  private:
   const Listing& listing_;
+  KeyRule rule_;
   std::unordered_map<std::size_t, std::string> renamed_;
   NameLimits limits_;
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
@@ -18,7 +19,7 @@ namespace {
 // The file: this header, the entries, the paths. It never leaves its machine's byte order.
 struct FileHeader {
   char magic[16] = {'p', 'r', 'e', 'c', 'a', 'c', 'h', 'e',
-                    ' ', 'l', 'i', 's', 't', ' ', '1', '\n'};
+                    ' ', 'l', 'i', 's', 't', ' ', '2', '\n'};
   std::uint64_t entries = 0;
   std::uint64_t path_bytes = 0;
   std::uint32_t entries_crc = 0;
@@ -34,7 +35,8 @@ std::uint64_t extend(std::uint64_t crc, const T* data, std::size_t count) {
 }  // namespace
 
 void Listing::add(const ListedFile& file) {
-  entries_.push_back({paths_.size(), file.path.size(), file.size, file.mtime_ns, file.label});
+  entries_.push_back({paths_.size(), static_cast<std::uint32_t>(file.path.size()), file.shard,
+                      file.size, file.mtime_ns, file.label, file.offset});
   paths_ += file.path;
 }
 
@@ -49,14 +51,18 @@ void Listing::append(const Listing& other) {
 void Listing::sort_by_path() {
   const std::string_view all = paths_;
   std::ranges::sort(entries_, {}, [&](const Entry& entry) {
-    return all.substr(entry.path_offset, entry.path_bytes);
+    return std::tuple(all.substr(entry.path_offset, entry.path_bytes), entry.shard, entry.offset);
   });
 }
 
 ListedFile Listing::operator[](std::size_t index) const {
   const Entry& entry = entries_[index];
-  return {std::string_view(paths_).substr(entry.path_offset, entry.path_bytes), entry.size,
-          entry.mtime_ns, entry.label};
+  return {std::string_view(paths_).substr(entry.path_offset, entry.path_bytes),
+          entry.size,
+          entry.mtime_ns,
+          entry.label,
+          entry.shard,
+          entry.offset};
 }
 
 std::string Listing::fingerprint() const {

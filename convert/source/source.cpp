@@ -6,8 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <optional>
+#include <functional>
 #include <set>
 #include <unordered_map>
 
@@ -22,28 +21,77 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Numbers of class names.
-class ClassNumbers {
- public:
-  explicit ClassNumbers(const std::vector<std::string>& classes) {
-    for (std::size_t i = 0; i < classes.size(); ++i)
-      numbers_.emplace(classes[i], static_cast<std::int64_t>(i));
-  }
-  [[nodiscard]] std::int64_t of(const std::string& name, const std::string& where) const {
-    const auto found = numbers_.find(name);
-    if (found != numbers_.end()) return found->second;
-    throw InvalidArgument(
-        fmt::format("unknown class '{}' ({})", name, where),
-        "It is not among the class names that --classes or the dataset in OUT fixes.");
-  }
+std::string place(const fs::path& csv, const CsvLabel& row) {
+  return fmt::format("'{}' line {}", csv.string(), row.line);
+}
 
- private:
-  std::unordered_map<std::string, std::int64_t> numbers_;
-};
+ListedFile stat_listed(const fs::path& root, const std::string& path, const std::string& where) {
+  struct stat status {};
+  const auto full = root / path;
+  if (::stat(full.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      throw InvalidArgument(fmt::format("{}: there is no '{}'", where, full.string()),
+                            "Paths are taken below SOURCE.");
+    }
+    throw IoError("cannot read", full, errno);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw InvalidArgument(fmt::format("{}: '{}' is not a regular file", where, full.string()));
+  }
+  return {path, static_cast<std::uint64_t>(status.st_size), mtime_ns(status), -1};
+}
 
-Source label_by_folder(FolderWalk walk, const fs::path& root,
-                       const std::vector<std::string>& fixed_classes) {
-  Source source{std::move(walk.images), fixed_classes, std::move(walk.left_out)};
+/// The rows of a CSV file with their paths in one form, below SOURCE and each once.
+std::vector<CsvLabel> read_rows(const fs::path& csv) {
+  auto rows = parse_csv_labels(as_text(read_file(csv)), csv);
+  std::unordered_map<std::string, std::size_t> lines;
+  for (CsvLabel& row : rows) {
+    const std::string path = fs::path(row.path).lexically_normal().string();
+    if (fs::path(path).is_absolute() || *fs::path(path).begin() == "..") {
+      throw InvalidArgument(fmt::format("{}: '{}' is not below SOURCE", place(csv, row), row.path));
+    }
+    if (const auto [first, is_new] = lines.emplace(path, row.line); !is_new) {
+      throw InvalidArgument(fmt::format("{}: '{}' was already named in line {}", place(csv, row),
+                                        row.path, first->second));
+    }
+    row.path = path;
+  }
+  return rows;
+}
+
+using Find = std::function<ListedFile(const CsvLabel& row, const std::string& where)>;
+
+void list_rows(Source& source, const Labelling& labelling, const Find& find) {
+  const auto rows = read_rows(labelling.csv);
+  Listing listing;
+  LabelTexts texts;
+  for (const CsvLabel& row : rows) {
+    listing.add(find(row, place(labelling.csv, row)));
+    texts.add(row.label);
+  }
+  source.listing = std::move(listing);
+  label_by_texts(source, texts, labelling.classes,
+                 [&](std::size_t i) { return place(labelling.csv, rows[i]); });
+  source.listing.sort_by_path();
+}
+
+}  // namespace
+
+std::uint64_t Source::unpacked_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const SourceShard& shard : shards) {
+    if (shard.is_copied()) bytes += shard.data.bytes;
+  }
+  return bytes;
+}
+
+Source label_by_folder(FolderWalk walk, const fs::path& root, const Labelling& labelling) {
+  Source source;
+  source.listing = std::move(walk.images);
+  source.listing.sort_by_path();
+  source.classes = labelling.classes;
+  source.left_out = std::move(walk.left_out);
+  if (labelling.kind != Labelling::Kind::kSource) return source;
   if (source.classes.empty()) {
     for (const auto& folder : walk.top_folders) {
       source.classes.push_back(escape_invalid_utf8(folder));
@@ -77,98 +125,36 @@ Source label_by_folder(FolderWalk walk, const fs::path& root,
   return source;
 }
 
-std::optional<std::int64_t> as_integer(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+void label_by_csv(Source& source, const fs::path& root, const Labelling& labelling) {
+  const Listing all = std::move(source.listing);
+  std::unordered_map<std::string_view, std::size_t> samples;
+  for (std::size_t i = 0; i < all.size(); ++i) samples.emplace(all[i].path, i);
+  list_rows(source, labelling, [&](const CsvLabel& row, const std::string& where) {
+    const auto found = samples.find(row.path);
+    if (found != samples.end()) return all[found->second];
+    throw InvalidArgument(
+        fmt::format("{}: there is no '{}' in '{}'", where, row.path, root.string()),
+        all.size() == 0 ? "" : fmt::format("Its first sample is '{}'.", all[0].path));
+  });
 }
 
-ListedFile stat_listed(const fs::path& root, const std::string& path, const std::string& where) {
-  struct stat status {};
-  const auto full = root / path;
-  if (::stat(full.c_str(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR) {
-      throw InvalidArgument(fmt::format("{}: there is no '{}'", where, full.string()),
-                            "Paths are taken below SOURCE.");
-    }
-    throw IoError("cannot read", full, errno);
+void label_by_texts(Source& source, const LabelTexts& texts,
+                    const std::vector<std::string>& fixed_classes, const LabelTexts::Where& where) {
+  LabelTexts::Numbers numbers = texts.number(fixed_classes, where);
+  source.classes = std::move(numbers.classes);
+  for (std::size_t i = 0; i < numbers.labels.size(); ++i) {
+    source.listing.set_label(i, numbers.labels[i]);
   }
-  if (!S_ISREG(status.st_mode)) {
-    throw InvalidArgument(fmt::format("{}: '{}' is not a regular file", where, full.string()));
-  }
-  return {path, static_cast<std::uint64_t>(status.st_size), mtime_ns(status), -1};
 }
 
-Source label_by_csv(const fs::path& root, const Labelling& labelling) {
-  const auto rows = parse_csv_labels(as_text(read_file(labelling.csv)), labelling.csv);
-  const auto where = [&](const CsvLabel& row) {
-    return fmt::format("'{}' line {}", labelling.csv.string(), row.line);
-  };
+Source open_folder(const fs::path& root, const Labelling& labelling) {
+  if (labelling.kind != Labelling::Kind::kCsv) {
+    return label_by_folder(walk_folder(root), root, labelling);
+  }
   Source source;
-  source.classes = labelling.classes;
-  const auto is_integer = [](const CsvLabel& row) { return as_integer(row.label).has_value(); };
-  const bool integers = std::ranges::all_of(rows, is_integer);
-  if (!integers && source.classes.empty()) {
-    // A slip of the pen among numbers would else make names of them all, with other numbers.
-    if (const auto number = std::ranges::find_if(rows, is_integer); number != rows.end()) {
-      const auto name = std::ranges::find_if_not(rows, is_integer);
-      throw InvalidArgument(fmt::format("{}: '{}' is a name, but line {} has the number {}",
-                                        where(*name), name->label, number->line, number->label),
-                            "Labels are all names or all integers. Names that look like numbers "
-                            "need --classes.");
-    }
-    std::set<std::string> names;
-    for (const auto& row : rows) names.insert(escape_invalid_utf8(row.label));
-    source.classes.assign(names.begin(), names.end());
-  }
-  const ClassNumbers numbers(source.classes);
-  std::unordered_map<std::string, std::size_t> lines;
-  for (const auto& row : rows) {
-    const std::string path = fs::path(row.path).lexically_normal().string();
-    if (fs::path(path).is_absolute() || *fs::path(path).begin() == "..") {
-      throw InvalidArgument(fmt::format("{}: '{}' is not below SOURCE", where(row), row.path));
-    }
-    if (const auto [first, is_new] = lines.emplace(path, row.line); !is_new) {
-      throw InvalidArgument(fmt::format("{}: '{}' was already named in line {}", where(row),
-                                        row.path, first->second));
-    }
-    ListedFile file = stat_listed(root, path, where(row));
-    if (!integers) {
-      file.label = numbers.of(escape_invalid_utf8(row.label), where(row));
-    } else {
-      file.label = *as_integer(row.label);
-      const auto known = static_cast<std::int64_t>(source.classes.size());
-      if (known != 0 && (file.label < 0 || file.label >= known)) {
-        throw InvalidArgument(
-            fmt::format("{}: label {} is not below the {} classes", where(row), file.label, known));
-      }
-    }
-    source.listing.add(file);
-  }
-  source.listing.sort_by_path();
-  return source;
-}
-
-}  // namespace
-
-Source open_source(const fs::path& root, const Labelling& labelling) {
-  Source source;
-  if (labelling.kind == Labelling::Kind::kCsv) {
-    source = label_by_csv(root, labelling);
-  } else {
-    FolderWalk walk = walk_folder(root);
-    walk.images.sort_by_path();
-    if (labelling.kind == Labelling::Kind::kFolder) {
-      source = label_by_folder(std::move(walk), root, labelling.classes);
-    } else {
-      source = {std::move(walk.images), labelling.classes, std::move(walk.left_out)};
-    }
-  }
-  if (source.listing.size() == 0) {
-    throw InvalidArgument(fmt::format("there are no images in '{}'", root.string()),
-                          "JPEG and PNG files are looked for, in all folders below it.");
-  }
+  list_rows(source, labelling, [&](const CsvLabel& row, const std::string& where) {
+    return stat_listed(root, row.path, where);
+  });
   return source;
 }
 

@@ -59,7 +59,17 @@ std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file,
   if (kind == ImageKind::kOther) {
     return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_other(file))};
   }
-  ImageDecoder& decoder = kind == ImageKind::kJpeg ? static_cast<ImageDecoder&>(jpeg_) : png_;
+  return run(kind == ImageKind::kJpeg ? static_cast<ImageDecoder&>(jpeg_) : png_, file, tensor);
+}
+
+std::optional<Rejection> ImageTransform::run(std::span<const std::byte> array,
+                                             const ArrayImage& image, std::span<std::byte> tensor) {
+  array_.expect(image);
+  return run(array_, array, tensor);
+}
+
+std::optional<Rejection> ImageTransform::run(ImageDecoder& decoder, std::span<const std::byte> file,
+                                             std::span<std::byte> tensor) {
   ImageHeader header;
   if (auto rejection = decoder.open(file, header)) return rejection;
   if (std::uint64_t{header.width} * header.height > max_pixels_) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <tuple>
 
+#include "convert/decode/array_decoder.hpp"
 #include "convert/decode/jpeg_decoder.hpp"
 #include "convert/decode/png_decoder.hpp"
 #include "convert/transform/orientation.hpp"
@@ -25,6 +26,9 @@ class ImageTransform {
   /// Writes the tensor, or says why there is none. REQUIRES: `tensor` has the size of the recipe's
   /// spec.
   std::optional<Rejection> run(std::span<const std::byte> file, std::span<std::byte> tensor);
+  /// The same of an array of numbers.  REQUIRES: it has the size of `image`.
+  std::optional<Rejection> run(std::span<const std::byte> array, const ArrayImage& image,
+                               std::span<std::byte> tensor);
   /// Whether the last image was taken in spite of damage.
   [[nodiscard]] bool warned() const { return warned_; }
 
@@ -34,6 +38,8 @@ class ImageTransform {
     Taps taps;
     std::optional<HorizontalPass> pass;  // where it is a horizontal one
   };
+  std::optional<Rejection> run(ImageDecoder& decoder, std::span<const std::byte> file,
+                               std::span<std::byte> tensor);
   const Axis& axis(const AxisGeometry& geometry, bool horizontal);
 
   Recipe recipe_;
@@ -42,6 +48,7 @@ class ImageTransform {
   TensorWriter writer_;
   JpegDecoder jpeg_;
   PngDecoder png_;
+  ArrayDecoder array_;
   Resampler resampler_;
   OrientingSink orienting_;
   std::map<AxisKey, Axis> horizontal_axes_;  // photos of one camera have one size

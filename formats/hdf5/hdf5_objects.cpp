@@ -151,6 +151,23 @@ std::optional<std::uint64_t> Dataset::contiguous_offset() const {
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<std::uint64_t>(offset);
 }
 
+std::optional<AxisOrder> order_of(const Dataset& images) {
+  if (H5Aexists(images.id, "layout") <= 0) return std::nullopt;
+  const Id attribute(H5Aopen(images.id, "layout", H5P_DEFAULT), H5Aclose);
+  const Id type(H5Aget_type(attribute), H5Tclose);
+  const Id space(H5Aget_space(attribute), H5Sclose);
+  std::array<char, 16> text{};
+  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
+      H5Tget_size(type) > text.size() || H5Sget_simple_extent_npoints(space) != 1) {
+    return std::nullopt;
+  }
+  check(H5Aread(attribute, type, text.data()));
+  const std::string_view value(text.data(), std::min<std::size_t>(H5Tget_size(type), 3));
+  if (value == "chw") return AxisOrder::kChw;
+  if (value == "hwc") return AxisOrder::kHwc;
+  return std::nullopt;
+}
+
 std::optional<Dataset> open_dataset(hid_t file, const std::string& name) {
   for (std::size_t slash = name.find('/');; slash = name.find('/', slash + 1)) {
     H5L_info_t link;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/hdf5/hdf5_id.hpp"
+#include "precache/formats/tensor_spec.hpp"
 
 // Finding one's way in files of others. All of it throws LibraryFailure, and wants the LibraryLock
 // to be held.
@@ -50,6 +51,9 @@ struct Dataset {
   /// Where in the file its elements lie in one piece; none if they do not, or have no place yet.
   [[nodiscard]] std::optional<std::uint64_t> contiguous_offset() const;
 };
+
+/// What an attribute `layout` of `chw` or `hwc` says.
+[[nodiscard]] std::optional<AxisOrder> order_of(const Dataset& images);
 
 /// None if a group on the way, or `name` itself, is not there, is a link of another kind than hard,
 /// or no dataset with extents.

@@ -11,6 +11,7 @@
 
 #include "formats/base/file.hpp"
 #include "formats/base/little_endian.hpp"
+#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_objects.hpp"
 #include "formats/index_builder.hpp"
 #include "formats/spec_guess.hpp"
@@ -18,16 +19,6 @@
 
 namespace precache::hdf5 {
 namespace {
-
-constexpr std::array kImageNames{
-    "images",      "image",       "data",       "x",      "X",      "x_train",
-    "X_train",     "train_x",     "x_test",     "X_test", "test_x", "train_images",
-    "test_images", "train_set_x", "test_set_x", "img",    "imgs"};
-constexpr std::array kLabelNames{
-    "labels",      "label",      "y",      "Y",      "y_train",      "Y_train",
-    "train_y",     "y_test",     "Y_test", "test_y", "train_labels", "test_labels",
-    "train_set_y", "test_set_y", "target", "targets"};
-constexpr std::array kClassNames{"classes", "class_names", "list_classes"};
 
 // A table takes more memory than smaller rows do, so a file could ask for a multiple of its size.
 constexpr std::uint64_t kSmallestRowOfTable = 16;
@@ -51,23 +42,6 @@ bool is_image_array(const Dataset& dataset) {
   const H5T_class_t kind = dataset.type_class();
   return (dataset.extents.size() == 3 || dataset.extents.size() == 4) &&
          (kind == H5T_INTEGER || kind == H5T_FLOAT);
-}
-
-std::optional<AxisOrder> order_of(const Dataset& images) {
-  if (H5Aexists(images.id, "layout") <= 0) return std::nullopt;
-  const Id attribute(H5Aopen(images.id, "layout", H5P_DEFAULT), H5Aclose);
-  const Id type(H5Aget_type(attribute), H5Tclose);
-  const Id space(H5Aget_space(attribute), H5Sclose);
-  std::array<char, 16> text{};
-  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
-      H5Tget_size(type) > text.size() || H5Sget_simple_extent_npoints(space) != 1) {
-    return std::nullopt;
-  }
-  check(H5Aread(attribute, type, text.data()));
-  const std::string_view value(text.data(), std::min<std::size_t>(H5Tget_size(type), 3));
-  if (value == "chw") return AxisOrder::kChw;
-  if (value == "hwc") return AxisOrder::kHwc;
-  return std::nullopt;
 }
 
 /// A column that a mapping reads, or the values that the library read; neither if there are none.

@@ -4,6 +4,7 @@
 
 #include "formats/hdf5/hdf5_anatomy.hpp"
 #include "formats/hdf5/hdf5_framing.hpp"
+#include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "formats/hdf5/hdf5_virtual.hpp"
 #include "formats/hdf5/scan_process.hpp"
@@ -45,6 +46,17 @@ const std::filesystem::path& hdf5::scan_program() {
 }
 
 void isolate_hdf5(const std::filesystem::path&) {}
+
 Hdf5Anatomy hdf5::dissect(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
+
+hdf5::ImageRows hdf5::find_images(std::span<const std::byte>, const std::filesystem::path&,
+                                  const std::string&, const std::string&) {
+  refuse();
+}
+
+void hdf5::read_rows(std::span<const std::byte>, const std::filesystem::path&, const ImageRows&,
+                     const std::function<void(std::span<const std::byte>)>&) {
+  refuse();
+}
 
 }  // namespace precache

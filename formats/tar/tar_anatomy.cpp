@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "formats/tar/webdataset_name.hpp"
+#include "formats/tar/webdataset.hpp"
 
 namespace precache::tar {
 namespace {
@@ -34,7 +34,8 @@ void Dissector::take(const Entry& entry) {
     case EntryType::kDirectory:
       ++counts_.directories;
       return;
-    case EntryType::kLink:
+    case EntryType::kHardLink:
+    case EntryType::kSymbolicLink:
       ++counts_.links;
       return;
     case EntryType::kSparse:
@@ -47,7 +48,7 @@ void Dissector::take(const Entry& entry) {
 
 void Dissector::take_file(const Entry& entry) {
   ++counts_.files;
-  const WebdatasetName name = split_webdataset_name(entry.name);
+  const SplitName name = split_name(entry.name);
   if (name.key.empty()) {
     ++counts_.ungrouped_files;
     return;

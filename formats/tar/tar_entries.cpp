@@ -76,8 +76,9 @@ EntryType type_of(char type) {
     case '7':  // contiguous, where that means something
       return EntryType::kFile;
     case '1':
+      return EntryType::kHardLink;
     case '2':
-      return EntryType::kLink;
+      return EntryType::kSymbolicLink;
     case '5':
       return EntryType::kDirectory;
     case 'S':
@@ -162,6 +163,8 @@ void EntryCursor::read_pax(const Header& header, Extension& extension) const {
       extension.path = value.empty() ? std::nullopt : std::optional(value);
       extension.path_header = header.offset;
       extension.path_is_first = is_first;
+    } else if (keyword == "linkpath") {
+      extension.link = value.empty() ? std::nullopt : std::optional(up_to_zero(value));
     } else if (keyword == "size") {
       extension.size = value.empty() ? std::nullopt : decimal(value);
       if (!value.empty() && !extension.size) fail(at, "a pax size is no number");
@@ -186,7 +189,8 @@ void EntryCursor::read_extension(const Header& header) {
       }
       break;
     case 'K':
-      break;  // the target of a link
+      long_link_ = up_to_zero(as_text(data_of(header)));
+      break;
     default:
       read_pax(header, local_);
   }
@@ -223,6 +227,10 @@ Entry EntryCursor::make_entry(const Header& header) {
   name_entry(header, entry);
   entry.type = type_of(header.type);
   if (header.type == '\0' && entry.name.ends_with('/')) entry.type = EntryType::kDirectory;
+  if (entry.type == EntryType::kHardLink) {
+    const std::string_view link = field(header.block, ustar::kLink, ustar::kLinkBytes);
+    entry.link = local_.link ? *local_.link : long_link_ ? *long_link_ : up_to_zero(link);
+  }
   const bool is_sparse = local_.is_sparse || global_.is_sparse;
   if (is_sparse && entry.type == EntryType::kFile) entry.type = EntryType::kSparse;
   Header data = header;
@@ -246,6 +254,7 @@ std::optional<Entry> EntryCursor::next() {
   const std::uint64_t begin = at_;
   local_ = {};
   long_name_.reset();
+  long_link_.reset();
   for (;;) {
     const auto header = read_header();
     if (!header) {

@@ -12,7 +12,7 @@
 /// Reads tar archives of others: ustar, pax, GNU and the headers of Unix version 7.
 namespace precache::tar {
 
-enum class EntryType { kFile, kDirectory, kLink, kSparse, kOther };
+enum class EntryType { kFile, kDirectory, kHardLink, kSymbolicLink, kSparse, kOther };
 
 /// What the name of an entry was taken from.
 enum class NameSource {
@@ -23,6 +23,7 @@ enum class NameSource {
 
 struct Entry {
   std::string_view name;  // borrowed from the cursor and the file, until the next call
+  std::string_view link;  // of a hard link, the name of the entry that it stands for; likewise
   EntryType type = EntryType::kFile;
   NameSource name_source = NameSource::kOther;
   std::uint64_t name_header = 0;
@@ -50,6 +51,7 @@ class EntryCursor {
   /// What extended headers say of the entry after them.
   struct Extension {
     std::optional<std::string_view> path;
+    std::optional<std::string_view> link;
     std::optional<std::uint64_t> size;
     std::uint64_t path_header = 0;
     bool path_is_first = false;
@@ -76,6 +78,7 @@ class EntryCursor {
   Extension global_;
   Extension local_;
   std::optional<std::string_view> long_name_;
+  std::optional<std::string_view> long_link_;
   std::string joined_name_;
 };
 

@@ -15,14 +15,12 @@
 #include "formats/index_builder.hpp"
 #include "formats/tar/npy_header.hpp"
 #include "formats/tar/tar_entries.hpp"
-#include "formats/tar/webdataset_name.hpp"
+#include "formats/tar/webdataset.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::tar {
 namespace {
 
-constexpr std::size_t kLargestJson = std::size_t{1} << 20;
-constexpr int kDeepestJson = 16;
 constexpr std::size_t kLongestLabel = 64;  // of text around a number
 
 struct ImageKind {
@@ -72,25 +70,8 @@ std::optional<std::int64_t> decimal(std::string_view text) {
   return value;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 std::int64_t label_of_json(std::string_view text) {
-  using Json = nlohmann::json;
-  if (text.size() > kLargestJson) return -1;
-  bool too_deep = false;
-  const Json json = Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t, Json&) {
-        too_deep = too_deep || depth > kDeepestJson;
-        return !too_deep;  // what is refused is not kept
-      },
-      false);
-  if (too_deep || !json.is_object()) return -1;
+  const nlohmann::json json = parse_small_object(text);
   for (const char* key : {"label", "cls"}) {
     const auto found = json.find(key);
     if (found == json.end() || !found->is_number_integer()) continue;
@@ -139,7 +120,7 @@ class Scanner {
 
  private:
   void take(const Entry& entry) {
-    const WebdatasetName name = split_webdataset_name(entry.name);
+    const SplitName name = split_name(entry.name);
     if (name.key.empty()) return;
     if (entry.type == EntryType::kSparse) {
       throw Unsupported(

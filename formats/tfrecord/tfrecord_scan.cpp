@@ -14,6 +14,7 @@
 #include "formats/index_builder.hpp"
 #include "formats/spec_guess.hpp"
 #include "formats/tfrecord/example_fields.hpp"
+#include "formats/tfrecord/feature_names.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 
 namespace precache::tfrecord {
@@ -21,13 +22,6 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-// In the order in which they are looked for.
-constexpr std::array<std::string_view, 7> kImageNames{"image/encoded", "image", "image_raw", "img",
-                                                      "jpg",           "jpeg",  "png"};
-constexpr std::array<std::string_view, 4> kLabelNames{"image/class/label", "label", "class", "cls"};
-constexpr std::array<std::string_view, 8> kKeyNames{
-    "key",      "image/filename", "__key__",         "image_id",
-    "filename", "file_name",      "image/source_id", "id"};
 constexpr std::array<std::string_view, 2> kHeightNames{"height", "image/height"};
 constexpr std::array<std::string_view, 2> kWidthNames{"width", "image/width"};
 constexpr std::array<std::string_view, 4> kChannelNames{"channels", "image/channels", "depth",

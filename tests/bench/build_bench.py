@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures `precache build` against decoding alone, on the same files and threads, in one run.
 
-    tests/bench/build_bench.py [--photos FOLDER] [--images 6000] [--rounds 5] [--out FOLDER] [--listing 1300000]
+    tests/bench/build_bench.py [--photos FOLDER] [--images 6000] [--rounds 5] [--out FOLDER] [--listing 1300000] [--sources]
 
 The photos (default: the ImageNet sample of the corpora) are linked as often as it takes. Each round runs every contender
 once, so that a slow spell of the machine hits them all; the table has the median over the rounds. `--listing N` measures
-`--dry-run` on N files in 1,000 class folders instead.
+`--dry-run` on N files in 1,000 class folders instead, `--sources` a build from tars of the folder against one from the folder.
 """
 
 import argparse
@@ -72,12 +72,8 @@ def build(folder, out, file_format, threads):
     return result["images_per_second"], memory
 
 
-def measure_build(arguments, folder, out):
-    threads = arguments.threads
-    contenders = {f"decode alone, {threads} threads": lambda: decode_alone(folder, threads)}
-    for name in FORMATS:
-        contenders[f"build {name}, {threads} threads"] = lambda name=name: build(folder, out, name, threads)
-    contenders["build tar, 1 thread"] = lambda: build(folder, out, "tar", 1)
+def compare(contenders, arguments, bound_name):
+    """Runs the contenders by turns and prints them next to the first."""
     results = {name: [] for name in contenders}
     for contender in contenders.values():  # warm the page cache and the CPU
         contender()
@@ -86,11 +82,33 @@ def measure_build(arguments, folder, out):
             results[name].append(contender())
     bound = list(results)[0]
     print(f"{arguments.images} photos, medians of {arguments.rounds} rounds, uint8, --preset imagenet\n")
-    print("| what | images/s | of decode alone | peak memory |\n|---|---|---|---|")
+    print(f"| what | images/s | of {bound_name} | peak memory |\n|---|---|---|---|")
     for name, values in results.items():
         rate = statistics.median(v[0] for v in values)
         ratio = statistics.median(v[0] / b[0] for v, b in zip(values, results[bound]))
         print(f"| {name} | {rate:.0f} | {ratio:.2f} | {max(v[1] for v in values):.0f} MB |")
+    return results
+
+
+def measure_sources(arguments, folder, out):
+    tar = folder.parent / "images.tar"
+    subprocess.run(["tar", "-cf", tar, "--hard-dereference", "-C", folder, "."], check=True)
+    subprocess.run(["gzip", "-1", "-k", tar], check=True)
+    sources = {"folder": folder, "tar": tar, "tar.gz": f"{tar}.gz"}
+    contenders = {
+        f"build from a {name}, {arguments.threads} threads": lambda path=path: build(path, out, "tar", arguments.threads)
+        for name, path in sources.items()
+    }
+    compare(contenders, arguments, "the folder")
+
+
+def measure_build(arguments, folder, out):
+    threads = arguments.threads
+    contenders = {f"decode alone, {threads} threads": lambda: decode_alone(folder, threads)}
+    for name in FORMATS:
+        contenders[f"build {name}, {threads} threads"] = lambda name=name: build(folder, out, name, threads)
+    contenders["build tar, 1 thread"] = lambda: build(folder, out, "tar", 1)
+    results = compare(contenders, arguments, "decode alone")
     scaling = statistics.median(a[0] / b[0] for a, b in zip(results[f"build tar, {threads} threads"],
                                                            results["build tar, 1 thread"]))
     print(f"\nscaling of build tar from 1 to {threads} threads: {scaling:.2f}x")
@@ -110,11 +128,12 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=Path, help="where to work (default: a temporary folder)")
     parser.add_argument("--listing", type=int, default=0)
+    parser.add_argument("--sources", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.out) as temporary:
         folder = Path(temporary) / "images"
         link_photos(arguments.photos, folder, arguments.listing or arguments.images)
-        measure = measure_listing if arguments.listing else measure_build
+        measure = measure_listing if arguments.listing else measure_sources if arguments.sources else measure_build
         measure(arguments, folder, Path(temporary) / "out")
 
 

@@ -97,5 +97,24 @@ TEST_CASE("key limits come from the keys that are given", "[convert][keys]") {
   CHECK_FALSE(Keys(long_names).limits().all_fit_ustar);
 }
 
+TEST_CASE("names in shards give the keys that they have there", "[convert][keys]") {
+  CHECK(key_of_path("k/1.left.jpg", KeyRule::kFirstDot) == "k/1");
+  CHECK(key_of_path("k.d/1.jpg", KeyRule::kFirstDot) == "k.d/1");
+  CHECK(key_of_path("k/1", KeyRule::kFirstDot) == "k/1");
+  CHECK(key_of_path("n01/x_1.JPEG", KeyRule::kName) == "n01/x_1");
+  CHECK(key_of_path("sample.001", KeyRule::kName) == "sample_001");
+  CHECK(key_of_path("", KeyRule::kName) == "_");
+}
+
+TEST_CASE("a key is no path that leads out of a folder", "[convert][keys]") {
+  CHECK(key_of_path("../../etc/x.jpg") == "%2E%2E/%2E%2E/etc/x");
+  CHECK(key_of_path("a/./b/../c.jpg") == "a/%2E/b/%2E%2E/c");
+  CHECK(key_of_path("//a//b.jpg") == "a/b");
+  CHECK(key_of_path("/..", KeyRule::kName) == "__");
+  CHECK(key_of_path("../", KeyRule::kName) == "%2E%2E/_");
+  CHECK(key_of_path("..a/...b/c.jpg") == "..a/...b/c");
+  CHECK(key_of_path(std::string_view("a\0b\0.jpg", 8)) == "a%00b%00");
+}
+
 }  // namespace
 }  // namespace precache

@@ -15,7 +15,7 @@ Listing small_listing() {
   Listing listing;
   listing.add({"dog/b.jpg", 20, 1'700'000'000'123'456'789, 1});
   listing.add({"cat/\xff\n.jpg", UINT64_MAX, -5, -1});
-  listing.add({"cat/a.jpg", 0, 0, INT64_MAX});
+  listing.add({"cat/a.jpg", 0, 0, INT64_MAX, UINT32_MAX, UINT64_MAX});
   return listing;
 }
 
@@ -26,6 +26,8 @@ void check_equal(const Listing& a, const Listing& b) {
     CHECK(a[i].size == b[i].size);
     CHECK(a[i].mtime_ns == b[i].mtime_ns);
     CHECK(a[i].label == b[i].label);
+    CHECK(a[i].shard == b[i].shard);
+    CHECK(a[i].offset == b[i].offset);
   }
 }
 
@@ -53,6 +55,18 @@ TEST_CASE("a listing sorts by the bytes of its paths", "[convert][listing]") {
   CHECK(listing[3].size == 20);
 }
 
+TEST_CASE("a listing sorts equal paths by their place", "[convert][listing]") {
+  Listing listing;
+  listing.add({"a", 0, 0, 0, 1, 0});
+  listing.add({"a", 0, 0, 0, 0, 512});
+  listing.add({"a", 0, 0, 0, 0, 0});
+  listing.sort_by_path();
+  CHECK(listing[0].offset == 0);
+  CHECK(listing[0].shard == 0);
+  CHECK(listing[1].offset == 512);
+  CHECK(listing[2].shard == 1);
+}
+
 TEST_CASE("a listing takes over another one", "[convert][listing]") {
   Listing listing = small_listing();
   Listing other;
@@ -78,6 +92,7 @@ TEST_CASE("a listing's fingerprint sees path and size and label and order but no
   CHECK(base.starts_with("crc64:"));
   CHECK(base.size() == 22);
   CHECK(fingerprint({{"a", 1, 99, 3}, {"bc", 4, 98, 6}}) == base);
+  CHECK(fingerprint({{"a", 1, 0, 3, 7, 512}, {"bc", 4, 0, 6, 7, 2048}}) == base);
   CHECK(fingerprint({{"a", 2, 2, 3}, {"bc", 4, 5, 6}}) != base);
   CHECK(fingerprint({{"a", 1, 2, 4}, {"bc", 4, 5, 6}}) != base);
   CHECK(fingerprint({{"x", 1, 2, 3}, {"bc", 4, 5, 6}}) != base);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/source/source.hpp"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "convert/source/file_reader.hpp"
 #include "convert/source/folder_walk.hpp"
+#include "convert/source/open_source.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
@@ -19,11 +18,19 @@ using test::TempFolder;
 using test::write_text;
 using Texts = std::vector<std::string>;
 
-const Labelling kByFolder{Labelling::Kind::kFolder, {}, {}};
-const Labelling kNone{Labelling::Kind::kNone, {}, {}};
+const Labelling kByFolder{};
+const Labelling kNone{.kind = Labelling::Kind::kNone};
 
 Labelling by_csv(const fs::path& csv, Texts classes = {}) {
-  return {Labelling::Kind::kCsv, csv, std::move(classes)};
+  return {.kind = Labelling::Kind::kCsv, .csv = csv, .classes = std::move(classes)};
+}
+
+/// Of a source that needs no unpacking.
+Source open_source(const fs::path& root, const Labelling& labelling) {
+  std::atomic<std::uint64_t> bytes = 0;
+  const std::atomic<bool> stop = false;
+  Unpacker unpacker(fs::temp_directory_path(), {bytes, stop});
+  return precache::open_source(root, labelling, unpacker);
 }
 
 std::vector<std::pair<std::string, std::int64_t>> labels_of(const Source& source) {
@@ -78,12 +85,10 @@ TEST_CASE("fixed classes give the numbers and an unknown one is refused", "[conv
   const TempFolder root;
   write_text(root / "dog/1.jpg", "x");
   write_text(root / "cat/2.jpg", "x");
-  const Source source =
-      open_source(root.path(), {Labelling::Kind::kFolder, {}, {"dog", "bird", "cat"}});
+  const Source source = open_source(root.path(), {.classes = {"dog", "bird", "cat"}});
   CHECK(source.classes == Texts{"dog", "bird", "cat"});
   CHECK(labels_of(source) == Labels{{"cat/2.jpg", 2}, {"dog/1.jpg", 0}});
-  CHECK_THAT(refusal(root.path(), {Labelling::Kind::kFolder, {}, {"dog"}}),
-             test::contains("unknown class 'cat'"));
+  CHECK_THAT(refusal(root.path(), {.classes = {"dog"}}), test::contains("unknown class 'cat'"));
 }
 
 TEST_CASE("images without a class are refused unless no labels are wanted", "[convert][source]") {
@@ -102,10 +107,13 @@ TEST_CASE("a source without images is refused", "[convert][source]") {
   CHECK_THROWS_AS(open_source(root / "missing", kByFolder), IoError);
 }
 
-TEST_CASE("a source that is a file is a wrong request", "[convert][source]") {
+TEST_CASE("a file that is no shard of images is no source", "[convert][source]") {
   const TempFolder root;
   write_text(root / "file", "x");
-  CHECK_THROWS_AS(open_source(root / "file", kByFolder), InvalidArgument);
+  CHECK_THROWS_AS(open_source(root / "file", kByFolder), Unsupported);
+  write_text(root / "1.png", "\x89PNG\r\n\x1a\n");
+  CHECK_THAT(refusal(root / "1.png", kByFolder),
+             test::contains("is a PNG image, no shard of them"));
 }
 
 TEST_CASE("class names that are no UTF-8 are escaped", "[convert][source]") {
@@ -219,7 +227,7 @@ TEST_CASE("a file is read as it was listed or the job ends", "[convert][source]"
   const TempFolder root;
   write_text(root / "cat/1.jpg", "some bytes");
   write_text(root / "cat/2.jpg", "");
-  const Listing listing = open_source(root.path(), kByFolder).listing;
+  const Listing listing = open_folder(root.path(), kByFolder).listing;
   FileReader reader(root.path());
   std::span<const std::byte> bytes;
   CHECK_FALSE(reader.read(listing[0], bytes));

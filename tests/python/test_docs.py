@@ -51,6 +51,22 @@ def test_the_page_on_the_command_line_shows_the_true_output_of_commands(tmp_path
     assert result.stdout == expected
 
 
+def test_the_page_on_the_command_line_shows_the_true_plan_of_a_packed_tar(tmp_path):
+    shown = next(block for block in blocks(ROOT / "docs" / "cli.md") if block.startswith("$ tar"))
+    pack, build, expected = shown.split("\n", 2)
+    work = tmp_path / "build" / "quickstart"
+    work.mkdir(parents=True)
+    subprocess.run([DRAW, work / "images"], check=True, capture_output=True)
+    subprocess.run(pack.removeprefix("$ ").split(), cwd=tmp_path, check=True)
+    arguments = build.removeprefix("$ precache ").split()
+    result = subprocess.run([TOOL, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True)
+
+    def without_free(text):
+        return re.sub(r", [^,]* free$", "", text, flags=re.MULTILINE)
+
+    assert without_free(result.stdout) == without_free(expected)
+
+
 def test_the_snippet_of_the_reader_compiles(tmp_path):
     snippet, = blocks(ROOT / "docs" / "reader.md", "cpp")
     include, body = snippet.split("\n\n", 1)
@@ -130,7 +146,7 @@ def test_options_in_the_documents_exist():
     helps = [subprocess.run([TOOL, command, "--help"], check=True, capture_output=True, text=True).stdout
              for command in ("build", "index", "inspect", "verify")]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
-    other_tools = {"--version", "--fast", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing"}
+    other_tools = {"--version", "--fast", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing", "--sources"}
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))
         assert used <= known | other_tools, document

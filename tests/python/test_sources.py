@@ -214,10 +214,11 @@ def test_a_missing_source_is_named(source, refuse):
     assert f"'{source}': No such file or directory" in text
 
 
-def test_a_source_that_is_a_file_is_named(source, refuse):
+@pytest.mark.parametrize("data, code", [(b"", 4), (b"no shard", 5), (b"\xff\xd8\xff", 2)], ids=["empty", "text", "JPEG"])
+def test_a_source_that_is_a_file_but_no_shard_is_named(source, refuse, data, code):
     source.rmdir()
-    source.write_bytes(b"")
-    assert f"'{source}' is not a folder" in refuse()
+    source.write_bytes(data)
+    assert f"'{source}'" in refuse(expect=code)
 
 
 @pytest.mark.parametrize("names", [[], ["a/notes.txt", "b/README"]], ids=["empty", "no images"])

@@ -19,13 +19,18 @@ namespace precache {
 inline constexpr std::uint64_t kDefaultMaxPixels = 178'956'970;
 
 struct BuildOptions {
+  /// A folder of images, a shard of them, a pattern of shards, or `-` for standard input.
   std::filesystem::path source;
   std::filesystem::path out;
   std::string format = "tar";
   Recipe recipe;
   std::string split = "train";
-  /// "folder", "none" or the path of a CSV file.
+  /// "folder", which means what is beside the samples where they lie in shards, "none" or the path
+  /// of a CSV file.
   std::string labels = "folder";
+  /// Where in a shard image and label are: feature, dataset or extension; empty: guessed.
+  std::string image_key;
+  std::string label_key;
   /// A file of class names, one a line, or a dataset.json; empty: from the source.
   std::filesystem::path classes;
   std::uint64_t shard_size_bytes = std::uint64_t{512} << 20;
@@ -66,7 +71,8 @@ struct BuildPreview {
   std::uint64_t largest_shard_samples = 0;
   std::uint64_t tensor_bytes = 0;
   std::uint64_t record_bytes = 0;
-  std::uint64_t bytes_needed = 0;
+  std::uint64_t bytes_needed = 0;    // for the shards and bytes_unpacked
+  std::uint64_t bytes_unpacked = 0;  // of copies that are there until the build is finished
   std::uint64_t bytes_free = 0;
 };
 
@@ -99,17 +105,19 @@ struct BuildProgress {
   std::atomic<std::uint64_t> samples_done{0};     // converted or rejected
   std::atomic<std::uint64_t> samples_skipped{0};
   std::atomic<std::uint64_t> bytes_written{0};
-  std::atomic<bool> stop{false};  // set it to end the build tidily
+  std::atomic<std::uint64_t> bytes_unpacked{0};  // of compressed shards and of a stream, at first
+  std::atomic<bool> stop{false};                 // set it to end the build tidily
 };
 
-/// Lists the source and plans, writing nothing. Throws as build() does.
+/// Lists the source and plans, writing nothing, but for plain copies of shards that are compressed:
+/// they lie in the system's folder for temporary files meanwhile. Throws as build() does.
 [[nodiscard]] BuildPreview preview_build(const BuildOptions& options);
 
-/// Turns the images of a folder into shards; continues where an earlier, equal call stopped.
+/// Turns the images of a source into shards; continues where an earlier, equal call stopped.
 ///
 /// Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or would
-/// touch another dataset, IoError when the system refuses; what is complete by then stays, and the
-/// next equal call goes on from there.
+/// touch another dataset, IoError when the system refuses, CorruptData and Unsupported for shards
+/// as a source; what is complete by then stays, and the next equal call goes on from there.
 [[nodiscard]] BuildReport build(const BuildOptions& options, BuildProgress& progress);
 
 }  // namespace precache

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "convert/source/source.hpp"
+#include "convert/source/unpacker.hpp"
+
+namespace precache {
+
+/// The images of HDF5 files, one after another.
+class Hdf5Images {
+ public:
+  explicit Hdf5Images(const Labelling& labelling) : labelling_(labelling) {}
+
+  /// Takes those of the next file, and makes a plain copy of them if they do not lie in it as they
+  /// are wanted. Changes `shard` accordingly.
+  void add(std::span<const std::byte> file, SourceShard& shard, Unpacker& unpacker);
+
+  /// Makes a source of them all, with these shards. Throws InvalidArgument if labels are wanted
+  /// and missing, Unsupported if floats are neither 0 to 1 nor 0 to 255.
+  [[nodiscard]] Source finish(std::vector<SourceShard> shards, const std::filesystem::path& root);
+
+ private:
+  void see_floats(std::span<const std::byte> bytes);
+  void check_labels(bool has_labels, const std::filesystem::path& path) const;
+
+  const Labelling& labelling_;
+  Listing listing_;
+  LabelTexts texts_;
+  std::vector<std::string> classes_;
+  std::uint32_t files_ = 0;
+  float brightest_ = 0;  // of all floats, up to what decides
+};
+
+}  // namespace precache

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/label_texts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include "convert/source/utf8.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+std::optional<std::int64_t> as_integer(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+ClassNumbers::ClassNumbers(const std::vector<std::string>& classes) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    numbers_.emplace(classes[i], static_cast<std::int64_t>(i));
+  }
+}
+
+std::int64_t ClassNumbers::of(const std::string& name, const std::string& where) const {
+  const auto found = numbers_.find(name);
+  if (found != numbers_.end()) return found->second;
+  throw InvalidArgument(
+      fmt::format("unknown class '{}' ({})", name, where),
+      "It is not among the class names that --classes or the dataset in OUT fixes.");
+}
+
+void LabelTexts::add(std::string_view text) {
+  const auto next = static_cast<std::uint32_t>(texts_.size());
+  const auto [known, is_new] = known_.emplace(text, next);
+  if (is_new) texts_.push_back({std::string(text), samples_.size()});
+  samples_.push_back(known->second);
+}
+
+void LabelTexts::append(const LabelTexts& other) {
+  for (const std::uint32_t text : other.samples_) add(other.texts_[text].text);
+}
+
+LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
+                                       const Where& where) const {
+  Numbers result{classes, {}};
+  const auto is_integer = [](const Text& text) { return as_integer(text.text).has_value(); };
+  const bool integers = std::ranges::all_of(texts_, is_integer);
+  if (!integers && classes.empty()) {
+    // A slip of the pen among numbers would else make names of them all, with other numbers.
+    if (const auto number = std::ranges::find_if(texts_, is_integer); number != texts_.end()) {
+      const auto name = std::ranges::find_if_not(texts_, is_integer);
+      throw InvalidArgument(
+          fmt::format("{}: '{}' is a name, but {} has the number {}", where(name->first_sample),
+                      escape_invalid_utf8(name->text), where(number->first_sample), number->text),
+          "Labels are all names or all integers. Names that look like numbers "
+          "need --classes.");
+    }
+    std::set<std::string> names;
+    for (const Text& text : texts_) names.insert(escape_invalid_utf8(text.text));
+    result.classes.assign(names.begin(), names.end());
+  }
+  const ClassNumbers numbers(result.classes);
+  const auto known = static_cast<std::int64_t>(result.classes.size());
+  std::vector<std::int64_t> by_text;
+  for (const Text& text : texts_) {
+    if (!integers) {
+      by_text.push_back(numbers.of(escape_invalid_utf8(text.text), where(text.first_sample)));
+      continue;
+    }
+    by_text.push_back(*as_integer(text.text));
+    if (known != 0 && (by_text.back() < 0 || by_text.back() >= known)) {
+      throw InvalidArgument(fmt::format("{}: label {} is not below the {} classes",
+                                        where(text.first_sample), by_text.back(), known));
+    }
+  }
+  result.labels.reserve(samples_.size());
+  for (const std::uint32_t text : samples_) result.labels.push_back(by_text[text]);
+  return result;
+}
+
+}  // namespace precache

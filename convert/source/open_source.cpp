@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/open_source.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+
+#include "convert/source/folder_walk.hpp"
+#include "convert/source/hdf5_images.hpp"
+#include "convert/source/retry.hpp"
+#include "convert/source/source_path.hpp"
+#include "convert/source/tar_images.hpp"
+#include "convert/source/tfrecord_images.hpp"
+#include "formats/file_kind.hpp"
+#include "formats/scan.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/manifest.hpp"
+#include "reader/mapped_shard.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConvert = "Shards of tensors go from format to format by: precache convert";
+
+File open_shard(const fs::path& path) {
+  if (path != "-") return with_retries([&] { return File(path, O_RDONLY); });
+  const int descriptor = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0) throw IoError("cannot read", path, errno);
+  return {descriptor, path};
+}
+
+/// Does something with the bytes of a shard, which must not change meanwhile.
+template <typename Action>
+auto with_bytes(const SourceShard& shard, const Action& action) {
+  const MappedShard mapped(shard.data.path);
+  auto result = action(mapped.bytes());
+  mapped.check();
+  if (mapped.state().bytes != shard.data.bytes ||
+      mapped.state().modified_ns != shard.data.mtime_ns) {
+    throw IoError("the source has changed while it was listed:", shard.data.path, 0,
+                  "A dataset is made of one state of its source. Run the command again.");
+  }
+  return result;
+}
+
+/// The shards of one source, unpacked where need be.
+class ShardSource {
+ public:
+  ShardSource(const fs::path& root, const SourcePath& what, const Labelling& labelling,
+              Unpacker& unpacker)
+      : root_(root),
+        labelling_(labelling),
+        unpacker_(unpacker),
+        is_stream_(what.kind == SourcePath::Kind::kStream),
+        shards_(what.files.size()) {
+    tbb::parallel_for(std::size_t{0}, shards_.size(),
+                      [&](std::size_t i) { open(i, what.files[i]); });
+    for (const SourceShard& shard : shards_) find_format(shard);
+  }
+
+  Source list() {
+    Source source = list_images();
+    if (labelling_.kind == Labelling::Kind::kCsv) label_by_csv(source, root_, labelling_);
+    return source;
+  }
+
+ private:
+  void open(std::size_t number, const fs::path& path) {
+    const File file = open_shard(path);
+    SourceShard& shard = shards_[number];
+    shard.given = stamp_of(file);
+    shard.data = unpacker_.unpack(file, number);
+    if (!shard.is_copied()) return;
+    if (is_stream_) return void(shard.given = {path, 0, 0});
+    const FileStamp after = stamp_of(file);
+    if (after.bytes != shard.given.bytes || after.mtime_ns != shard.given.mtime_ns) {
+      throw IoError("the source has changed while it was read:", path, 0);
+    }
+  }
+
+  void find_format(const SourceShard& shard) {
+    const Format format = with_bytes(shard, [&](auto bytes) {
+      if (const auto kind = image_file_kind(bytes); !kind.empty()) {
+        throw InvalidArgument(
+            fmt::format("'{}' is a {} image, no shard of them", shard.given.path.string(), kind),
+            kWhatSourceIs);
+      }
+      try {
+        return detect_format(bytes, shard.given.path);
+      } catch (Unsupported& error) {
+        if (error.hint().empty()) error.add_hint(kWhatSourceIs);
+        throw;
+      }
+    });
+    if (!format_) format_ = format;
+    if (format == *format_) return;
+    throw InvalidArgument(fmt::format("'{}' is a {} file, '{}' a {} file", root_first().string(),
+                                      name(*format_), shard.given.path.string(), name(format)),
+                          "The shards of a source have one format.");
+  }
+
+  [[nodiscard]] const fs::path& root_first() const { return shards_.front().given.path; }
+
+  Source list_images() {
+    switch (*format_) {
+      case Format::kTar:
+        return list_tars();
+      case Format::kTfrecord:
+        return list_records();
+      case Format::kHdf5:
+        break;
+    }
+    Hdf5Images images(labelling_);
+    for (SourceShard& shard : shards_) {
+      // The copy of its rows takes the place of the file in `shard`.
+      const SourceShard file = shard;
+      with_bytes(file, [&](auto bytes) {
+        images.add(bytes, shard, unpacker_);
+        return 0;
+      });
+      const bool is_needless = file.is_copied() && shard.data.path != file.data.path;
+      if (is_needless) fs::remove(file.data.path);
+    }
+    return images.finish(std::move(shards_), root_);
+  }
+
+  Source list_tars() {
+    std::vector<TarImages> tars(shards_.size());
+    tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
+      tars[i] = with_bytes(shards_[i], [&](auto bytes) {
+        return scan_tar_images(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i),
+                               labelling_);
+      });
+    });
+    Source source = list_tar_images(std::move(tars), root_, labelling_);
+    source.shards = std::move(shards_);
+    return source;
+  }
+
+  Source list_records() {
+    std::optional<RecordFeatures> features;
+    for (std::size_t i = 0; i < shards_.size() && !features; ++i) {
+      features = with_bytes(shards_[i], [&](auto bytes) {
+        return find_features(bytes, shards_[i].given.path, labelling_);
+      });
+    }
+    Source source;
+    source.classes = labelling_.classes;
+    source.key_rule = KeyRule::kName;
+    std::vector<RecordImages> files(shards_.size());
+    if (features) {
+      tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
+        shards_[i].form = {SampleForm::Kind::kRecord, features->image, {}};
+        files[i] = with_bytes(shards_[i], [&](auto bytes) {
+          return scan_records(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i),
+                              *features, labelling_);
+        });
+      });
+    }
+    LabelTexts texts;
+    for (const RecordImages& file : files) {
+      source.listing.append(file.records);
+      texts.append(file.labels);
+    }
+    if (labelling_.kind == Labelling::Kind::kSource) {
+      label_by_texts(source, texts, labelling_.classes, [&](std::size_t i) {
+        const ListedFile record = source.listing[i];
+        return fmt::format("the record at byte {} of '{}'", record.offset,
+                           shards_[record.shard].given.path.string());
+      });
+    }
+    source.shards = std::move(shards_);
+    return source;
+  }
+
+  const fs::path& root_;
+  const Labelling& labelling_;
+  Unpacker& unpacker_;
+  bool is_stream_;
+  std::vector<SourceShard> shards_;
+  std::optional<Format> format_;
+};
+
+/// The shards of a folder that has no images; none if it has some.
+std::vector<fs::path> shards_instead_of_images(const fs::path& folder) {
+  if (!holds_shards(folder) || walk_folder(folder).images.size() != 0) return {};
+  std::error_code ignored;
+  if (fs::exists(folder / kManifestName, ignored)) {
+    throw InvalidArgument(
+        fmt::format("'{}' is a dataset of tensors: it has a {}", folder.string(), kManifestName),
+        kConvert);
+  }
+  return shards_in_folder(folder);
+}
+
+/// Nothing that was asked for goes unheard.
+void refuse_keys(const fs::path& folder, const Labelling& labelling) {
+  if (labelling.image_key.empty() && labelling.label_key.empty()) return;
+  throw InvalidArgument(
+      fmt::format("{} is for shards, and '{}' is a folder of images",
+                  labelling.image_key.empty() ? "--label-key" : "--image-key", folder.string()),
+      "Images of a folder get labels by --labels.");
+}
+
+}  // namespace
+
+Source open_source(const fs::path& source, const Labelling& labelling, Unpacker& unpacker) {
+  SourcePath what = resolve_source(source);
+  Source result;
+  const bool is_folder = what.kind == SourcePath::Kind::kFolder;
+  if (is_folder) what.files = shards_instead_of_images(source);
+  if (!what.files.empty()) {
+    result = ShardSource(source, what, labelling, unpacker).list();
+  } else {
+    refuse_keys(source, labelling);
+    result = open_folder(source, labelling);
+  }
+  if (result.listing.size() == 0) {
+    std::string others;
+    for (const auto& [reason, count] : result.left_out) {
+      others += fmt::format("{} {} {}", others.empty() ? "; it holds" : ",", count, reason);
+    }
+    throw InvalidArgument(fmt::format("there are no images in '{}'", source.string()),
+                          fmt::format("JPEG and PNG files are looked for{}{}.",
+                                      is_folder ? ", in all folders below it" : "", others));
+  }
+  return result;
+}
+
+}  // namespace precache

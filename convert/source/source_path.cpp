@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/source_path.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <string>
+
+#include "precache/formats/error.hpp"
+#include "reader/path_pattern.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = SourcePath::Kind;
+
+Kind kind_of(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) throw IoError("cannot open", path, errno, kWhatSourceIs);
+  if (S_ISDIR(status.st_mode)) return Kind::kFolder;
+  return S_ISREG(status.st_mode) ? Kind::kShards : Kind::kStream;
+}
+
+bool is_named_as_shard(const std::string& file) {
+  constexpr std::array kEndings{".tar",         ".tar.gz", ".tgz",  ".tfrecord", ".tfrecords",
+                                ".tfrecord.gz", ".record", ".hdf5", ".h5"};
+  return std::ranges::any_of(kEndings, [&](const char* end) { return file.ends_with(end); }) ||
+         file.find(".tfrecord-") != std::string::npos;  // train.tfrecord-00000-of-00001
+}
+
+/// What names of shards that belong together have in common: "train-*.tar".
+std::string common_form(const std::string& file) {
+  std::string form;
+  for (const char c : file) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) {
+      form += c;
+    } else if (!form.ends_with('*')) {
+      form += '*';
+    }
+  }
+  return form;
+}
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
+}  // namespace
+
+SourcePath resolve_source(const fs::path& source) {
+  if (source == "-") return {Kind::kStream, {source}};
+  std::vector<fs::path> files = expand_pattern(source);
+  if (files.size() == 1) {
+    const Kind kind = kind_of(files[0]);
+    return {kind, kind == Kind::kFolder ? std::vector<fs::path>() : files};
+  }
+  for (const fs::path& file : files) {
+    if (kind_of(file) == Kind::kShards) continue;
+    throw InvalidArgument(fmt::format("'{}' is not a file", file.string()),
+                          "A pattern names shards.");
+  }
+  return {Kind::kShards, std::move(files)};
+}
+
+bool holds_shards(const fs::path& folder) {
+  std::error_code error;
+  const fs::directory_iterator entries(folder, error);
+  if (error) throw IoError("cannot list", folder, error.value());
+  return std::ranges::any_of(entries, [](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    return is_named_as_shard(entry.path().filename().string()) && entry.is_regular_file(ignored);
+  });
+}
+
+std::vector<fs::path> shards_in_folder(const fs::path& folder) {
+  std::map<std::string, std::vector<fs::path>> forms;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string file = entry.path().filename().string();
+    std::error_code ignored;
+    if (is_named_as_shard(file) && entry.is_regular_file(ignored)) {
+      forms[common_form(file)].push_back(entry.path());
+    }
+  }
+  if (error) throw IoError("cannot list", folder, error.value());
+  if (forms.empty()) return {};
+  if (forms.size() > 1) {
+    throw InvalidArgument(
+        fmt::format("'{}' has shards of several kinds: {} and {}", folder.string(),
+                    forms.begin()->first, std::next(forms.begin())->first),
+        fmt::format("Name those that you mean by a pattern, as in '{}'.",
+                    (folder / forms.begin()->first).string()));
+  }
+  std::vector<fs::path> files = std::move(forms.begin()->second);
+  std::ranges::sort(files);
+  return files;
+}
+
+void check_apart(const fs::path& source, const fs::path& out) {
+  const SourcePath what = resolve_source(source);
+  const fs::path folder = fs::weakly_canonical(fs::absolute(out));
+  if (what.kind == Kind::kFolder && lies_in(folder, fs::canonical(source))) {
+    throw InvalidArgument(
+        fmt::format("OUT '{}' lies inside SOURCE '{}'", out.string(), source.string()),
+        "Choose an OUT outside, or the shards would become part of the source.");
+  }
+  if (what.kind != Kind::kShards) return;
+  for (const fs::path& file : what.files) {
+    if (!lies_in(fs::canonical(file), folder)) continue;
+    throw InvalidArgument(
+        fmt::format("SOURCE '{}' lies inside OUT '{}'", file.string(), out.string()),
+        "Choose another OUT, or the source could be taken for a shard of it.");
+  }
+}
+
+}  // namespace precache

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace precache {
+
+inline constexpr const char* kWhatSourceIs =
+    "SOURCE is a folder of images, a shard of them, a pattern of shards, or - for one on standard "
+    "input.";
+
+/// What SOURCE names.
+struct SourcePath {
+  enum class Kind { kFolder, kShards, kStream };
+  Kind kind = Kind::kFolder;
+  std::vector<std::filesystem::path> files;  // of shards, or the stream
+};
+
+/// Tells a folder from shards, which may be a pattern of them, and a stream: `-` is standard
+/// input, and a pipe is one too. Throws IoError for what is not there, InvalidArgument for a
+/// pattern that names nothing.
+[[nodiscard]] SourcePath resolve_source(const std::filesystem::path& source);
+
+/// Throws InvalidArgument if one lies in the other: neither may what is made become a part of the
+/// source, nor be written over it.
+void check_apart(const std::filesystem::path& source, const std::filesystem::path& out);
+
+/// Whether files that are called like shards lie directly in a folder.
+[[nodiscard]] bool holds_shards(const std::filesystem::path& folder);
+
+/// The shards that lie directly in a folder, by name. Throws InvalidArgument if they are of several
+/// kinds, such as those of two splits: nobody can know which are meant.
+[[nodiscard]] std::vector<std::filesystem::path> shards_in_folder(
+    const std::filesystem::path& folder);
+
+}  // namespace precache

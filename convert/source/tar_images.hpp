@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "convert/source/source.hpp"
+
+namespace precache {
+
+/// The images of one tar, as both ways to name them see it: by class folders, where each is a
+/// sample, and as webdataset does, where files that agree up to the first dot are one.
+struct TarImages {
+  /// The files of one key.
+  struct Group {
+    std::string label;
+    int label_rank = 0;  // 0: it has none; 1: from `.cls` or what was named; more: from other files
+  };
+  Listing images;                     // names without "./" and such
+  std::vector<std::uint32_t> groups;  // of each image
+  std::vector<Group> labels;          // by group
+  std::set<std::string> folders;
+  bool names_its_top = false;  // by an entry "./"
+  bool has_arrays = false;
+  LeftOut left_out;
+  LeftOut label_files;  // those of `left_out` that gave labels
+};
+
+/// Goes over the headers of a tar, and the small files beside images. `shard` is its number.
+/// Throws CorruptData, and Unsupported for an image whose bytes do not lie in one piece.
+[[nodiscard]] TarImages scan_tar_images(std::span<const std::byte> file,
+                                        const std::filesystem::path& path, std::uint32_t shard,
+                                        const Labelling& labelling);
+
+/// Makes one source of the tars, but for its shards. `root` is what messages call it.
+[[nodiscard]] Source list_tar_images(std::vector<TarImages> tars, const std::filesystem::path& root,
+                                     const Labelling& labelling);
+
+}  // namespace precache

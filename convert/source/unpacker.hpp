@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "convert/source/source.hpp"
+#include "formats/base/file.hpp"
+
+namespace precache {
+
+/// What unpacking tells whoever waits for it, and is told by him.
+struct UnpackProgress {
+  std::atomic<std::uint64_t>& bytes;
+  const std::atomic<bool>& stop;
+};
+
+/// Thrown when `stop` was set before all was unpacked.
+struct UnpackingStopped {};
+
+/// Makes plain files of shards that cannot be read at any offset: compressed ones, and pipes.
+///
+/// The files lie in a folder of their own, which goes with this unless it is kept. Any number of
+/// threads may use one at once.
+class Unpacker {
+ public:
+  /// Makes a folder in `parent` once it is needed.
+  Unpacker(std::filesystem::path parent, UnpackProgress progress)
+      : parent_(std::move(parent)), progress_(progress) {}
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+  ~Unpacker();
+  void keep() { is_kept_ = true; }
+
+  /// Makes a plain copy, with this number, of a pipe or a compressed file and returns its stamp;
+  /// of a plain file, that of itself.
+  ///
+  /// Throws CorruptData if what is compressed is broken, Unsupported if it is compressed in another
+  /// way than by gzip or zlib, IoError, and UnpackingStopped.
+  FileStamp unpack(const File& shard, std::size_t number);
+
+  using Append = std::function<void(std::span<const std::byte>)>;
+  /// Makes a file `name` of what `fill` appends, on behalf of `shard`.
+  FileStamp write(const std::filesystem::path& shard, const std::string& name,
+                  const std::function<void(const Append&)>& fill);
+
+ private:
+  std::filesystem::path path_of(const std::string& name);
+
+  std::filesystem::path parent_;
+  UnpackProgress progress_;
+  std::mutex mutex_;
+  std::filesystem::path folder_;  // empty until it is made
+  bool is_kept_ = false;
+};
+
+/// The stamp of an open file.
+[[nodiscard]] FileStamp stamp_of(const File& file);
+
+}  // namespace precache

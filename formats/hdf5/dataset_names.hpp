@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+/// What others call the datasets of images, in the order in which they are looked for.
+namespace precache::hdf5 {
+
+inline constexpr std::array kImageNames{
+    "images",      "image",       "data",       "x",      "X",      "x_train",
+    "X_train",     "train_x",     "x_test",     "X_test", "test_x", "train_images",
+    "test_images", "train_set_x", "test_set_x", "img",    "imgs"};
+inline constexpr std::array kLabelNames{
+    "labels",      "label",      "y",      "Y",      "y_train",      "Y_train",
+    "train_y",     "y_test",     "Y_test", "test_y", "train_labels", "test_labels",
+    "train_set_y", "test_set_y", "target", "targets"};
+inline constexpr std::array kClassNames{"classes", "class_names", "list_classes"};
+
+}  // namespace precache::hdf5

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hdf5/hdf5_images.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "formats/file_kind.hpp"
+#include "formats/hdf5/dataset_names.hpp"
+#include "formats/hdf5/hdf5_objects.hpp"
+#include "formats/hdf5/hdf5_rows.hpp"
+#include "formats/spec_guess.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache::hdf5 {
+namespace {
+
+constexpr std::array kKeyNames{"keys", "filenames", "file_names", "names"};
+
+// No filter makes more of a byte: deflate's limit is 1032.
+constexpr std::uint64_t kMostUnpacked = 1100;
+// Each sample costs memory, so there have to be bytes of the file for each.
+constexpr std::uint64_t kSmallestSample = 16;
+constexpr std::uint64_t kLargestRow = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLargestChunk = std::uint64_t{1} << 30;
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{32} << 20;
+constexpr std::size_t kLongestText = 4096;
+
+using Bytes = std::span<const std::byte>;
+
+bool is_bytes(const Dataset& dataset) {
+  return dataset.type_class() == H5T_INTEGER && H5Tget_size(dataset.type) == 1;
+}
+
+bool is_various_bytes(const Dataset& dataset) {
+  if (dataset.type_class() != H5T_VLEN || dataset.extents.size() != 1) return false;
+  const Id base(H5Tget_super(dataset.type), H5Tclose);
+  return H5Tget_size(base) == 1 &&
+         (H5Tget_class(base) == H5T_INTEGER || H5Tget_class(base) == H5T_OPAQUE);
+}
+
+bool is_fixed_bytes(const Dataset& dataset) {
+  if (dataset.extents.size() == 2) return is_bytes(dataset);
+  return dataset.extents.size() == 1 &&
+         (dataset.type_class() == H5T_OPAQUE ||
+          (dataset.type_class() == H5T_STRING && H5Tis_variable_str(dataset.type) == 0));
+}
+
+bool is_array(const Dataset& dataset) {
+  const H5T_class_t kind = dataset.type_class();
+  return (dataset.extents.size() == 3 || dataset.extents.size() == 4) &&
+         (kind == H5T_INTEGER || kind == H5T_FLOAT);
+}
+
+PixelType pixel_type(const Dataset& dataset) {
+  if (dataset.type_class() == H5T_FLOAT) return PixelType::kFloat32;
+  const std::size_t size = H5Tget_size(dataset.type);
+  const bool is_signed = H5Tget_sign(dataset.type) != H5T_SGN_NONE;
+  if (size == 1 && !is_signed) return PixelType::kUint8;
+  // What does not fit 32 bits is no brightness; the library clips it, and it stays none.
+  return size == 2 && !is_signed ? PixelType::kUint16 : PixelType::kInt32;
+}
+
+hid_t memory_type(PixelType type) {
+  switch (type) {
+    case PixelType::kUint8:
+      return H5T_NATIVE_UINT8;
+    case PixelType::kUint16:
+      return H5T_NATIVE_UINT16;
+    case PixelType::kInt32:
+      return H5T_NATIVE_INT32;
+    case PixelType::kFloat32:
+      break;
+  }
+  return H5T_NATIVE_FLOAT;
+}
+
+class Finder {
+ public:
+  Finder(Bytes file, const std::filesystem::path& path)
+      : size_(file.size()), path_(path), file_(file) {}
+
+  ImageRows run(const std::string& image_name, const std::string& label_name) {
+    const Dataset images = find(image_name);
+    check_storage(images);
+    ImageRows rows;
+    rows.name = images.name;
+    rows.count = images.extents[0];
+    if (rows.count > size_ / kSmallestSample) refuse("its rows are too small for images");
+    describe(images, rows);
+    const auto slash = images.name.rfind('/');
+    if (slash != std::string::npos) group_ = images.name.substr(0, slash + 1);
+    if (rows.count == 0) return rows;
+    find_labels(rows, label_name);
+    for (const char* const name : kKeyNames) {
+      if (rows.keys.empty()) rows.keys = texts(group_ + name, rows.count);
+    }
+    for (const char* const name : kClassNames) {
+      if (rows.classes.empty()) rows.classes = texts(group_ + name, std::nullopt);
+    }
+    return rows;
+  }
+
+  void read_all(const ImageRows& rows, const std::function<void(Bytes)>& take) {
+    const auto images = open_dataset(file_, rows.name);
+    if (!images) throw CorruptData(path_, 0, "its images are gone");
+    if (rows.row_bytes == 0) {
+      const ItemMemory memory;
+      for (std::uint64_t i = 0; i < rows.count; ++i) take(read_item(*images, i, memory));
+      return;
+    }
+    const std::uint64_t step = rows_at_once(*images, rows);
+    std::vector<std::byte> buffer(std::min(step, rows.count) * rows.row_bytes);
+    const hid_t type = rows.array                            ? memory_type(rows.array->type)
+                       : images->type_class() == H5T_INTEGER ? H5T_NATIVE_UINT8
+                                                             : static_cast<hid_t>(images->type);
+    for (std::uint64_t first = 0; first < rows.count; first += step) {
+      const std::uint64_t count = std::min(step, rows.count - first);
+      read_rows(*images, type, first, count, buffer.data());
+      take(Bytes(buffer).first(count * rows.row_bytes));
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw Unsupported(fmt::format("'{}' has no images to build from: {}", path_.string(), reason));
+  }
+
+  [[nodiscard]] bool may_be_images(const Dataset& dataset) const {
+    if (is_array(dataset) || is_various_bytes(dataset)) return true;
+    if (!is_fixed_bytes(dataset) || dataset.extents[0] == 0) return false;
+    check_storage(dataset);
+    const std::uint64_t bytes = row_elements(dataset) * H5Tget_size(dataset.type);
+    if (bytes > kLargestItem) return false;
+    std::vector<std::byte> first(bytes);
+    read_rows(dataset, is_bytes(dataset) ? H5T_NATIVE_UINT8 : static_cast<hid_t>(dataset.type), 0,
+              1, first.data());
+    const std::string_view kind = image_file_kind(first);
+    return kind == "JPEG" || kind == "PNG";
+  }
+
+  [[nodiscard]] Dataset find(const std::string& given) const {
+    if (!given.empty()) {
+      auto dataset = open_dataset(file_, without_slash(given));
+      if (dataset && may_be_images(*dataset)) return std::move(*dataset);
+      throw InvalidArgument(
+          dataset ? fmt::format("'{}' of '{}' holds {} in {} axes, no images", given,
+                                path_.string(), dataset->type_text(), dataset->extents.size())
+                  : fmt::format("'{}' has no dataset '{}'", path_.string(), given),
+          fmt::format("It has: {}.", fmt::join(dataset_names(file_), ", ")));
+    }
+    for (const char* const name : kImageNames) {
+      auto dataset = open_dataset(file_, name);
+      if (dataset && may_be_images(*dataset)) return std::move(*dataset);
+    }
+    std::vector<std::string> found;
+    for (const std::string& name : dataset_names(file_)) {
+      if (std::ranges::find(kLabelNames, name.substr(name.rfind('/') + 1)) != kLabelNames.end()) {
+        continue;
+      }
+      const auto dataset = open_dataset(file_, name);
+      if (dataset && may_be_images(*dataset)) found.push_back(name);
+    }
+    if (found.empty()) refuse("no dataset is an array of images or holds encoded ones");
+    if (found.size() > 1) {
+      throw InvalidArgument(fmt::format("several datasets of '{}' may be its images: {}",
+                                        path_.string(), fmt::join(found, ", ")),
+                            "Name one with --image-key.");
+    }
+    return *open_dataset(file_, found.front());
+  }
+
+  [[nodiscard]] static std::string without_slash(const std::string& name) {
+    return name.starts_with('/') ? name.substr(1) : name;
+  }
+
+  [[nodiscard]] std::uint64_t row_elements(const Dataset& dataset) const {
+    std::uint64_t elements = 1;
+    for (const std::uint64_t extent : std::span(dataset.extents).subspan(1)) {
+      if (__builtin_mul_overflow(elements, extent, &elements) || elements > kLargestRow) {
+        throw CorruptData(path_, 0, fmt::format("the rows of '{}' are too large", dataset.name));
+      }
+    }
+    return elements;
+  }
+
+  /// That the file can hold so many elements, and that the library may be asked for them.
+  void check_storage(const Dataset& dataset) const {
+    if (dataset.lies_in_other_files()) {
+      refuse(fmt::format("the data of '{}' lies in other files", dataset.name));
+    }
+    if (H5Pall_filters_avail(dataset.create) <= 0) {
+      refuse(fmt::format("'{}' is stored with filters ({}) that this HDF5 library lacks",
+                         dataset.name, fmt::join(dataset.filters(), ", ")));
+    }
+    if (dataset.layout() == H5D_CHUNKED) check_chunk(dataset);
+    std::uint64_t bytes = H5Tget_size(dataset.type);
+    if (dataset.type_class() == H5T_VLEN || H5Tis_variable_str(dataset.type) > 0) bytes = 16;
+    const auto elements = dataset.elements();
+    const std::uint64_t most = dataset.filters().empty()
+                                   ? size_
+                                   : std::min(size_, UINT64_MAX / kMostUnpacked) * kMostUnpacked;
+    if (!elements || __builtin_mul_overflow(bytes, *elements, &bytes) || bytes > most) {
+      throw CorruptData(path_, 0,
+                        fmt::format("'{}' is larger than the file can hold", dataset.name));
+    }
+  }
+
+  void check_chunk(const Dataset& dataset) const {
+    std::array<hsize_t, H5S_MAX_RANK> shape{};
+    check(H5Pget_chunk(dataset.create, H5S_MAX_RANK, shape.data()));
+    std::uint64_t size = H5Tget_size(dataset.type);
+    for (std::size_t i = 0; i < dataset.extents.size(); ++i) {
+      if (__builtin_mul_overflow(size, shape[i], &size) || size > kLargestChunk) {
+        refuse(fmt::format("a chunk of '{}' is too large", dataset.name));
+      }
+    }
+  }
+
+  void describe(const Dataset& images, ImageRows& rows) const {
+    if (is_various_bytes(images)) return;
+    if (!is_array(images)) {
+      rows.row_bytes = row_elements(images) * H5Tget_size(images.type);
+    } else {
+      rows.array = array_of(images);
+      rows.row_bytes = rows.array->size_bytes();
+    }
+    if (rows.row_bytes > kLargestRow)
+      refuse(fmt::format("the rows of '{}' are too large", images.name));
+    const auto offset = images.filters().empty() ? images.contiguous_offset() : std::nullopt;
+    const bool as_wanted = !rows.array || is_stored_as(images.type, rows.array->type);
+    if (!offset || !as_wanted || rows.count == 0) return;
+    const std::uint64_t size = rows.row_bytes * rows.count;  // fits, by check_storage()
+    if (*offset > size_ || size > size_ - *offset) {
+      throw CorruptData(path_, *offset,
+                        fmt::format("'{}' runs past the end of the file", images.name));
+    }
+    rows.offset = offset;
+  }
+
+  [[nodiscard]] static bool is_stored_as(hid_t type, PixelType wanted) {
+    if (wanted == PixelType::kUint8) return true;  // whatever the byte order
+    return H5Tequal(type, memory_type(wanted)) > 0;
+  }
+
+  [[nodiscard]] PixelArray array_of(const Dataset& images) const {
+    const auto extents = std::span(images.extents).subspan(1);
+    const auto order = order_of(images);
+    // The dtype has no part in what the axes are.
+    const SpecGuess guess =
+        order ? spec_of(DType::kUint8, *order, extents) : guess_spec(DType::kUint8, extents);
+    if (!guess.spec || guess.spec->channels == 2 || guess.spec->channels > 4 ||
+        row_elements(images) == 0) {
+      refuse(fmt::format("'{}' is an array of {}; images have 1, 3 or 4 channels", images.name,
+                         fmt::join(images.extents, " x ")));
+    }
+    return {pixel_type(images), guess.spec->order, guess.spec->height, guess.spec->width,
+            guess.spec->channels};
+  }
+
+  void find_labels(ImageRows& rows, const std::string& given) const {
+    if (!given.empty()) {
+      rows.labels = labels(without_slash(given), rows.count);
+      if (!rows.labels.empty()) return;
+      throw InvalidArgument(
+          fmt::format("'{}' of '{}' does not have one integer or name for each of the {} images",
+                      given, path_.string(), rows.count),
+          fmt::format("It has: {}.", fmt::join(dataset_names(file_), ", ")));
+    }
+    for (const char* const name : kLabelNames) {
+      if (group_ + name == rows.name) continue;
+      rows.labels = labels(group_ + name, rows.count);
+      if (!rows.labels.empty()) return;
+    }
+  }
+
+  /// None if it is not there or not what labels are.
+  [[nodiscard]] std::vector<std::string> labels(const std::string& name,
+                                                std::uint64_t count) const {
+    const auto dataset = open_dataset(file_, name);
+    if (!dataset || dataset->elements() != count) return {};
+    const H5T_class_t kind = dataset->type_class();
+    std::vector<std::string> result;
+    if (kind == H5T_STRING) return texts(name, count);
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT) return {};
+    check_storage(*dataset);
+    if (kind == H5T_INTEGER) {
+      std::vector<std::int64_t> values(count);
+      check(H5Dread(dataset->id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
+      for (const std::int64_t value : values) result.push_back(std::to_string(value));
+      return result;
+    }
+    std::vector<double> values(count);
+    check(H5Dread(dataset->id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
+    for (const double value : values) {
+      constexpr double kMostExact = 9007199254740992.0;
+      if (!(std::abs(value) <= kMostExact) || std::trunc(value) != value) return {};
+      result.push_back(std::to_string(static_cast<std::int64_t>(value)));
+    }
+    return result;
+  }
+
+  /// Strings; none if there are no such, or not so many.
+  [[nodiscard]] std::vector<std::string> texts(const std::string& name,
+                                               std::optional<std::uint64_t> count) const {
+    const auto dataset = open_dataset(file_, name);
+    if (!dataset || dataset->type_class() != H5T_STRING) return {};
+    if (dataset->extents.size() != 1 || (count && dataset->extents[0] != *count)) return {};
+    check_storage(*dataset);
+    std::vector<std::string> result;
+    if (H5Tis_variable_str(dataset->type) > 0) {
+      const ItemMemory memory;
+      for (std::uint64_t i = 0; i < dataset->extents[0]; ++i) {
+        const auto item = read_item(*dataset, i, memory);
+        result.emplace_back(reinterpret_cast<const char*>(item.data()),
+                            std::min(item.size(), kLongestText));
+      }
+      return result;
+    }
+    const std::size_t width = H5Tget_size(dataset->type);
+    if (width > kLongestText) return {};
+    std::vector<char> all(dataset->extents[0] * width);
+    check(H5Dread(dataset->id, dataset->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, all.data()));
+    const bool spaces = H5Tget_strpad(dataset->type) == H5T_STR_SPACEPAD;
+    for (std::size_t at = 0; at < all.size(); at += width) {
+      std::string_view text(all.data() + at, width);
+      text = text.substr(0, text.find('\0'));
+      if (spaces) text = text.substr(0, text.find_last_not_of(' ') + 1);
+      result.emplace_back(text);
+    }
+    return result;
+  }
+
+  /// So many that every chunk is unpacked once, within reasonable memory.
+  [[nodiscard]] static std::uint64_t rows_at_once(const Dataset& images, const ImageRows& rows) {
+    const std::uint64_t fitting = std::max<std::uint64_t>(1, kReadAtOnce / rows.row_bytes);
+    if (images.layout() != H5D_CHUNKED) return fitting;
+    std::array<hsize_t, H5S_MAX_RANK> shape{};
+    check(H5Pget_chunk(images.create, H5S_MAX_RANK, shape.data()));
+    const std::uint64_t per_chunk = std::max<std::uint64_t>(1, shape[0]);
+    if (per_chunk > kLargestChunk / rows.row_bytes) return fitting;
+    return fitting < per_chunk ? per_chunk : fitting / per_chunk * per_chunk;
+  }
+
+  std::uint64_t size_;
+  const std::filesystem::path& path_;
+  MemoryFile file_;
+  std::string group_;  // of the images, with a slash behind it
+};
+
+template <typename Action>
+auto with_library(const std::filesystem::path& path, const Action& action) {
+  const LibraryLock lock;
+  try {
+    return action();
+  } catch (const LibraryFailure& failure) {
+    throw CorruptData(path, 0, fmt::format("the HDF5 library cannot read it: {}", failure.reason));
+  }
+}
+
+}  // namespace
+
+ImageRows find_images(Bytes file, const std::filesystem::path& path, const std::string& image_name,
+                      const std::string& label_name) {
+  return with_library(path, [&] { return Finder(file, path).run(image_name, label_name); });
+}
+
+void read_rows(Bytes file, const std::filesystem::path& path, const ImageRows& rows,
+               const std::function<void(Bytes)>& take) {
+  with_library(path, [&] { Finder(file, path).read_all(rows, take); });
+}
+
+}  // namespace precache::hdf5
