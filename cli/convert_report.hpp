@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "precache/convert/convert.hpp"
+
+namespace precache {
+
+/// Prints what a conversion would do.
+void print_preview(const ConvertPreview& preview, bool json);
+
+/// Prints what a conversion has done, and how one that is not complete can go on.
+void print_report(const ConvertReport& report, const ConvertOptions& options, double seconds,
+                  bool json);
+
+}  // namespace precache
