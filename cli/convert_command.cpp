@@ -15,6 +15,7 @@
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
 #include "precache/convert/convert.hpp"
+#include "precache/convert/repack.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
 
@@ -27,6 +28,9 @@ using option_values::integer;
 
 struct ConvertCommand {
   ConvertOptions options;
+  bool keep_encoded = false;
+  std::optional<std::string> labels;
+  std::optional<std::string> classes;
   unsigned jobs = usable_threads();
   bool dry_run = false;
   bool quiet = false;
@@ -46,30 +50,64 @@ ProgressLine describe(const BuildProgress& progress, double seconds) {
                              human::clock(rest))};
 }
 
-ExitCode run_convert(const ConvertCommand& command) {
+/// The same request, for images that stay encoded.
+RepackOptions repack_options(const ConvertCommand& command) {
   const ConvertOptions& options = command.options;
+  if (options.dtype || options.layout || options.normalize) {
+    throw InvalidArgument("--dtype, --layout and --normalize have no meaning with --keep-encoded",
+                          "precache build makes tensors of images.");
+  }
+  RepackOptions repack;
+  repack.source = options.shards;
+  repack.out = options.out;
+  repack.format = options.format.value_or(repack.format);
+  repack.split = options.split.value_or(repack.split);
+  repack.labels = command.labels.value_or(repack.labels);
+  repack.classes = command.classes.value_or("");
+  repack.shard_size_bytes = options.shard_size_bytes.value_or(repack.shard_size_bytes);
+  repack.shards = options.shards_per_split.value_or(0);
+  repack.seed = options.seed;
+  repack.overwrite = options.overwrite;
+  return repack;
+}
+
+/// Does either kind of work, and reports it. `call` does it; `preview` says what it would do.
+template <typename Options>
+ExitCode run_job(const ConvertCommand& command, const Options& options, const auto& preview,
+                 const auto& call) {
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, command.jobs);
   tbb::task_arena arena(static_cast<int>(command.jobs));
   if (command.dry_run) {
-    print_preview(arena.execute([&] { return preview_conversion(options); }), command.json);
+    print_preview(arena.execute([&] { return preview(options); }), command.json);
     return ExitCode::kDone;
   }
   BuildProgress progress;
   const auto begin = std::chrono::steady_clock::now();
-  ConvertReport report;
+  decltype(call(options, progress)) report;
   {
     const StopOnSignal stop(progress.stop);
     std::optional<ProgressDisplay> display;
     if (!command.quiet) {
       display.emplace([&](double seconds) { return describe(progress, seconds); });
     }
-    report = arena.execute([&] { return convert(options, progress); });
+    report = arena.execute([&] { return call(options, progress); });
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   print_report(report, options, seconds, command.json);
   if (report.status == BuildStatus::kInterrupted) StopOnSignal::raise_again();
   return ExitCode::kDone;
+}
+
+ExitCode run_convert(const ConvertCommand& command) {
+  if (command.keep_encoded) {
+    return run_job(command, repack_options(command), preview_repacking, repack);
+  }
+  if (command.labels || command.classes) {
+    throw InvalidArgument("--labels and --classes have no meaning without --keep-encoded",
+                          "Tensor shards keep the labels and classes that they have.");
+  }
+  return run_job(command, command.options, preview_conversion, convert);
 }
 
 void add_tensor_options(CLI::App& app, ConvertOptions& options) {
@@ -108,6 +146,20 @@ void add_dataset_options(CLI::App& app, ConvertOptions& options) {
       ->excludes(seed);
 }
 
+void add_encoded_options(CLI::App& app, ConvertCommand& command) {
+  app.add_flag("--keep-encoded", command.keep_encoded,
+               "Pack JPEG and PNG files as they are: SHARDS is a folder of images, or shards of "
+               "them; shards of 512MiB [tar]");
+  add(app, "--labels", "folder|none|FILE.csv [folder]",
+      "With --keep-encoded and a folder: as build has it", [&](const std::string& text) {
+        command.labels = option_values::not_empty("--labels", text);
+      });
+  add(app, "--classes", "FILE|dataset.json", "With --keep-encoded: class names and their numbers",
+      [&](const std::string& text) {
+        command.classes = option_values::not_empty("--classes", text);
+      });
+}
+
 void add_job_options(CLI::App& app, ConvertCommand& command) {
   add(app, "--jobs", fmt::format("N [{}]", command.jobs), "Worker threads",
       [&](const std::string& text) {
@@ -137,6 +189,7 @@ void add_convert(CLI::App& app, Action& action) {
       ->option_text(" ");
   add_tensor_options(*convert_app, command->options);
   add_dataset_options(*convert_app, command->options);
+  add_encoded_options(*convert_app, *command);
   add_job_options(*convert_app, *command);
   convert_app->footer(
       "What is not asked for stays as it is: order, samples in each shard, classes, bytes of\n"

@@ -57,6 +57,33 @@ std::string shards_text(const ConvertPreview& preview, const ConvertedSplit& spl
                      human::count(split.shards, preview.format + " shard"));
 }
 
+Json preview_json(const RepackPreview& preview) {
+  return {{"samples", preview.samples},           {"classes", preview.classes},
+          {"source_bytes", preview.source_bytes}, {"shards", preview.shards},
+          {"bytes_needed", preview.bytes_needed}, {"bytes_free", preview.bytes_free}};
+}
+
+void print_disk(std::uint64_t needed, std::uint64_t free) {
+  print_row("disk", fmt::format("{} needed, {} free{}", size_text(needed), size_text(free),
+                                needed > free ? ": NOT ENOUGH" : ""));
+}
+
+void print_done(std::uint64_t resumed, std::uint64_t converted, const char* noun, double seconds) {
+  if (resumed != 0) {
+    print_row("resumed", human::count(resumed, "shard") + " of an earlier run");
+  }
+  if (converted != 0) {
+    print_row("time", fmt::format("{}, {:.0f} {}/s", human::clock(seconds),
+                                  static_cast<double>(converted) / seconds, noun));
+  }
+}
+
+void say_interrupted(std::uint64_t done, std::uint64_t planned, bool overwrite) {
+  say("precache: interrupted\n  {} of {} shards are complete; run the same command{} again to "
+      "continue.\n",
+      done, planned, overwrite ? " without --overwrite" : "");
+}
+
 }  // namespace
 
 void print_preview(const ConvertPreview& preview, bool json) {
@@ -74,9 +101,7 @@ void print_preview(const ConvertPreview& preview, bool json) {
                                       human::count(split.smallest_shard_samples),
                                       human::count(split.largest_shard_samples)));
   }
-  print_row("disk", fmt::format("{} needed, {} free{}", size_text(preview.bytes_needed),
-                                size_text(preview.bytes_free),
-                                preview.bytes_needed > preview.bytes_free ? ": NOT ENOUGH" : ""));
+  print_disk(preview.bytes_needed, preview.bytes_free);
 }
 
 void print_report(const ConvertReport& report, const ConvertOptions& options, double seconds,
@@ -102,19 +127,58 @@ void print_report(const ConvertReport& report, const ConvertOptions& options, do
     }
     print_tensors(preview);
     print_row("bytes", size_text(report.bytes));
-    if (report.shards_resumed != 0 && report.status == BuildStatus::kComplete) {
-      print_row("resumed", human::count(report.shards_resumed, "shard") + " of an earlier run");
-    }
-    if (report.converted != 0) {
-      print_row("time", fmt::format("{}, {:.0f} samples/s", human::clock(seconds),
-                                    static_cast<double>(report.converted) / seconds));
-    }
+    const bool resumed = report.status == BuildStatus::kComplete;
+    print_done(resumed ? report.shards_resumed : 0, report.converted, "samples", seconds);
   }
   std::fflush(stdout);  // before what follows on stderr
-  if (is_complete) return;
-  say("precache: interrupted\n  {} of {} shards are complete; run the same command{} again to "
-      "continue.\n",
-      report.shards_done, preview.shards, options.overwrite ? " without --overwrite" : "");
+  if (!is_complete) say_interrupted(report.shards_done, preview.shards, options.overwrite);
+}
+
+void print_preview(const RepackPreview& preview, bool json) {
+  if (json) {
+    print("{}\n", preview_json(preview).dump(2));
+    return;
+  }
+  print_row("source",
+            fmt::format("{}, {}, {}", human::count(preview.samples, "encoded image"),
+                        human::count(preview.classes, "class"), size_text(preview.source_bytes)));
+  print_row("shards", fmt::format("{} of {} to {} images", human::count(preview.shards),
+                                  human::count(preview.smallest_shard_samples),
+                                  human::count(preview.largest_shard_samples)));
+  print_disk(preview.bytes_needed, preview.bytes_free);
+}
+
+void print_report(const RepackReport& report, const RepackOptions& options, double seconds,
+                  bool json) {
+  const bool is_complete = report.status != BuildStatus::kInterrupted;
+  if (json) {
+    const Json summary = {{"status", is_complete ? "complete" : "interrupted"},
+                          {"out", options.out.string()},
+                          {"split", options.split},
+                          {"samples", report.samples},
+                          {"skipped", report.skipped.size()},
+                          {"bytes", report.bytes},
+                          {"shards_done", report.shards_done},
+                          {"shards_resumed", report.shards_resumed},
+                          {"converted", report.converted},
+                          {"seconds", seconds},
+                          {"plan", preview_json(report.preview)}};
+    print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else if (is_complete) {
+    print_row(options.split,
+              fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
+                          human::count(report.shards_done, options.format + " shard"),
+                          human::count(report.preview.classes, "class")));
+    print_row("bytes", size_text(report.bytes));
+    print_done(report.shards_resumed, report.converted, "images", seconds);
+  }
+  std::fflush(stdout);  // before what follows on stderr
+  if (!report.skipped.empty()) {
+    say("precache: {} skipped, '{}' first: {}\n", human::count(report.skipped.size(), "image"),
+        report.skipped.front().path, report.skipped.front().reason);
+    if (is_complete) say("  All are listed in '{}'.\n", (options.out / "skipped.tsv").string());
+  }
+  if (!is_complete) say_interrupted(report.shards_done, report.preview.shards, options.overwrite);
 }
 
 }  // namespace precache

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "precache/convert/convert.hpp"
+#include "precache/convert/repack.hpp"
 
 namespace precache {
 
@@ -10,6 +11,11 @@ void print_preview(const ConvertPreview& preview, bool json);
 
 /// Prints what a conversion has done, and how one that is not complete can go on.
 void print_report(const ConvertReport& report, const ConvertOptions& options, double seconds,
+                  bool json);
+
+/// The same for encoded images; skipped ones on stderr.
+void print_preview(const RepackPreview& preview, bool json);
+void print_report(const RepackReport& report, const RepackOptions& options, double seconds,
                   bool json);
 
 }  // namespace precache

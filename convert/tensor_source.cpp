@@ -2,14 +2,10 @@
 #include "convert/tensor_source.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 
-#include "formats/base/checked.hpp"
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
+#include "convert/foreign_shards.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/open_shards.hpp"
 
@@ -18,34 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A path that gives the key of a foreign sample: its own without what a path may not have or a tar
-/// should not, or else its number.
-std::string path_of(std::string_view key, std::uint64_t sample) {
-  std::string path;
-  for (std::size_t begin = 0; begin <= key.size();) {
-    const std::size_t end = std::min(key.find('/', begin), key.size());
-    const std::string_view part = key.substr(begin, end - begin);
-    begin = end + 1;
-    // Whoever extracts the tar gets no file outside of the folder.
-    if (part.empty() || part == "." || part == "..") continue;
-    path += (path.empty() ? "" : "/") + std::string(part);
-  }
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(path[i]);
-    if (byte >= 0x20 && byte != 0x7f) continue;
-    path.replace(i, 1, fmt::format("%{:02X}", byte));
-  }
-  for (const std::string_view extension : {".jpg", ".jpeg", ".JPG", ".JPEG", ".png", ".npy"}) {
-    if (path.size() > extension.size() && path.ends_with(extension)) {
-      path.resize(path.size() - extension.size());
-      break;
-    }
-  }
-  constexpr std::size_t kLongestKey = 4096;
-  if (path.empty() || path.size() > kLongestKey) path = fmt::format("{:08}", sample);
-  return path + ".npy";
-}
-
 /// The split that an entry of a manifest belongs to.
 const std::pair<const std::string, SplitEntry>& split_of(const ListedShard& shard) {
   return *std::ranges::find_if(shard.manifest->splits, [&](const auto& split) {
@@ -53,22 +21,6 @@ const std::pair<const std::string, SplitEntry>& split_of(const ListedShard& shar
     return !shards.empty() && shard.entry >= shards.data() &&
            shard.entry < shards.data() + shards.size();
   });
-}
-
-/// Name, size and time of every file.
-std::string fingerprint_of(const std::vector<ListedShard>& listed, std::uint64_t& bytes) {
-  std::uint32_t crc = 0;
-  for (const ListedShard& shard : listed) {
-    struct stat status {};
-    if (::stat(shard.path.c_str(), &status) != 0) throw IoError("cannot read", shard.path, errno);
-    bytes = checked_add(bytes, static_cast<std::uint64_t>(status.st_size));
-    crc = crc32c::extend(crc, as_bytes(fmt::format("{}\n{}\n{}\n", shard.path.filename().string(),
-                                                   status.st_size, mtime_ns(status))));
-  }
-  if (listed.front().manifest != nullptr) {
-    crc = crc32c::extend(crc, as_bytes(listed.front().manifest->to_json()));
-  }
-  return fmt::format("crc32c:{:08x}", crc);
 }
 
 void check_together(const std::vector<ListedShard>& listed) {
@@ -140,7 +92,7 @@ SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards)
   const std::uint64_t tensor_bytes = shards_->spec() ? shards_->spec()->size_bytes() : 0;
   for (std::uint64_t i = 0; i < shards_->samples(); ++i) {
     const SampleName sample = stored_name(i);
-    listing_.add({path_of(sample.key, i), tensor_bytes, 0, sample.label});
+    listing_.add({foreign_path(sample.key, i, ".npy"), tensor_bytes, 0, sample.label});
   }
   facts_.source_fingerprint = listing_.fingerprint();
   facts_.names = keys_.emplace(listing_).limits();
@@ -193,7 +145,8 @@ TensorSource open_tensor_source(const fs::path& path, const std::optional<std::s
   source.folder =
       listed.front().path.parent_path().empty() ? "." : listed.front().path.parent_path();
   source.shards = listed.size();
-  source.fingerprint = fingerprint_of(listed, source.bytes);
+  source.bytes = bytes_of(listed);
+  source.fingerprint = fingerprint_of(listed);
   if (listed.front().manifest != nullptr) {
     take_dataset(source, listed);
   } else {
