@@ -101,7 +101,7 @@ class Conversion {
     prepare();
     find_pending();
     run_splits();
-    if (report_.shards_done == shards_planned_) {
+    if (report_.shards_done == shards_planned_ && all_checked_) {
       publish();
     } else {
       report_.status = BuildStatus::kInterrupted;
@@ -230,7 +230,9 @@ class Conversion {
           add(result);
         });
     report_.converted += outcome.converted;
-    if (!keeps_shards()) check.check_rest(progress_.stop);
+    if (keeps_shards()) return;
+    check.check_rest(progress_.stop);
+    if (progress_.stop) all_checked_ = false;
   }
 
   void publish() {
@@ -268,6 +270,7 @@ class Conversion {
   std::vector<const Split*> splits_;                // that are to be made
   std::vector<std::vector<PendingShard>> pending_;  // of each
   std::uint64_t shards_planned_ = 0;
+  bool all_checked_ = true;  // what was read
   ConvertReport report_;
 };
 

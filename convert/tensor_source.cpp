@@ -37,7 +37,8 @@ void check_together(const std::vector<ListedShard>& listed) {
   }
 }
 
-void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed) {
+void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
+                  const std::optional<std::string>& split) {
   const Manifest& manifest = *listed.front().manifest;
   source.has_manifest = true;
   source.meaning = {manifest.spec, manifest.recipe};
@@ -49,6 +50,10 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed) 
       return split_of(shard).first == split_name;
     });
     if (shards.empty()) continue;
+    if (split && *split != split_name) {
+      throw InvalidArgument(fmt::format("'{}' is of the split '{}', not of '{}'",
+                                        shards.front().path.string(), split_name, *split));
+    }
     source.splits.push_back(
         std::make_unique<const SourceSplit>(split_name, entry, std::move(shards)));
   }
@@ -148,7 +153,7 @@ TensorSource open_tensor_source(const fs::path& path, const std::optional<std::s
   source.bytes = bytes_of(listed);
   source.fingerprint = fingerprint_of(listed);
   if (listed.front().manifest != nullptr) {
-    take_dataset(source, listed);
+    take_dataset(source, listed, split);
   } else {
     take_foreign(source, listed, split.value_or("train"));
   }
