@@ -165,12 +165,16 @@ void print_report(const RepackReport& report, const RepackOptions& options, doub
                           {"plan", preview_json(report.preview)}};
     print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
   } else if (is_complete) {
+    if (report.status == BuildStatus::kAlreadyComplete) {
+      print("{}: complete already, nothing to do\n", options.out.string());
+    }
     print_row(options.split,
               fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
                           human::count(report.shards_done, options.format + " shard"),
                           human::count(report.preview.classes, "class")));
     print_row("bytes", size_text(report.bytes));
-    print_done(report.shards_resumed, report.converted, "images", seconds);
+    const bool resumed = report.status == BuildStatus::kComplete;
+    print_done(resumed ? report.shards_resumed : 0, report.converted, "images", seconds);
   }
   std::fflush(stdout);  // before what follows on stderr
   if (!report.skipped.empty()) {

@@ -12,6 +12,7 @@
 
 #include "convert/decode/image_kind.hpp"
 #include "convert/disk_space.hpp"
+#include "convert/encoded_manifest.hpp"
 #include "convert/encoded_source.hpp"
 #include "convert/out_folder.hpp"
 #include "convert/plan.hpp"
@@ -122,6 +123,10 @@ class Repacking {
   RepackReport run(BuildProgress& progress) {
     WorkFolder work(options_.out, options_.split, false);
     report_.preview = preview();
+    if (is_finished()) {
+      work.remove();
+      return std::move(report_);
+    }
     prepare(work);
     const auto pending = find_pending(work, progress);
     try {
@@ -160,6 +165,27 @@ class Repacking {
     return out_.shard_path(shard, extension(format_));
   }
 
+  /// The same request once more changes nothing; another one is refused. Then fills the report.
+  bool is_finished() {
+    const EncodedManifest manifest = EncodedManifest::read(options_.out);
+    const auto found = manifest.splits.find(options_.split);
+    if (found == manifest.splits.end() || options_.overwrite) return false;
+    const EncodedSplit& split = found->second;
+    if (split.format != options_.format || split.seed != options_.seed ||
+        split.source_fingerprint != source_.listing().fingerprint() ||
+        split.shards.size() != plan_.shards()) {
+      throw InvalidArgument(fmt::format("'{}' already holds a finished split '{}'",
+                                        options_.out.string(), options_.split),
+                            "Use --overwrite to replace it, --split to add another, or another "
+                            "OUT.");
+    }
+    report_.status = BuildStatus::kAlreadyComplete;
+    report_.samples = split.samples;
+    report_.shards_done = report_.shards_resumed = split.shards.size();
+    for (const EncodedShardEntry& shard : split.shards) report_.bytes += shard.bytes;
+    return true;
+  }
+
   void prepare(const WorkFolder& work) {
     const File alone = work.lock_preparation();
     const std::string identity = identity_of(options_, source_);
@@ -167,12 +193,14 @@ class Repacking {
       (void)work.load(identity, source_.folder());
       return;
     }
-    if (const auto found = out_.shards(); !found.empty()) {
-      if (!options_.overwrite) {
-        throw InvalidArgument(fmt::format("'{}' is there already and no unfinished conversion",
-                                          found.front().string()),
-                              "Use --overwrite to replace it, or another OUT.");
-      }
+    if (const auto found = out_.shards(); !found.empty() && !options_.overwrite) {
+      throw InvalidArgument(
+          fmt::format("'{}' is there already and no unfinished conversion", found.front().string()),
+          "Use --overwrite to replace it, or another OUT.");
+    }
+    if (options_.overwrite) {
+      EncodedManifest manifest = EncodedManifest::read(options_.out);
+      if (manifest.splits.erase(options_.split) != 0) write(manifest);
       out_.discard_split();
     }
     work.freeze(identity, source_.source(), source_.folder());
@@ -244,7 +272,30 @@ class Repacking {
             .bytes = bytes};
   }
 
+  void write(const EncodedManifest& manifest) const {
+    if (manifest.splits.empty()) {
+      fs::remove(options_.out / kEncodedManifestName);
+    } else {
+      write_file_atomically(options_.out / kEncodedManifestName, manifest.to_json());
+    }
+  }
+
   void publish(WorkFolder& work) {
+    EncodedManifest manifest = EncodedManifest::read(options_.out);
+    EncodedSplit& split = manifest.splits[options_.split];
+    split = {options_.format, 0, 0, options_.seed, source_.listing().fingerprint(), {}};
+    report_.skipped.clear();  // they came in the order in which threads were done
+    for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {
+      auto result = work.result(shard, shard_path(shard));
+      if (!result) {
+        throw IoError("the shard has vanished:", shard_path(shard), 0,
+                      "Run the same command again.");
+      }
+      split.samples += result->entry.samples;
+      split.shards.push_back({result->entry.file, result->entry.samples, result->entry.bytes});
+      report_.skipped.insert(report_.skipped.end(), result->skipped.begin(), result->skipped.end());
+    }
+    split.skipped = report_.skipped.size();
     out_.publish_skipped(report_.skipped);
     const auto& classes = source_.source().classes;
     const bool are_lines = std::ranges::none_of(
@@ -253,6 +304,7 @@ class Repacking {
       write_file_atomically(options_.out / kClassesName,
                             fmt::format("{}\n", fmt::join(classes, "\n")));
     }
+    write(manifest);
     work.remove();
   }
 

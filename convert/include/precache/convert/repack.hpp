@@ -40,7 +40,7 @@ struct RepackPreview {
 };
 
 struct RepackReport {
-  BuildStatus status = BuildStatus::kComplete;  // or kInterrupted
+  BuildStatus status = BuildStatus::kComplete;  // or kAlreadyComplete, kInterrupted
   RepackPreview preview;
   std::uint64_t samples = 0;         // in the shards that are complete
   std::uint64_t bytes = 0;           // of those shards
@@ -57,9 +57,9 @@ struct RepackReport {
 /// continues where an earlier, equal call stopped.
 ///
 /// Nothing is decoded: what is neither JPEG nor PNG by its first bytes is skipped, what is broken
-/// behind them stays so. There is no manifest, as records differ in size; OUT/classes.txt has the
-/// names of the classes. Runs in the caller's TBB arena. Throws InvalidArgument, IoError,
-/// CorruptData and Unsupported.
+/// behind them stays so. There is no dataset.json, as records differ in size: OUT/encoded.json says
+/// which splits are complete, OUT/classes.txt has the names of the classes. Runs in the caller's
+/// TBB arena. Throws InvalidArgument, IoError, CorruptData and Unsupported.
 [[nodiscard]] RepackReport repack(const RepackOptions& options, BuildProgress& progress);
 
 }  // namespace precache
