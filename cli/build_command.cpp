@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/add_option.hpp"
 #include "cli/build_report.hpp"
 #include "cli/commands.hpp"
 #include "cli/human.hpp"
@@ -22,6 +23,8 @@
 namespace precache {
 namespace {
 
+using cli::add;
+using cli::add_choice;
 using option_values::integer;
 
 /// The command line as it was given. Options that others bear on are read at the end.
@@ -97,29 +100,6 @@ ExitCode run_build(BuildCommand& command) {
   const ExitCode code = conclude(report, options);
   if (report.status == BuildStatus::kInterrupted) StopOnSignal::raise_again();
   return code;
-}
-
-using OnText = std::function<void(const std::string&)>;
-
-CLI::Option* add(CLI::App& app, const std::string& option, const std::string& value,
-                 const std::string& text, const OnText& on_text) {
-  return app.add_option_function<std::string>(option, on_text, text)->option_text(value);
-}
-
-/// An option whose value is one of some words; `chosen` gets the position of the one given.
-CLI::Option* add_choice(CLI::App& app, const std::string& option,
-                        const std::vector<std::string>& words, const std::string& standard,
-                        const std::string& text, const std::function<void(std::size_t)>& chosen) {
-  const std::string value =
-      fmt::format("{}{}", fmt::join(words, "|"), standard.empty() ? "" : " [" + standard + "]");
-  return add(app, option, value, text, [=](const std::string& word) {
-    const auto found = std::ranges::find(words, word);
-    if (found == words.end()) {
-      throw InvalidArgument(
-          fmt::format("{} '{}' is none of {}", option, word, fmt::join(words, ", ")));
-    }
-    chosen(static_cast<std::size_t>(found - words.begin()));
-  });
 }
 
 void add_image_options(CLI::App& app, BuildCommand& command) {

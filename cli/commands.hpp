@@ -13,6 +13,7 @@ using Action = std::function<ExitCode()>;
 
 /// Each adds a subcommand; `action` is set if the user chose it.
 void add_build(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
 void add_index(CLI::App& app, Action& action);
 void add_scan_hdf5(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);

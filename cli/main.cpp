@@ -38,6 +38,7 @@ ExitCode run(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   Action action;
   add_build(app, action);
+  add_convert(app, action);
   add_index(app, action);
   add_scan_hdf5(app, action);
   add_inspect(app, action);

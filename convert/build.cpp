@@ -2,13 +2,13 @@
 #include "precache/convert/build.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "convert/disk_space.hpp"
 #include "convert/image_samples.hpp"
 #include "convert/out_folder.hpp"
 #include "convert/preparation.hpp"
@@ -20,7 +20,6 @@
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
-#include "formats/base/size_text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -29,6 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kIdentityVersion = 1;  // changes when equal options give other bytes than before
+constexpr const char* kSpaceHint =
+    "Make room, or choose a smaller --size or --dtype uint8, or another OUT.";
 
 Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
   Labelling labelling;
@@ -77,15 +78,7 @@ std::string identity_of(const BuildOptions& options) {
 
 void validate(const BuildOptions& options) {
   options.recipe.validate();
-  const auto is_plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-  };
-  if (options.split.empty() || options.split.front() == '.' || options.split.size() > 100 ||
-      !std::ranges::all_of(options.split, is_plain)) {
-    throw InvalidArgument(
-        fmt::format("'{}' is no name for a split", options.split),
-        "Letters, digits, '_', '-' and '.' make one; a dot may not be the first.");
-  }
+  check_split_name(options.split);
   if (!(options.max_bad_percent >= 0 && options.max_bad_percent <= 100)) {
     throw InvalidArgument("--max-bad is a percentage from 0 to 100");
   }
@@ -124,12 +117,6 @@ void check_fits(const Manifest& manifest, const BuildOptions& options) {
                   manifest.format, manifest.recipe),
       "Splits of one dataset have one format and recipe. Choose another OUT; --overwrite "
       "replaces a split if it is the only one.");
-}
-
-std::uint64_t allocated_bytes(const fs::path& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512
-                                            : 0;
 }
 
 /// A finished split may only be met by the build that made it, which then has nothing to do.
@@ -226,7 +213,7 @@ class Build {
       for (std::uint64_t shard = 0; shard < preparation->plan().shards(); ++shard) {
         replaced += allocated_bytes(work_.temporary(shard));
       }
-      check_space(preparation->preview(options_).bytes_needed, replaced);
+      check_space(options_.out, preparation->preview(options_).bytes_needed, replaced, kSpaceHint);
       out_.discard_split();
     }
     work_.freeze(identity, preparation->source(), options_.source);
@@ -309,29 +296,19 @@ class Build {
     report_.skipped_count = report_.skipped.size();
   }
 
-  /// `reusable` is what the shards get of files that they replace.
-  void check_space(std::uint64_t needed, std::uint64_t reusable) const {
-    const std::uint64_t available = checked_add(free_bytes(options_.out), reusable);
-    if (needed <= available) return;
-    throw IoError(
-        "cannot write to", options_.out, ENOSPC,
-        fmt::format("The shards need {}, {} are free. Make room, or choose a smaller --size or "
-                    "--dtype uint8, or another OUT.",
-                    size_text(needed), size_text(available)));
-  }
-
   void convert(const Preparation& preparation, const std::vector<PendingShard>& pending) {
     std::uint64_t needed = 0;
     std::uint64_t left_by_killed_runs = 0;
     for (const auto& shard : pending) {
-      needed = checked_add(needed, preparation.framing().shard_bytes(
-                                       preparation.plan().shard_records(shard.number)));
+      const std::uint64_t records = preparation.plan().shard_records(shard.number);
+      progress_.samples_planned += records;
+      needed = checked_add(needed, preparation.framing().shard_bytes(records));
       left_by_killed_runs += allocated_bytes(shard.temporary);
       // A run killed between a shard's rename and its result has left it whole, but nobody knows.
       // It is made again, and on a full disk there is no room for both.
       if (options_.part_count == 0) fs::remove(shard.final_path);
     }
-    check_space(needed, left_by_killed_runs);
+    check_space(options_.out, needed, left_by_killed_runs, kSpaceHint);
     const auto skipped_before = report_.skipped;
     // Of all samples, for a part too: --finish sees to the sum.
     const double allowed =
@@ -381,6 +358,7 @@ class Build {
     split.shuffled = options_.shuffle;
     split.max_pixels = options_.max_pixels;
     split.source_fingerprint = preparation.source().listing.fingerprint();
+    split.names = preparation.keys().limits();
     std::vector<SkippedSample> skipped;
     for (std::uint64_t shard = 0; shard < preparation.plan().shards(); ++shard) {
       auto result = work_.result(shard, shard_path(shard));

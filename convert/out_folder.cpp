@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kSkippedName = "skipped.tsv";
 constexpr std::string_view kSkippedHeader = "split\tpath\tstage\treason\n";
 
 // A field of a tab-separated line.
@@ -106,34 +107,58 @@ void OutFolder::discard_split() {
   publish_skipped({});
 }
 
-void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const {
-  const auto path = out_ / "skipped.tsv";
+std::string OutFolder::skipped_lines(bool own) const {
   std::string lines;
-  if (fs::exists(path)) {  // keep what other splits have there
-    const auto bytes = read_file(path);
-    std::string_view rest = as_text(bytes);
-    while (!rest.empty()) {
-      const auto end = std::min(rest.find('\n'), rest.size() - 1) + 1;
-      const std::string_view line = rest.substr(0, end);
-      if (line != kSkippedHeader && !line.starts_with(split_ + "\t")) lines += line;
-      rest.remove_prefix(end);
-    }
+  const auto path = out_ / kSkippedName;
+  if (!fs::exists(path)) return lines;
+  const auto bytes = read_file(path);
+  std::string_view rest = as_text(bytes);
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    const std::string_view line = rest.substr(0, end);
+    if (line != kSkippedHeader && line.starts_with(split_ + "\t") == own) lines += line;
+    rest.remove_prefix(end);
   }
+  return lines;
+}
+
+std::string OutFolder::skipped_lines() const { return skipped_lines(true); }
+
+void OutFolder::publish_skipped_lines(const std::string& lines) const {
+  const auto path = out_ / kSkippedName;
+  const std::string all = skipped_lines(false) + lines;  // keeps what other splits have there
+  if (!all.empty()) {
+    write_file_atomically(path, std::string(kSkippedHeader) + all);
+  } else if (fs::exists(path)) {
+    remove_file(path);
+  }
+}
+
+void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const {
+  std::string lines;
   for (const auto& sample : skipped) {
     lines += fmt::format("{}\t{}\t{}\t{}\n", split_, escaped(sample.path), sample.stage,
                          escaped(sample.reason));
   }
-  if (!lines.empty()) {
-    write_file_atomically(path, std::string(kSkippedHeader) + lines);
-  } else if (fs::exists(path)) {
-    remove_file(path);
-  }
+  publish_skipped_lines(lines);
 }
 
 void OutFolder::publish(const Manifest& dataset, SplitEntry split) {
   if (!manifest_) manifest_ = dataset;
   manifest_->splits[split_] = std::move(split);
   write_file_atomically(manifest_path(), manifest_->to_json());
+}
+
+void check_split_name(const std::string& split) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+  };
+  if (split.empty() || split.front() == '.' || split.size() > 100 ||
+      !std::ranges::all_of(split, is_plain)) {
+    throw InvalidArgument(
+        fmt::format("'{}' is no name for a split", split),
+        "Letters, digits, '_', '-' and '.' make one; a dot may not be the first.");
+  }
 }
 
 }  // namespace precache

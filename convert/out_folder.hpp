@@ -31,15 +31,22 @@ class OutFolder {
   void discard_split();
   /// Writes the report of skipped samples of this split beside those of others.
   void publish_skipped(const std::vector<SkippedSample>& skipped) const;
+  /// The lines of this split in such a report, and the way to publish them elsewhere.
+  [[nodiscard]] std::string skipped_lines() const;
+  void publish_skipped_lines(const std::string& lines) const;
   /// Adds the split to the manifest, or makes it.
   void publish(const Manifest& dataset, SplitEntry split);
 
  private:
   [[nodiscard]] std::filesystem::path manifest_path() const { return out_ / kManifestName; }
+  [[nodiscard]] std::string skipped_lines(bool own) const;
 
   std::filesystem::path out_;
   std::string split_;
   std::optional<Manifest> manifest_;
 };
+
+/// Throws InvalidArgument if a split cannot be called so.
+void check_split_name(const std::string& split);
 
 }  // namespace precache

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "formats/base/checked.hpp"
+
 namespace precache {
 
 Plan::Plan(std::uint64_t samples, std::uint64_t shards, std::optional<std::uint64_t> seed)
@@ -10,7 +12,16 @@ Plan::Plan(std::uint64_t samples, std::uint64_t shards, std::optional<std::uint6
   if (seed) permutation_.emplace(records_, *seed);
 }
 
+Plan::Plan(const std::vector<std::uint64_t>& shard_records, std::optional<std::uint64_t> seed)
+    : records_(0), shards_(shard_records.size()) {
+  for (const std::uint64_t records : shard_records) {
+    ends_.push_back(records_ = checked_add(records_, records));
+  }
+  if (seed) permutation_.emplace(records_, *seed);
+}
+
 std::uint64_t Plan::shard_begin(std::uint64_t shard) const {
+  if (!ends_.empty()) return shard == 0 ? 0 : ends_[shard - 1];
   const std::uint64_t larger = records_ % shards_;  // this many shards have one record more
   return shard * (records_ / shards_) + std::min(shard, larger);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "precache/formats/permutation.hpp"
 
@@ -13,12 +14,14 @@ struct PlannedRecord {
   std::uint64_t sample = 0;  // number in the listing
 };
 
-/// Which sample goes to which record of which shard: a pure function of its arguments. Shards
-/// differ by at most one record.
+/// Which sample goes to which record of which shard: a pure function of its arguments.
 class Plan {
  public:
-  /// Without a seed the order of the listing is kept. REQUIRES: 0 < shards <= samples.
+  /// Shards that differ by at most one record. Without a seed the order of the listing is kept.
+  /// REQUIRES: 0 < shards <= samples.
   Plan(std::uint64_t samples, std::uint64_t shards, std::optional<std::uint64_t> seed);
+  /// Shards of these sizes, in records; some may be empty.
+  Plan(const std::vector<std::uint64_t>& shard_records, std::optional<std::uint64_t> seed);
 
   [[nodiscard]] std::uint64_t records() const { return records_; }
   [[nodiscard]] std::uint64_t shards() const { return shards_; }
@@ -32,6 +35,7 @@ class Plan {
  private:
   std::uint64_t records_;
   std::uint64_t shards_;
+  std::vector<std::uint64_t> ends_;  // of shards of given sizes, else empty
   std::optional<Permutation> permutation_;
 };
 

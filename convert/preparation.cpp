@@ -2,10 +2,8 @@
 #include "convert/preparation.hpp"
 
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 
-#include <cerrno>
-
+#include "convert/disk_space.hpp"
 #include "formats/base/checked.hpp"
 #include "precache/formats/error.hpp"
 
@@ -58,16 +56,6 @@ BuildPreview Preparation::preview(const BuildOptions& options) const {
     if (!used[i]) preview.empty_classes.push_back(source_.classes[i]);
   }
   return preview;
-}
-
-std::uint64_t free_bytes(std::filesystem::path path) {
-  path = std::filesystem::absolute(path);
-  while (!std::filesystem::exists(path) && path != path.parent_path()) path = path.parent_path();
-  struct statvfs status {};
-  if (::statvfs(path.c_str(), &status) != 0) {
-    throw IoError("cannot look at the file system of", path, errno);
-  }
-  return checked_mul(status.f_bavail, status.f_frsize);
 }
 
 }  // namespace precache

@@ -35,7 +35,4 @@ class Preparation {
   Plan plan_;
 };
 
-/// What the file system of `path`, or of the folder where it will be made, has left for us.
-[[nodiscard]] std::uint64_t free_bytes(std::filesystem::path path);
-
 }  // namespace precache

@@ -114,11 +114,16 @@ class Run {
     for (const PendingShard& shard : pending) {
       ends_.push_back((ends_.empty() ? 0 : ends_.back()) + input.plan.shard_records(shard.number));
     }
-    progress.samples_planned = ends_.empty() ? 0 : ends_.back();
     rejected_ = input.rejected_before;
   }
 
   ShardRunOutcome run() {
+    for (std::size_t i = 0; i < pending_.size() && !stopping(); ++i) {
+      // No record of an empty shard will ever be its last.
+      if (input_.plan.shard_records(pending_[i].number) != 0) continue;
+      (void)builder(i);
+      complete(i);
+    }
     // Each worker takes records one by one in the order of the plan, so few shards are open at a
     // time and what is done lies at the front when the run is cut short.
     tbb::parallel_for(

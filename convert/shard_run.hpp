@@ -40,7 +40,8 @@ struct ShardRunOutcome {
 };
 
 /// Converts the samples of the pending shards on all threads of the caller's arena, shard by shard
-/// in their order. `on_shard` is called for each committed shard, from one thread at a time.
+/// in their order; empty ones first. `on_shard` is called for each committed shard, from one thread
+/// at a time.
 [[nodiscard]] ShardRunOutcome run_shards(
     const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
     const std::function<void(const PendingShard&, const ShardResult&)>& on_shard);

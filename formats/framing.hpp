@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "precache/formats/layout.hpp"
+#include "precache/formats/name_limits.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 namespace precache {
@@ -27,17 +28,6 @@ enum class Format { kTar, kTfrecord, kHdf5 };
 struct SampleName {
   std::string key;
   std::int64_t label = -1;
-};
-
-/// What all samples of a dataset need of a record, so that one record size serves them all.
-class NameLimits {
- public:
-  void include(std::string_view key, std::int64_t label);
-
-  std::size_t longest_key = 1;
-  std::int64_t smallest_label = 0;
-  std::int64_t largest_label = 0;
-  bool all_fit_ustar = true;
 };
 
 /// The bytes of a shard before and after its records.

@@ -37,13 +37,20 @@ Json to_json(const ShardEntry& shard) {
 Json to_json(const SplitEntry& split) {
   Json shards = Json::array();
   for (const ShardEntry& shard : split.shards) shards.push_back(to_json(shard));
-  return {{"samples", split.samples},
-          {"skipped", split.skipped},
-          {"seed", split.seed},
-          {"shuffled", split.shuffled},
-          {"max_pixels", split.max_pixels},
-          {"source_fingerprint", split.source_fingerprint},
-          {"shards", std::move(shards)}};
+  Json json = {{"samples", split.samples},
+               {"skipped", split.skipped},
+               {"seed", split.seed},
+               {"shuffled", split.shuffled},
+               {"max_pixels", split.max_pixels},
+               {"source_fingerprint", split.source_fingerprint}};
+  if (split.names) {
+    json["names"] = {{"longest_key", split.names->longest_key},
+                     {"smallest_label", split.names->smallest_label},
+                     {"largest_label", split.names->largest_label},
+                     {"fit_ustar", split.names->all_fit_ustar}};
+  }
+  json["shards"] = std::move(shards);
+  return json;
 }
 
 /// The library would turn fractions, negative numbers and truth values into counts.
@@ -92,6 +99,26 @@ ShardEntry shard_from(const Json& json) {
   return shard;
 }
 
+std::int64_t label_from(const Json& json) {
+  if (!json.is_number_integer() || (json.is_number_unsigned() && count_from(json) > INT64_MAX)) {
+    throw std::invalid_argument(fmt::format("{} is no label", json.dump()));
+  }
+  return json.get<std::int64_t>();
+}
+
+NameLimits names_from(const Json& json) {
+  constexpr std::uint64_t kLongestKey = 1 << 20;  // records are made this much longer on its word
+  NameLimits names;
+  names.longest_key = count_from(json.at("longest_key"));
+  names.smallest_label = label_from(json.at("smallest_label"));
+  names.largest_label = label_from(json.at("largest_label"));
+  names.all_fit_ustar = json.at("fit_ustar").get<bool>();
+  if (names.longest_key == 0 || names.longest_key > kLongestKey) {
+    throw std::invalid_argument(fmt::format("a key of {} bytes", names.longest_key));
+  }
+  return names;
+}
+
 SplitEntry split_from(const Json& json) {
   SplitEntry split;
   split.samples = count_from(json.at("samples"));
@@ -100,6 +127,7 @@ SplitEntry split_from(const Json& json) {
   split.shuffled = json.at("shuffled").get<bool>();
   split.max_pixels = count_from(json.at("max_pixels"));
   split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
+  if (json.contains("names")) split.names = names_from(object_at(json, "names"));
   std::uint64_t samples = 0;
   for (const Json& shard : array_at(json, "shards")) {
     split.shards.push_back(shard_from(shard));

@@ -9,8 +9,6 @@
 #include "precache/reader/dataset.hpp"
 #include "reader/bus_fault.hpp"
 #include "reader/open_shards.hpp"
-#include "reader/shard_listing.hpp"
-#include "reader/shard_set.hpp"
 
 namespace precache {
 namespace {
@@ -60,6 +58,8 @@ void scan_all(std::vector<ShardSet::Shard>& shards, const std::vector<std::size_
   }
 }
 
+}  // namespace
+
 std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& listed,
                                             const OpenOptions& options) {
   if (options.spec && options.spec->size_bytes() == 0) {
@@ -85,8 +85,6 @@ std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& list
   }
   return std::make_shared<const ShardSet>(std::move(shards), std::move(classes), options);
 }
-
-}  // namespace
 
 ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options) {
   const Path path = std::filesystem::absolute(listed.path);

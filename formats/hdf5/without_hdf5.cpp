@@ -3,6 +3,7 @@
 // Takes the place of this folder's other sources in a build without the library.
 
 #include "formats/hdf5/hdf5_anatomy.hpp"
+#include "formats/hdf5/hdf5_encoded.hpp"
 #include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
@@ -24,6 +25,11 @@ namespace {
 
 std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLimits&,
                                                  const std::vector<std::string>&) {
+  refuse();
+}
+
+std::unique_ptr<EncodedShard> make_encoded_hdf5(const std::filesystem::path&, const NameLimits&,
+                                                const std::vector<std::string>&) {
   refuse();
 }
 

@@ -94,5 +94,20 @@ TEST_CASE("shards are as many as hold about the wanted bytes", "[convert][plan]"
   }
 }
 
+TEST_CASE("a plan takes shards of any sizes, empty ones too", "[convert][plan]") {
+  const std::vector<std::uint64_t> sizes{0, 3, 0, 5, 1, 0};
+  for (const bool shuffled : {false, true}) {
+    const Plan plan(sizes, shuffled ? std::optional<std::uint64_t>(7) : std::nullopt);
+    CHECK(plan.records() == 9);
+    REQUIRE(plan.shards() == sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i) CHECK(plan.shard_records(i) == sizes[i]);
+    auto samples = samples_of(plan);
+    CHECK(std::ranges::is_sorted(samples) != shuffled);
+    std::ranges::sort(samples);
+    for (std::uint64_t i = 0; i < samples.size(); ++i) CHECK(samples[i] == i);
+  }
+  CHECK(Plan(std::vector<std::uint64_t>{}, std::nullopt).records() == 0);
+}
+
 }  // namespace
 }  // namespace precache

@@ -31,6 +31,9 @@ Manifest small_manifest() {
   split.seed = UINT64_MAX;
   split.shuffled = false;
   split.source_fingerprint = "crc64:0123456789abcdef";
+  split.names = NameLimits();
+  split.names->include("dogs/1", -1);
+  split.names->include("a", 300);
   split.shards = {shard, shard};
   split.shards[1].file = "train-000001.tar";
   manifest.splits = {{"train", split}, {"val", SplitEntry{}}};
@@ -61,6 +64,8 @@ TEST_CASE("a manifest comes back from JSON as it went in", "[formats][manifest][
   CHECK(split.seed == UINT64_MAX);
   CHECK_FALSE(split.shuffled);
   CHECK(split.source_fingerprint == "crc64:0123456789abcdef");
+  CHECK(split.names == before.splits.at("train").names);
+  CHECK_FALSE(after.splits.at("val").names);
   REQUIRE(split.shards.size() == 2);
   CHECK(split.shards[1].file == "train-000001.tar");
   CHECK(split.shards[0].samples == 5);
@@ -301,6 +306,23 @@ TEST_CASE("a manifest of brackets without end is refused and no crash",
     } catch (const Error&) {
     }
   }));
+}
+
+TEST_CASE("a manifest with names that no dataset has is rejected",
+          "[formats][manifest][malformed]") {
+  const std::string names = "/splits/train/names";
+  for (const auto& [pointer, value] :
+       std::vector<std::pair<std::string, std::string>>{{"", "5"},
+                                                        {"/longest_key", "0"},
+                                                        {"/longest_key", "1048577"},
+                                                        {"/longest_key", "-1"},
+                                                        {"/smallest_label", "0.5"},
+                                                        {"/largest_label", "9223372036854775808"},
+                                                        {"/fit_ustar", "1"}}) {
+    CAPTURE(pointer, value);
+    CHECK_THROWS_AS(parse(with(names + pointer, value)), CorruptData);
+  }
+  CHECK_NOTHROW(parse(with(names + "/smallest_label", "-9223372036854775808")));
 }
 
 }  // namespace

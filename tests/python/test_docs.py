@@ -67,6 +67,20 @@ def test_the_page_on_the_command_line_shows_the_true_plan_of_a_packed_tar(tmp_pa
     assert without_free(result.stdout) == without_free(expected)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_page_on_the_command_line_shows_the_true_output_of_convert(tmp_path, number):
+    shown = [block for block in blocks(ROOT / "docs" / "cli.md") if block.startswith("$ precache convert")][number]
+    command, expected = shown.split("\n", 1)
+    work = tmp_path / "build" / "quickstart"
+    work.mkdir(parents=True)
+    subprocess.run([DRAW, work / "images"], check=True, capture_output=True)
+    subprocess.run([TOOL, "build", work / "images", work / "shards", "--quiet"], check=True, capture_output=True)
+    arguments = command.removeprefix("$ precache ").split()
+    result = subprocess.run([TOOL, *arguments, "--quiet"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert re.sub("^time .*$", "time", result.stdout, flags=re.MULTILINE) == \
+        re.sub("^time .*$", "time", expected, flags=re.MULTILINE)
+
+
 def test_the_snippet_of_the_reader_compiles(tmp_path):
     snippet, = blocks(ROOT / "docs" / "reader.md", "cpp")
     include, body = snippet.split("\n\n", 1)
@@ -144,7 +158,7 @@ def test_links_between_documents_lead_somewhere(document):
 
 def test_options_in_the_documents_exist():
     helps = [subprocess.run([TOOL, command, "--help"], check=True, capture_output=True, text=True).stdout
-             for command in ("build", "index", "inspect", "verify")]
+             for command in ("build", "convert", "index", "inspect", "verify")]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
     other_tools = {"--version", "--fast", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing", "--sources"}
     for document in DOCUMENTS:

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "precache/formats/layout.hpp"
+#include "precache/formats/name_limits.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 namespace precache {
@@ -27,8 +29,10 @@ struct SplitEntry {
   std::uint64_t skipped = 0;
   std::uint64_t seed = 0;
   bool shuffled = true;
-  std::uint64_t max_pixels = 0;  // larger images were skipped
+  std::uint64_t max_pixels = 0;  // larger images were skipped; 0: there was no limit
   std::string source_fingerprint;
+  /// Of all listed samples, those that were skipped included; none in manifests of 0.1 and before.
+  std::optional<NameLimits> names{};
   std::vector<ShardEntry> shards;
 };
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/add_option.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "precache/formats/error.hpp"
+
+namespace precache::cli {
+
+CLI::Option* add(CLI::App& app, const std::string& option, const std::string& value,
+                 const std::string& text, const std::function<void(const std::string&)>& on_text) {
+  return app.add_option_function<std::string>(option, on_text, text)->option_text(value);
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& option,
+                        const std::vector<std::string>& words, const std::string& standard,
+                        const std::string& text, const std::function<void(std::size_t)>& chosen) {
+  const std::string value =
+      fmt::format("{}{}", fmt::join(words, "|"), standard.empty() ? "" : " [" + standard + "]");
+  return add(app, option, value, text, [=](const std::string& word) {
+    const auto found = std::ranges::find(words, word);
+    if (found == words.end()) {
+      throw InvalidArgument(
+          fmt::format("{} '{}' is none of {}", option, word, fmt::join(words, ", ")));
+    }
+    chosen(static_cast<std::size_t>(found - words.begin()));
+  });
+}
+
+}  // namespace precache::cli

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "cli/add_option.hpp"
+#include "cli/commands.hpp"
+#include "cli/convert_report.hpp"
+#include "cli/human.hpp"
+#include "cli/option_values.hpp"
+#include "cli/progress_display.hpp"
+#include "cli/stop_on_signal.hpp"
+#include "precache/convert/convert.hpp"
+#include "precache/convert/repack.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/usable_threads.hpp"
+
+namespace precache {
+namespace {
+
+using cli::add;
+using cli::add_choice;
+using option_values::integer;
+
+struct ConvertCommand {
+  ConvertOptions options;
+  bool keep_encoded = false;
+  std::optional<std::string> labels;
+  std::optional<std::string> classes;
+  unsigned jobs = usable_threads();
+  bool dry_run = false;
+  bool quiet = false;
+  bool json = false;
+};
+
+ProgressLine describe(const BuildProgress& progress, double seconds) {
+  const std::uint64_t planned = progress.samples_planned;
+  const std::uint64_t done = progress.samples_done;
+  if (planned == 0) return {std::nullopt, "looking at the shards ..."};
+  const double rate = static_cast<double>(done) / seconds;
+  const double share = static_cast<double>(done) / static_cast<double>(planned);
+  const double rest = rate > 0 ? static_cast<double>(planned - done) / rate : 0;
+  return {share, fmt::format("{:.0f}% {}/{} {:.0f} samples/s {:.0f} MB/s ETA {}", share * 100,
+                             human::count(done), human::count(planned), rate,
+                             static_cast<double>(progress.bytes_written) / seconds / 1e6,
+                             human::clock(rest))};
+}
+
+/// The same request, for images that stay encoded.
+RepackOptions repack_options(const ConvertCommand& command) {
+  const ConvertOptions& options = command.options;
+  if (options.dtype || options.layout || options.normalize) {
+    throw InvalidArgument("--dtype, --layout and --normalize have no meaning with --keep-encoded",
+                          "precache build makes tensors of images.");
+  }
+  RepackOptions repack;
+  repack.source = options.shards;
+  repack.out = options.out;
+  repack.format = options.format.value_or(repack.format);
+  repack.split = options.split.value_or(repack.split);
+  repack.labels = command.labels.value_or(repack.labels);
+  repack.classes = command.classes.value_or("");
+  repack.shard_size_bytes = options.shard_size_bytes.value_or(repack.shard_size_bytes);
+  repack.shards = options.shards_per_split.value_or(0);
+  repack.seed = options.seed;
+  repack.overwrite = options.overwrite;
+  return repack;
+}
+
+/// Does either kind of work, and reports it. `call` does it; `preview` says what it would do.
+template <typename Options>
+ExitCode run_job(const ConvertCommand& command, const Options& options, const auto& preview,
+                 const auto& call) {
+  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, command.jobs);
+  tbb::task_arena arena(static_cast<int>(command.jobs));
+  if (command.dry_run) {
+    print_preview(arena.execute([&] { return preview(options); }), command.json);
+    return ExitCode::kDone;
+  }
+  BuildProgress progress;
+  const auto begin = std::chrono::steady_clock::now();
+  decltype(call(options, progress)) report;
+  {
+    const StopOnSignal stop(progress.stop);
+    std::optional<ProgressDisplay> display;
+    if (!command.quiet) {
+      display.emplace([&](double seconds) { return describe(progress, seconds); });
+    }
+    report = arena.execute([&] { return call(options, progress); });
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  print_report(report, options, seconds, command.json);
+  if (report.status == BuildStatus::kInterrupted) StopOnSignal::raise_again();
+  return ExitCode::kDone;
+}
+
+ExitCode run_convert(const ConvertCommand& command) {
+  if (command.keep_encoded) {
+    return run_job(command, repack_options(command), preview_repacking, repack);
+  }
+  if (command.labels || command.classes) {
+    throw InvalidArgument("--labels and --classes have no meaning without --keep-encoded",
+                          "Tensor shards keep the labels and classes that they have.");
+  }
+  return run_job(command, command.options, preview_conversion, convert);
+}
+
+void add_tensor_options(CLI::App& app, ConvertOptions& options) {
+  const std::vector<std::string> formats{"tar", "tfrecord", "hdf5"};
+  add_choice(app, "--format", formats, "", "File format of the shards; as it was",
+             [&options, formats](std::size_t i) { options.format = formats[i]; });
+  add_choice(app, "--dtype", {"uint8", "float16", "bfloat16", "float32"}, "",
+             "Element type of the tensors; as it was",
+             [&](std::size_t i) { options.dtype = static_cast<DType>(i); });
+  add(app, "--normalize", "imagenet|MEAN/STD",
+      "(x/255 - mean)/std, only for float dtypes and what is not normalised yet",
+      [&](const std::string& text) {
+        options.normalize = option_values::normalization(text, Color::kRgb);
+      });
+  add_choice(app, "--layout", {"chw", "hwc"}, "", "Order of the tensor's axes; as it was",
+             [&](std::size_t i) { options.layout = static_cast<AxisOrder>(i); });
+}
+
+void add_dataset_options(CLI::App& app, ConvertOptions& options) {
+  add(app, "--split", "NAME [all]",
+      "Only this split of a dataset. Of shards without a manifest: its name in OUT [train]",
+      [&](const std::string& text) { options.split = option_values::not_empty("--split", text); });
+  auto* shard_size =
+      add(app, "--shard-size", "BYTES", "About how large a shard is; as many samples as it had",
+          [&](const std::string& text) { options.shard_size_bytes = option_values::bytes(text); });
+  add(app, "--shards", "N", "How many shards a split has; as many as it had",
+      [&](const std::string& text) {
+        options.shards_per_split = integer("--shards", text, 1, 1'000'000);
+      })
+      ->excludes(shard_size);
+  auto* seed =
+      add(app, "--seed", "N", "Shuffle with it; without it the order stays",
+          [&](const std::string& text) { options.seed = integer("--seed", text, 0, UINT64_MAX); });
+  app.add_flag_callback(
+         "--no-shuffle", [] {}, "Keep the order, which is what happens without --seed")
+      ->excludes(seed);
+}
+
+void add_encoded_options(CLI::App& app, ConvertCommand& command) {
+  app.add_flag("--keep-encoded", command.keep_encoded,
+               "Pack JPEG and PNG files as they are: SHARDS is a folder of images, or shards of "
+               "them; shards of 512MiB [tar]");
+  add(app, "--labels", "folder|none|FILE.csv [folder]",
+      "With --keep-encoded and a folder: as build has it", [&](const std::string& text) {
+        command.labels = option_values::not_empty("--labels", text);
+      });
+  add(app, "--classes", "FILE|dataset.json", "With --keep-encoded: class names and their numbers",
+      [&](const std::string& text) {
+        command.classes = option_values::not_empty("--classes", text);
+      });
+}
+
+void add_job_options(CLI::App& app, ConvertCommand& command) {
+  add(app, "--jobs", fmt::format("N [{}]", command.jobs), "Worker threads",
+      [&](const std::string& text) {
+        command.jobs = static_cast<unsigned>(integer("--jobs", text, 1, 1024));
+      });
+  app.add_flag("--overwrite", command.options.overwrite,
+               "Throw away what OUT holds of these splits");
+  app.add_flag("--dry-run", command.dry_run, "Print the plan, write nothing");
+  app.add_flag("--quiet", command.quiet, "No progress");
+  app.add_flag("--json", command.json, "Summary as JSON on stdout");
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Action& action) {
+  auto command = std::make_shared<ConvertCommand>();
+  CLI::App* convert_app = app.add_subcommand(
+      "convert", "Write shards anew in another format, precision, layout or size");
+  convert_app->get_formatter()->column_width(34);
+  convert_app
+      ->add_option("SHARDS", command->options.shards,
+                   "Dataset folder, shard, or pattern (quoted) of shards of any origin")
+      ->required()
+      ->option_text(" ");
+  convert_app->add_option("OUT", command->options.out, "Folder for the dataset; made if missing")
+      ->required()
+      ->option_text(" ");
+  add_tensor_options(*convert_app, command->options);
+  add_dataset_options(*convert_app, command->options);
+  add_encoded_options(*convert_app, *command);
+  add_job_options(*convert_app, *command);
+  convert_app->footer(
+      "What is not asked for stays as it is: order, samples in each shard, classes, bytes of\n"
+      "tensors. Interrupted or killed, the same command goes on where it stopped.\n"
+      "Exit status: 0 done, 2 usage, 3 system, 4 corrupt data, 5 unsupported.");
+  convert_app->callback(
+      [&action, command] { action = [command] { return run_convert(*command); }; });
+}
+
+}  // namespace precache

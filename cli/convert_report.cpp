@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/convert_report.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/human.hpp"
+#include "cli/say.hpp"
+#include "formats/base/size_text.hpp"
+
+namespace precache {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void print_row(std::string_view title, const std::string& text) {
+  print("{:<9} {}\n", title, text);
+}
+
+Json spec_json(const std::string& format, const TensorSpec& spec) {
+  return {{"format", format},
+          {"dtype", name(spec.dtype)},
+          {"shape", spec.shape()},
+          {"layout", name(spec.order)}};
+}
+
+Json preview_json(const ConvertPreview& preview) {
+  Json splits = Json::object();
+  for (const ConvertedSplit& split : preview.splits) {
+    splits[split.name] = {{"samples", split.samples}, {"shards", split.shards}};
+  }
+  Json source = spec_json(preview.source_format, preview.source_spec);
+  source["shards"] = preview.source_shards;
+  source["bytes"] = preview.source_bytes;
+  Json json = {{"source", std::move(source)}};
+  json.update(spec_json(preview.format, preview.spec));
+  json.update({{"samples", preview.samples},
+               {"classes", preview.classes},
+               {"splits", std::move(splits)},
+               {"shards", preview.shards},
+               {"tensors_stay", preview.tensors_stay},
+               {"bytes_needed", preview.bytes_needed},
+               {"bytes_free", preview.bytes_free}});
+  return json;
+}
+
+void print_tensors(const ConvertPreview& preview) {
+  print_row("from", fmt::format("{}, {}", preview.source_format, preview.source_spec.text()));
+  print_row("to", fmt::format("{}, {}{}", preview.format, preview.spec.text(),
+                              preview.tensors_stay ? ", tensors copied as they are" : ""));
+}
+
+std::string shards_text(const ConvertPreview& preview, const ConvertedSplit& split) {
+  return fmt::format("{} in {}", human::count(split.samples, "sample"),
+                     human::count(split.shards, preview.format + " shard"));
+}
+
+Json preview_json(const RepackPreview& preview) {
+  return {{"samples", preview.samples},           {"classes", preview.classes},
+          {"source_bytes", preview.source_bytes}, {"shards", preview.shards},
+          {"bytes_needed", preview.bytes_needed}, {"bytes_free", preview.bytes_free}};
+}
+
+void print_disk(std::uint64_t needed, std::uint64_t free) {
+  print_row("disk", fmt::format("{} needed, {} free{}", size_text(needed), size_text(free),
+                                needed > free ? ": NOT ENOUGH" : ""));
+}
+
+void print_done(std::uint64_t resumed, std::uint64_t converted, const char* noun, double seconds) {
+  if (resumed != 0) {
+    print_row("resumed", human::count(resumed, "shard") + " of an earlier run");
+  }
+  if (converted != 0) {
+    print_row("time", fmt::format("{}, {:.0f} {}/s", human::clock(seconds),
+                                  static_cast<double>(converted) / seconds, noun));
+  }
+}
+
+void say_interrupted(std::uint64_t done, std::uint64_t planned, bool overwrite) {
+  say("precache: interrupted\n  {} of {} shards are complete; run the same command{} again to "
+      "continue.\n",
+      done, planned, overwrite ? " without --overwrite" : "");
+}
+
+}  // namespace
+
+void print_preview(const ConvertPreview& preview, bool json) {
+  if (json) {
+    print("{}\n", preview_json(preview).dump(2));
+    return;
+  }
+  print_row("source",
+            fmt::format("{} in {}, {}, {}", human::count(preview.samples, "sample"),
+                        human::count(preview.source_shards, "shard"),
+                        human::count(preview.classes, "class"), size_text(preview.source_bytes)));
+  print_tensors(preview);
+  for (const ConvertedSplit& split : preview.splits) {
+    print_row(split.name, fmt::format("{} of {} to {}", shards_text(preview, split),
+                                      human::count(split.smallest_shard_samples),
+                                      human::count(split.largest_shard_samples)));
+  }
+  print_disk(preview.bytes_needed, preview.bytes_free);
+}
+
+void print_report(const ConvertReport& report, const ConvertOptions& options, double seconds,
+                  bool json) {
+  const ConvertPreview& preview = report.preview;
+  const bool is_complete = report.status != BuildStatus::kInterrupted;
+  if (json) {
+    const Json summary = {{"status", is_complete ? "complete" : "interrupted"},
+                          {"out", options.out.string()},
+                          {"bytes", report.bytes},
+                          {"shards_done", report.shards_done},
+                          {"shards_resumed", report.shards_resumed},
+                          {"converted", report.converted},
+                          {"seconds", seconds},
+                          {"plan", preview_json(preview)}};
+    print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else if (is_complete) {
+    if (report.status == BuildStatus::kAlreadyComplete) {
+      print("{}: complete already, nothing to do\n", options.out.string());
+    }
+    for (const ConvertedSplit& split : preview.splits) {
+      print_row(split.name, shards_text(preview, split));
+    }
+    print_tensors(preview);
+    print_row("bytes", size_text(report.bytes));
+    const bool resumed = report.status == BuildStatus::kComplete;
+    print_done(resumed ? report.shards_resumed : 0, report.converted, "samples", seconds);
+  }
+  std::fflush(stdout);  // before what follows on stderr
+  if (!is_complete) say_interrupted(report.shards_done, preview.shards, options.overwrite);
+}
+
+void print_preview(const RepackPreview& preview, bool json) {
+  if (json) {
+    print("{}\n", preview_json(preview).dump(2));
+    return;
+  }
+  print_row("source",
+            fmt::format("{}, {}, {}", human::count(preview.samples, "encoded image"),
+                        human::count(preview.classes, "class"), size_text(preview.source_bytes)));
+  print_row("shards", fmt::format("{} of {} to {} images", human::count(preview.shards),
+                                  human::count(preview.smallest_shard_samples),
+                                  human::count(preview.largest_shard_samples)));
+  print_disk(preview.bytes_needed, preview.bytes_free);
+}
+
+void print_report(const RepackReport& report, const RepackOptions& options, double seconds,
+                  bool json) {
+  const bool is_complete = report.status != BuildStatus::kInterrupted;
+  if (json) {
+    const Json summary = {{"status", is_complete ? "complete" : "interrupted"},
+                          {"out", options.out.string()},
+                          {"split", options.split},
+                          {"samples", report.samples},
+                          {"skipped", report.skipped.size()},
+                          {"bytes", report.bytes},
+                          {"shards_done", report.shards_done},
+                          {"shards_resumed", report.shards_resumed},
+                          {"converted", report.converted},
+                          {"seconds", seconds},
+                          {"plan", preview_json(report.preview)}};
+    print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else if (is_complete) {
+    if (report.status == BuildStatus::kAlreadyComplete) {
+      print("{}: complete already, nothing to do\n", options.out.string());
+    }
+    print_row(options.split,
+              fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
+                          human::count(report.shards_done, options.format + " shard"),
+                          human::count(report.preview.classes, "class")));
+    print_row("bytes", size_text(report.bytes));
+    const bool resumed = report.status == BuildStatus::kComplete;
+    print_done(resumed ? report.shards_resumed : 0, report.converted, "images", seconds);
+  }
+  std::fflush(stdout);  // before what follows on stderr
+  if (!report.skipped.empty()) {
+    say("precache: {} skipped, '{}' first: {}\n", human::count(report.skipped.size(), "image"),
+        report.skipped.front().path, report.skipped.front().reason);
+    if (is_complete) say("  All are listed in '{}'.\n", (options.out / "skipped.tsv").string());
+  }
+  if (!is_complete) say_interrupted(report.shards_done, report.preview.shards, options.overwrite);
+}
+
+}  // namespace precache

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/convert/convert.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "convert/convert_preparation.hpp"
+#include "convert/disk_space.hpp"
+#include "convert/input_check.hpp"
+#include "convert/out_folder.hpp"
+#include "convert/shard_run.hpp"
+#include "convert/tensor_samples.hpp"
+#include "convert/work_folder.hpp"
+#include "formats/base/checked.hpp"
+#include "formats/base/file.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// All splits are one piece of work; no split can be called so.
+constexpr const char* kWorkName = ".convert";
+constexpr const char* kSpaceHint = "Make room, or choose a smaller --dtype, or another OUT.";
+
+void validate(const ConvertOptions& options) {
+  if (options.shards.empty() || options.out.empty()) {
+    throw InvalidArgument("SHARDS and OUT may not be empty");
+  }
+  if (options.split) check_split_name(*options.split);
+  std::error_code error;
+  if (fs::exists(options.out, error) && !fs::is_directory(options.out, error)) {
+    throw IoError("cannot write to", options.out, ENOTDIR, "OUT is a folder, or will be made.");
+  }
+}
+
+void check_elsewhere(const ConvertOptions& options, const TensorSource& source) {
+  if (fs::weakly_canonical(fs::absolute(options.out)) != fs::canonical(source.folder)) return;
+  throw InvalidArgument(fmt::format("OUT '{}' is the folder of the shards", options.out.string()),
+                        "Choose another OUT: what is read would be replaced.");
+}
+
+void check_fits(const Manifest& found, const Manifest& planned, const fs::path& out) {
+  if (found.format == planned.format && found.spec == planned.spec &&
+      found.classes == planned.classes &&
+      Json::parse(found.recipe) == Json::parse(planned.recipe)) {
+    return;
+  }
+  throw InvalidArgument(
+      fmt::format("'{}' holds another dataset: {} of {}, recipe {}", out.string(), found.format,
+                  found.spec.text(), found.recipe),
+      "Splits of one dataset have one format, recipe and list of classes. Choose another OUT; "
+      "--overwrite replaces splits if no other ones are there.");
+}
+
+/// The splits that are still to be made. Throws InvalidArgument if OUT has others by their names.
+std::vector<const ConvertPreparation::Split*> missing_splits(const ConvertPreparation& preparation,
+                                                             const ConvertOptions& options) {
+  std::vector<const ConvertPreparation::Split*> missing;
+  for (const auto& split : preparation.splits) {
+    const OutFolder out(options.out, split.source.name());
+    const bool replace = options.overwrite;
+    if (out.manifest()) {
+      // What --overwrite removes need not fit.
+      const bool others = std::ranges::any_of(out.manifest()->splits, [&](const auto& found) {
+        return !replace || std::ranges::none_of(preparation.splits, [&](const auto& ours) {
+          return ours.source.name() == found.first;
+        });
+      });
+      if (others) check_fits(*out.manifest(), preparation.dataset(), options.out);
+    }
+    if (out.finished_split() == nullptr || replace) {
+      missing.push_back(&split);
+    } else if (!is_planned(*out.finished_split(), split.planned_entry(options))) {
+      throw InvalidArgument(fmt::format("'{}' already holds a finished split '{}'",
+                                        options.out.string(), split.source.name()),
+                            "Use --overwrite to replace it, or another OUT.");
+    }
+  }
+  return missing;
+}
+
+/// One call of convert(), from the lock to the manifest.
+class Conversion {
+ public:
+  Conversion(const ConvertOptions& options, BuildProgress& progress)
+      : options_(options), progress_(progress), preparation_(options) {
+    check_elsewhere(options, preparation_.source);
+    work_.emplace(options.out, kWorkName, false);
+    splits_ = missing_splits(preparation_, options);
+  }
+
+  ConvertReport run() {
+    report_.preview = preparation_.preview(options_.out);
+    if (splits_.empty()) return report_finished();
+    prepare();
+    find_pending();
+    run_splits();
+    if (report_.shards_done == shards_planned_ && all_checked_) {
+      publish();
+    } else {
+      report_.status = BuildStatus::kInterrupted;
+    }
+    return std::move(report_);
+  }
+
+ private:
+  using Split = ConvertPreparation::Split;
+
+  [[nodiscard]] fs::path shard_path(const Split& split, std::uint64_t shard) const {
+    return OutFolder(options_.out, split.source.name())
+        .shard_path(shard, extension(preparation_.format));
+  }
+
+  ConvertReport report_finished() {
+    report_.status = BuildStatus::kAlreadyComplete;
+    const Manifest manifest = Manifest::read(options_.out / kManifestName);
+    for (const Split& split : preparation_.splits) {
+      for (const ShardEntry& shard : manifest.splits.at(split.source.name()).shards) {
+        report_.bytes += shard.bytes;
+        ++report_.shards_done;
+      }
+    }
+    report_.shards_resumed = report_.shards_done;
+    return std::move(report_);
+  }
+
+  /// Takes up an unfinished conversion, or begins one.
+  void prepare() {
+    const File alone = work_->lock_preparation();
+    const std::string identity = preparation_.identity(options_);
+    if (work_->is_prepared() && !options_.overwrite) {
+      (void)work_->load(identity, preparation_.source.folder);
+      return;
+    }
+    std::uint64_t replaced = 0;
+    for (const Split* split : splits_) {
+      const auto found = OutFolder(options_.out, split->source.name()).shards();
+      if (!found.empty() && !options_.overwrite) {
+        throw InvalidArgument(fmt::format("'{}' is there already and no unfinished conversion",
+                                          found.front().string()),
+                              "Use --overwrite to replace it, or another OUT.");
+      }
+      for (const auto& shard : found) replaced += allocated_bytes(shard);
+    }
+    if (options_.overwrite) {
+      for (std::uint64_t shard = 0; shard < report_.preview.shards; ++shard) {
+        replaced += allocated_bytes(work_->temporary(shard));
+      }
+      check_space(options_.out, report_.preview.bytes_needed, replaced, kSpaceHint);
+      for (const Split* split : splits_) {
+        OutFolder(options_.out, split->source.name()).discard_split();
+      }
+    }
+    work_->freeze(identity, {}, preparation_.source.folder);
+  }
+
+  void find_pending() {
+    std::uint64_t needed = 0;
+    std::uint64_t left_by_killed_runs = 0;
+    for (const Split* split : splits_) {
+      auto& pending = pending_.emplace_back();
+      for (std::uint64_t shard = 0; shard < split->plan.shards(); ++shard) {
+        ++shards_planned_;
+        const std::uint64_t number = split->first_shard + shard;
+        const fs::path path = shard_path(*split, shard);
+        if (const auto result = work_->result(number, path)) {
+          ++report_.shards_resumed;
+          add(*result);
+          continue;
+        }
+        const std::uint64_t records = split->plan.shard_records(shard);
+        progress_.samples_planned += records;
+        needed = checked_add(needed, split->framing->shard_bytes(records));
+        left_by_killed_runs += allocated_bytes(work_->temporary(number));
+        fs::remove(path);  // a run killed before it noted the result has left it
+        pending.push_back({shard, work_->temporary(number), path});
+      }
+    }
+    check_space(options_.out, needed, left_by_killed_runs, kSpaceHint);
+  }
+
+  void add(const ShardResult& result) {
+    ++report_.shards_done;
+    report_.bytes += result.entry.bytes;
+  }
+
+  void run_splits() {
+    try {
+      for (std::size_t i = 0; i < splits_.size() && !progress_.stop; ++i) {
+        run_split(*splits_[i], pending_[i]);
+      }
+    } catch (IoError& error) {
+      error.add_hint(fmt::format(
+          "{} of {} shards are complete; run the same command{} again to continue.",
+          report_.shards_done, shards_planned_, options_.overwrite ? " without --overwrite" : ""));
+      throw;
+    } catch (const CorruptData&) {
+      // Shards that are complete may hold what was found to be damaged only later.
+      if (!keeps_shards()) {
+        work_->freeze(preparation_.identity(options_), {}, preparation_.source.folder);
+      }
+      throw;
+    }
+  }
+
+  /// Whether each shard is made of one shard, which is found to be whole before it is committed.
+  [[nodiscard]] bool keeps_shards() const {
+    return !options_.seed && !options_.shards_per_split && !options_.shard_size_bytes;
+  }
+
+  void run_split(const Split& split, const std::vector<PendingShard>& pending) {
+    InputCheck check(split.source);
+    check.check_empty();
+    const TensorSamples samples(split.source, preparation_.conversion, check);
+    const ShardRunInput input{.samples = samples,
+                              .plan = split.plan,
+                              .framing = *split.framing,
+                              .tensor_bytes = preparation_.conversion.result().spec.size_bytes(),
+                              .allowed_rejections = 0,
+                              .rejected_before = 0};
+    const ShardRunOutcome outcome = run_shards(
+        input, pending, progress_, [&](const PendingShard& shard, const ShardResult& result) {
+          work_->save_result(split.first_shard + shard.number, result);
+          add(result);
+        });
+    report_.converted += outcome.converted;
+    if (keeps_shards()) return;
+    check.check_rest(progress_.stop);
+    if (progress_.stop) all_checked_ = false;
+  }
+
+  void publish() {
+    Manifest manifest = preparation_.dataset();
+    if (fs::exists(options_.out / kManifestName)) {
+      manifest = Manifest::read(options_.out / kManifestName);
+    }
+    for (const Split* split : splits_) {
+      SplitEntry entry = split->planned_entry(options_);
+      for (std::uint64_t shard = 0; shard < split->plan.shards(); ++shard) {
+        auto result = work_->result(split->first_shard + shard, shard_path(*split, shard));
+        if (!result) {
+          throw IoError("the shard has vanished:", shard_path(*split, shard), 0,
+                        "Run the same command again.");
+        }
+        result->entry.columns = entry.shards[shard].columns;
+        entry.shards[shard] = std::move(result->entry);
+      }
+      const std::string& split_name = split->source.name();
+      if (preparation_.source.has_manifest) {
+        OutFolder(options_.out, split_name)
+            .publish_skipped_lines(
+                OutFolder(preparation_.source.folder, split_name).skipped_lines());
+      }
+      manifest.splits[split_name] = std::move(entry);
+    }
+    write_file_atomically(options_.out / kManifestName, manifest.to_json());
+    work_->remove();
+  }
+
+  const ConvertOptions& options_;
+  BuildProgress& progress_;
+  ConvertPreparation preparation_;
+  std::optional<WorkFolder> work_;
+  std::vector<const Split*> splits_;                // that are to be made
+  std::vector<std::vector<PendingShard>> pending_;  // of each
+  std::uint64_t shards_planned_ = 0;
+  bool all_checked_ = true;  // what was read
+  ConvertReport report_;
+};
+
+}  // namespace
+
+ConvertPreview preview_conversion(const ConvertOptions& options) {
+  validate(options);
+  const ConvertPreparation preparation(options);
+  check_elsewhere(options, preparation.source);
+  (void)missing_splits(preparation, options);
+  return preparation.preview(options.out);
+}
+
+ConvertReport convert(const ConvertOptions& options, BuildProgress& progress) {
+  validate(options);
+  return Conversion(options, progress).run();
+}
+
+}  // namespace precache

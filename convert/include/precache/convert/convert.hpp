@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "precache/convert/build.hpp"
+#include "precache/formats/normalization.hpp"
+#include "precache/formats/tensor_spec.hpp"
+
+namespace precache {
+
+/// What is asked of convert(); whatever is not asked for stays as it is.
+struct ConvertOptions {
+  /// A dataset folder, a shard or a pattern of them, as Dataset::open takes it.
+  std::filesystem::path shards;
+  std::filesystem::path out;
+  /// One split of a dataset; none: all. Of shards without a manifest, the split's name in OUT;
+  /// none: `train`.
+  std::optional<std::string> split;
+  std::optional<std::string> format;  // none: that of the first shard
+  std::optional<DType> dtype;
+  std::optional<AxisOrder> layout;
+  std::optional<Normalization> normalize;
+  /// About how large a shard is, and how many a split has. None of both: as many samples in each as
+  /// before.
+  std::optional<std::uint64_t> shard_size_bytes;
+  std::optional<std::uint64_t> shards_per_split;
+  std::optional<std::uint64_t> seed;  // shuffles; none: the order is kept
+
+  // Below: not part of a dataset's identity, may differ when a conversion is continued.
+  bool overwrite = false;
+};
+
+struct ConvertedSplit {
+  std::string name;
+  std::uint64_t samples = 0;
+  std::uint64_t shards = 0;
+  std::uint64_t smallest_shard_samples = 0;
+  std::uint64_t largest_shard_samples = 0;
+};
+
+/// What a conversion would do, for --dry-run.
+struct ConvertPreview {
+  std::vector<ConvertedSplit> splits;
+  std::uint64_t samples = 0;
+  std::uint64_t classes = 0;
+  std::string source_format;
+  TensorSpec source_spec;
+  std::uint64_t source_shards = 0;
+  std::uint64_t source_bytes = 0;
+  std::string format;
+  TensorSpec spec;
+  std::uint64_t shards = 0;
+  bool tensors_stay = false;  // byte for byte
+  std::uint64_t bytes_needed = 0;
+  std::uint64_t bytes_free = 0;
+};
+
+struct ConvertReport {
+  BuildStatus status = BuildStatus::kComplete;  // or kAlreadyComplete, kInterrupted
+  ConvertPreview preview;
+  std::uint64_t bytes = 0;           // of the shards that are complete
+  std::uint64_t shards_done = 0;     // earlier runs included
+  std::uint64_t shards_resumed = 0;  // of those, found complete when this run began
+  std::uint64_t converted = 0;       // samples converted by this run
+};
+
+/// Looks at the shards and plans, writing nothing. Throws as convert() does.
+[[nodiscard]] ConvertPreview preview_conversion(const ConvertOptions& options);
+
+/// Writes tensor shards anew in another format, precision, layout, order or size; continues where
+/// an earlier, equal call stopped.
+///
+/// Of a dataset with a manifest, the shards are those that build() would have made with these
+/// options from the images, byte for byte, and what is read is checked against the manifest's
+/// CRCs. Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or
+/// would touch another dataset, IoError when the system refuses, CorruptData when the shards are
+/// damaged or change meanwhile, Unsupported when they are not tensors of one shape. What is
+/// complete by then stays, and the next equal call goes on from there.
+[[nodiscard]] ConvertReport convert(const ConvertOptions& options, BuildProgress& progress);
+
+}  // namespace precache

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "precache/convert/build.hpp"
+
+namespace precache {
+
+struct RepackOptions {
+  /// A folder of images, or shards of encoded images: a folder of them, one, or a pattern.
+  std::filesystem::path source;
+  std::filesystem::path out;
+  std::string format = "tar";
+  std::string split = "train";
+  /// As those of build, for a folder of images.
+  std::string labels = "folder";
+  std::filesystem::path classes;
+  std::uint64_t shard_size_bytes = std::uint64_t{512} << 20;
+  std::uint64_t shards = 0;           // 0: by shard size
+  std::optional<std::uint64_t> seed;  // shuffles; none: the order is kept
+
+  // Below: not part of the result's identity.
+  bool overwrite = false;
+};
+
+struct RepackPreview {
+  std::uint64_t samples = 0;
+  std::uint64_t classes = 0;
+  std::uint64_t source_bytes = 0;  // of the images
+  std::uint64_t shards = 0;
+  std::uint64_t smallest_shard_samples = 0;
+  std::uint64_t largest_shard_samples = 0;
+  std::uint64_t bytes_needed = 0;  // about
+  std::uint64_t bytes_free = 0;
+};
+
+struct RepackReport {
+  BuildStatus status = BuildStatus::kComplete;  // or kAlreadyComplete, kInterrupted
+  RepackPreview preview;
+  std::uint64_t samples = 0;         // in the shards that are complete
+  std::uint64_t bytes = 0;           // of those shards
+  std::uint64_t shards_done = 0;     // earlier runs included
+  std::uint64_t shards_resumed = 0;  // of those, found complete when this run began
+  std::uint64_t converted = 0;       // images repacked by this run
+  std::vector<SkippedSample> skipped;
+};
+
+/// Lists the source and plans, writing nothing. Throws as repack() does.
+[[nodiscard]] RepackPreview preview_repacking(const RepackOptions& options);
+
+/// Packs image files into shards as they are, for those who decode and distort them while training;
+/// continues where an earlier, equal call stopped.
+///
+/// Nothing is decoded: what is neither JPEG nor PNG by its first bytes is skipped, what is broken
+/// behind them stays so. There is no dataset.json, as records differ in size: OUT/encoded.json says
+/// which splits are complete, OUT/classes.txt has the names of the classes. Runs in the caller's
+/// TBB arena. Throws InvalidArgument, IoError, CorruptData and Unsupported.
+[[nodiscard]] RepackReport repack(const RepackOptions& options, BuildProgress& progress);
+
+}  // namespace precache

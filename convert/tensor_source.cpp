@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/tensor_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "convert/foreign_shards.hpp"
+#include "precache/formats/error.hpp"
+#include "reader/open_shards.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The split that an entry of a manifest belongs to.
+const std::pair<const std::string, SplitEntry>& split_of(const ListedShard& shard) {
+  return *std::ranges::find_if(shard.manifest->splits, [&](const auto& split) {
+    const auto& shards = split.second.shards;
+    return !shards.empty() && shard.entry >= shards.data() &&
+           shard.entry < shards.data() + shards.size();
+  });
+}
+
+void check_together(const std::vector<ListedShard>& listed) {
+  const ListedShard& first = listed.front();
+  for (const ListedShard& shard : listed) {
+    if (shard.manifest != nullptr && first.manifest != nullptr &&
+        shard.path.parent_path() == first.path.parent_path()) {
+      continue;
+    }
+    if (shard.manifest == nullptr && first.manifest == nullptr) continue;
+    throw InvalidArgument(fmt::format("'{}' and '{}' are not of one dataset", first.path.string(),
+                                      shard.path.string()),
+                          "Convert the shards of one manifest, or shards without one.");
+  }
+}
+
+void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
+                  const std::optional<std::string>& split) {
+  const Manifest& manifest = *listed.front().manifest;
+  source.has_manifest = true;
+  source.meaning = {manifest.spec, manifest.recipe};
+  source.classes = manifest.classes;
+  source.format = manifest.format;
+  for (const auto& [split_name, entry] : manifest.splits) {
+    std::vector<ListedShard> shards;
+    std::ranges::copy_if(listed, std::back_inserter(shards), [&](const ListedShard& shard) {
+      return split_of(shard).first == split_name;
+    });
+    if (shards.empty()) continue;
+    if (split && *split != split_name) {
+      throw InvalidArgument(fmt::format("'{}' is of the split '{}', not of '{}'",
+                                        shards.front().path.string(), split_name, *split));
+    }
+    source.splits.push_back(
+        std::make_unique<const SourceSplit>(split_name, entry, std::move(shards)));
+  }
+}
+
+void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
+                  const std::string& split) {
+  source.splits.push_back(std::make_unique<const SourceSplit>(split, listed));
+  const ShardSet& shards = source.splits.front()->shards();
+  if (!shards.spec()) {
+    throw Unsupported(
+        "the samples are not tensors of one shape and type: " + shards.obstacle(),
+        "Encoded images become tensors by: precache build; --keep-encoded repacks them as they "
+        "are.");
+  }
+  source.meaning = foreign_meaning(*shards.spec());
+  source.classes = shards.classes();
+  source.format = name(shards.index(0).format);
+}
+
+}  // namespace
+
+SourceSplit::SourceSplit(std::string name, const SplitEntry& entry, std::vector<ListedShard> shards)
+    : name_(std::move(name)),
+      listed_(std::move(shards)),
+      shards_(open_shards(listed_, {})),
+      facts_(entry) {
+  facts_.shards.clear();
+  if (facts_.names) return;
+  NameLimits limits;
+  for (std::uint64_t i = 0; i < shards_->samples(); ++i) {
+    const SampleName sample = stored_name(i);
+    limits.include(sample.key, sample.label);
+  }
+  facts_.names = limits;
+}
+
+SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards)
+    : name_(std::move(name)), listed_(std::move(shards)), shards_(open_shards(listed_, {})) {
+  facts_.shuffled = false;
+  const std::uint64_t tensor_bytes = shards_->spec() ? shards_->spec()->size_bytes() : 0;
+  for (std::uint64_t i = 0; i < shards_->samples(); ++i) {
+    const SampleName sample = stored_name(i);
+    listing_.add({foreign_path(sample.key, i, ".npy"), tensor_bytes, 0, sample.label});
+  }
+  facts_.source_fingerprint = listing_.fingerprint();
+  facts_.names = keys_.emplace(listing_).limits();
+}
+
+SampleName SourceSplit::stored_name(std::uint64_t sample) const {
+  const ShardSet::Place place = shards_->place_of(sample);
+  const auto mapped = shards_->map(place.shard);
+  const ColumnValues& values = shards_->values(place.shard);
+  SampleName stored{values.key(mapped->bytes(), place.row),
+                    values.label(mapped->bytes(), place.row)};
+  mapped->check();
+  return stored;
+}
+
+SampleName SourceSplit::sample_name(std::uint64_t sample) const {
+  if (keys_) return {keys_->key(sample), listing_[sample].label};
+  SampleName stored = stored_name(sample);
+  NameLimits with = limits();
+  with.include(stored.key, stored.label);
+  if (with == limits()) return stored;
+  const ShardSet::Place place = shards_->place_of(sample);
+  throw CorruptData(listed_[place.shard].path, 0,
+                    fmt::format("the key or the label of record {} is beyond what the manifest "
+                                "says of all",
+                                place.row));
+}
+
+std::vector<std::uint64_t> SourceSplit::shard_samples() const {
+  std::vector<std::uint64_t> samples;
+  for (std::size_t i = 0; i < shards_->shard_count(); ++i) {
+    samples.push_back(shards_->index(i).samples);
+  }
+  return samples;
+}
+
+TensorSource open_tensor_source(const fs::path& path, const std::optional<std::string>& split) {
+  // Of shards without a manifest not all are meant, as tests may lie beside what is trained with.
+  std::error_code ignored;
+  const fs::path folder = path.filename() == kManifestName ? path.parent_path() : path;
+  const bool has_manifest = fs::exists(folder / kManifestName, ignored);
+  const auto listed = list_shards(path, split          ? std::optional<std::string_view>(*split)
+                                        : has_manifest ? std::nullopt
+                                                       : std::optional<std::string_view>(""));
+  if (listed.empty()) {
+    throw InvalidArgument(fmt::format("'{}' has no shards", path.string()));
+  }
+  check_together(listed);
+  TensorSource source;
+  source.folder =
+      listed.front().path.parent_path().empty() ? "." : listed.front().path.parent_path();
+  source.shards = listed.size();
+  source.bytes = bytes_of(listed);
+  source.fingerprint = fingerprint_of(listed);
+  if (listed.front().manifest != nullptr) {
+    take_dataset(source, listed, split);
+  } else {
+    take_foreign(source, listed, split.value_or("train"));
+  }
+  return source;
+}
+
+}  // namespace precache

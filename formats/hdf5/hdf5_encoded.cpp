@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hdf5/hdf5_encoded.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "formats/base/file.hpp"
+#include "formats/hdf5/hdf5_id.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+using hdf5::check;
+using hdf5::Id;
+
+constexpr hsize_t kChunkRows = 1024;  // of 16 bytes: a length and a place in the file
+
+/// Writes rows through the library, as only it knows its heaps of variable-length data.
+class EncodedHdf5 : public EncodedShard {
+ public:
+  EncodedHdf5(std::filesystem::path path, const NameLimits& limits,
+              const std::vector<std::string>& classes)
+      : path_(std::move(path)), key_bytes_(limits.longest_key), classes_(classes) {
+    // As in Hdf5Framing: after a failure to write, the library is not to be trusted at exit.
+    static const bool no_exit_handler = H5dont_atexit() >= 0;
+    (void)no_exit_handler;
+    call([&] { create(); });
+  }
+
+  ~EncodedHdf5() override {
+    const hdf5::LibraryLock lock;
+    images_.reset();
+    file_.reset();
+  }
+
+  void append(const EncodedImage& image) override {
+    call([&] {
+      const hsize_t row = labels_.size();
+      const hsize_t rows = row + 1;
+      if (row % kChunkRows == 0) {
+        const hsize_t extent = row + kChunkRows;
+        check(H5Dset_extent(*images_, &extent));
+      }
+      const Id file_space(H5Dget_space(*images_), H5Sclose);
+      const hsize_t one = 1;
+      check(H5Sselect_hyperslab(file_space, H5S_SELECT_SET, &row, nullptr, &one, nullptr));
+      const Id memory_space(H5Screate_simple(1, &one, nullptr), H5Sclose);
+      // The library takes what it writes as not const, and leaves it alone.
+      const hvl_t value{image.bytes.size(), const_cast<std::byte*>(image.bytes.data())};
+      check(H5Dwrite(*images_, vlen_type(), memory_space, file_space, H5P_DEFAULT, &value));
+      keys_.resize(rows * key_bytes_);
+      image.name.key.copy(&keys_[row * key_bytes_], key_bytes_);
+      labels_.push_back(image.name.label);
+    });
+  }
+
+  std::uint64_t finish() override {
+    call([&] {
+      const hsize_t rows = labels_.size();
+      check(H5Dset_extent(*images_, &rows));
+      images_->close();
+      images_.reset();
+      add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), rows, labels_.data());
+      add("keys", hdf5::string_type(key_bytes_), rows, keys_.data());
+      std::size_t class_bytes = 1;
+      for (const auto& class_name : classes_) {
+        class_bytes = std::max(class_bytes, class_name.size());
+      }
+      std::string names(classes_.size() * class_bytes, '\0');
+      for (std::size_t i = 0; i < classes_.size(); ++i) {
+        classes_[i].copy(&names[i * class_bytes], class_bytes);
+      }
+      add("classes", hdf5::string_type(class_bytes), classes_.size(), names.data());
+      file_->close();
+      file_.reset();
+    });
+    File file(path_, O_RDWR);
+    file.sync();
+    return file.size();
+  }
+
+ private:
+  static Id vlen_type() { return {H5Tvlen_create(Id(H5Tcopy(H5T_STD_U8LE), H5Tclose)), H5Tclose}; }
+
+  template <typename Call>
+  void call(const Call& what) {
+    const hdf5::LibraryLock lock;
+    errno = 0;
+    try {
+      what();
+    } catch (const hdf5::LibraryFailure& failure) {
+      throw IoError("the HDF5 library cannot write", path_, failure.code);
+    }
+  }
+
+  void create() {
+    const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18));
+    const Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+    check(H5Pset_obj_track_times(creation, false));  // time stamps would make equal runs differ
+    file_.emplace(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation, access), H5Fclose);
+    const Id layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    check(H5Pset_chunk(layout, 1, &kChunkRows));
+    check(H5Pset_obj_track_times(layout, false));
+    const hsize_t none = 0;
+    const hsize_t unlimited = H5S_UNLIMITED;
+    const Id space(H5Screate_simple(1, &none, &unlimited), H5Sclose);
+    images_.emplace(
+        H5Dcreate2(*file_, "images", vlen_type(), space, H5P_DEFAULT, layout, H5P_DEFAULT),
+        H5Dclose);
+  }
+
+  void add(const char* name, hid_t type, hsize_t rows, const void* data) {
+    const Id layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    check(H5Pset_obj_track_times(layout, false));
+    const Id space(H5Screate_simple(1, &rows, nullptr), H5Sclose);
+    Id dataset(H5Dcreate2(*file_, name, type, space, H5P_DEFAULT, layout, H5P_DEFAULT), H5Dclose);
+    if (rows != 0) check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));
+    dataset.close();
+  }
+
+  std::filesystem::path path_;
+  std::size_t key_bytes_;
+  const std::vector<std::string>& classes_;
+  std::optional<Id> file_;
+  std::optional<Id> images_;
+  std::vector<std::int64_t> labels_;
+  std::string keys_;
+};
+
+}  // namespace
+
+std::unique_ptr<EncodedShard> make_encoded_hdf5(const std::filesystem::path& path,
+                                                const NameLimits& limits,
+                                                const std::vector<std::string>& classes) {
+  return std::make_unique<EncodedHdf5>(path, limits, classes);
+}
+
+}  // namespace precache

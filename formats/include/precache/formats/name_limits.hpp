@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace precache {
+
+/// What all samples of a split need of a record, so that one record size serves them all.
+class NameLimits {
+ public:
+  void include(std::string_view key, std::int64_t label);
+  bool operator==(const NameLimits&) const = default;
+
+  std::size_t longest_key = 1;
+  std::int64_t smallest_label = 0;
+  std::int64_t largest_label = 0;
+  bool all_fit_ustar = true;
+};
+
+}  // namespace precache
