@@ -13,7 +13,7 @@
 namespace precache {
 namespace {
 
-constexpr std::size_t kLongestName = 48;
+constexpr std::size_t kLongestName = 40;
 
 std::string name_text(const std::string& text) {
   return text.empty() ? "(none)" : shortened(printable(text), kLongestName);
