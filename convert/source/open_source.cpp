@@ -18,6 +18,7 @@
 #include "convert/source/tar_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
 #include "formats/file_kind.hpp"
+#include "formats/hdf5/scan_process.hpp"
 #include "formats/scan.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
@@ -49,6 +50,20 @@ auto with_bytes(const SourceShard& shard, const Action& action) {
                   "A dataset is made of one state of its source. Run the command again.");
   }
   return result;
+}
+
+/// Lets a process of its own go over the metadata of an HDF5 file first, if there is a program for
+/// that: files that the library does not survive are refused, and end nobody else.
+void probe_hdf5(const SourceShard& shard) {
+  const fs::path& program = hdf5::scan_program();
+  if (program.empty()) return;
+  try {
+    static_cast<void>(hdf5::scan_apart(program, shard.data.path, shard.data.bytes));
+  } catch (const Unsupported&) {
+    // No mapping can read it: that is no obstacle here.
+  } catch (const CorruptData& error) {
+    throw CorruptData(shard.given.path, error.offset(), error.reason());
+  }
 }
 
 /// The shards of one source, unpacked where need be.
@@ -120,6 +135,7 @@ class ShardSource {
     }
     Hdf5Images images(labelling_);
     for (SourceShard& shard : shards_) {
+      probe_hdf5(shard);
       // The copy of its rows takes the place of the file in `shard`.
       const SourceShard file = shard;
       with_bytes(file, [&](auto bytes) {
