@@ -127,6 +127,7 @@ class Conversion {
       }
     }
     report_.shards_resumed = report_.shards_done;
+    work_->remove();  // a run killed after it wrote the manifest has left it
     return std::move(report_);
   }
 

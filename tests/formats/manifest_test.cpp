@@ -164,6 +164,7 @@ TEST_CASE("a manifest without one of its keys is corrupt", "[formats][manifest][
        {"", "/spec", "/splits/train", "/splits/train/shards/1", "/splits/train/shards/1/columns",
         "/splits/train/shards/1/columns/image", "/splits/train/shards/1/columns/key"}) {
     for (const auto& item : whole.at(Pointer(parent)).items()) {
+      if (item.key() == "names") continue;  // may be missing
       check_without(parent, item.key());
     }
   }

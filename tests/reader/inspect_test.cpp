@@ -91,15 +91,18 @@ TEST_CASE("a manifest that lies is a fault", "[reader][inspect][malformed]") {
 TEST_CASE("records at different distances are no views", "[reader][inspect]") {
   const TempFolder folder;
   const std::string npy =
-      test::npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 3), }", 12);
+      test::npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (5, 5, 3), }", 75);
   test::write_text(folder / "a.tar",
                    test::tar_entry("a.npy", npy) + test::tar_entry("a.cls", "1") +
                        test::tar_entry("a.txt", "caption") + test::tar_entry("b.npy", npy) +
-                       test::tar_entry("b.cls", "4") + test::kTarEnd + test::kTarEnd);
+                       test::tar_entry("b.cls", "4") + test::tar_entry("c.npy", npy) +
+                       test::tar_entry("c.cls", "4") + test::kTarEnd + test::kTarEnd);
   const Inspection facts = inspect(folder / "a.tar");
   CHECK(facts.kind == Kind::kShard);
-  CHECK(facts.samples == 2);
-  CHECK(facts.spec == test::spec_of(2, 2, 3, DType::kUint8, AxisOrder::kHwc));
+  CHECK(facts.samples == 3);
+  CHECK(facts.spec == test::spec_of(5, 5, 3, DType::kUint8, AxisOrder::kHwc));
+  CHECK(facts.access.batches == AccessFacts::Batches::kGathered);
+  CHECK_FALSE(facts.access.stride_bytes);
   REQUIRE(facts.tar);
   CHECK(facts.tar->patterns.size() == 2);
   REQUIRE(facts.classes);
