@@ -88,9 +88,12 @@ class Input {
   /// Until there is something to read, so that a pipe without a writer can be given up.
   void wait() const {
     pollfd waiting{file_.descriptor(), POLLIN, 0};
+    int ready = 0;
     do {
       if (stop_) throw UnpackingStopped();
-    } while (is_stream_ && ::poll(&waiting, 1, kPollMilliseconds) == 0);
+      if (!is_stream_) return;
+      ready = ::poll(&waiting, 1, kPollMilliseconds);
+    } while (ready == 0 || (ready < 0 && errno == EINTR));  // by the signal that set `stop`
   }
 
   const File& file_;

@@ -74,6 +74,7 @@ HELP = {
     "--on-error": "skip|fail [skip]",
     "--max-bad": "P% [1%]",
     "--max-pixels": "N [178956970]",
+    "--index": "KIND[,KIND...]",
     "--part": "I/N",
     "--finish": "",
     "--overwrite": "",
