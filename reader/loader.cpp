@@ -250,8 +250,8 @@ class Loader::Impl {
       begin_batch(lock);
       return true;
     }
-    // The first batch of all alone: whoever waits for it finds a free core when it is there (7 ms
-    // instead of 9.5 on two of them).
+    // The first batch of all alone: whoever waits for it finds a free core when it is there
+    // (docs/performance.md).
     const std::size_t batches = calls_ != 0 && stats_.batches == 0 ? 1 : count_;
     for (std::size_t i = 0; i < batches; ++i) {
       Batch::Slot& slot = at(i);
