@@ -13,7 +13,6 @@
 #include "convert/out_folder.hpp"
 #include "convert/preparation.hpp"
 #include "convert/shard_run.hpp"
-#include "convert/source/class_names.hpp"
 #include "convert/source/keys.hpp"
 #include "convert/source/open_source.hpp"
 #include "convert/source/source_path.hpp"
@@ -32,16 +31,9 @@ constexpr const char* kSpaceHint =
     "Make room, or choose a smaller --size or --dtype uint8, or another OUT.";
 
 Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
-  Labelling labelling;
-  if (options.labels == "none") {
-    labelling.kind = Labelling::Kind::kNone;
-  } else if (options.labels != "folder") {
-    labelling.kind = Labelling::Kind::kCsv;
-    labelling.csv = options.labels;
-  }
+  Labelling labelling = parse_labelling(options.labels, options.classes);
   labelling.image_key = options.image_key;
   labelling.label_key = options.label_key;
-  if (!options.classes.empty()) labelling.classes = read_class_names(options.classes);
   if (const Manifest* others = out.other_splits()) {
     if (!options.classes.empty() && labelling.classes != others->classes) {
       throw InvalidArgument(

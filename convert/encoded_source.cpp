@@ -17,25 +17,13 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargestImage = std::uint64_t{256} << 20;  // as FileReader has it
 
-Labelling labelling_of(const RepackOptions& options) {
-  Labelling labelling;
-  if (options.labels == "none") {
-    labelling.kind = Labelling::Kind::kNone;
-  } else if (options.labels != "folder") {
-    labelling.kind = Labelling::Kind::kCsv;
-    labelling.csv = options.labels;
-  }
-  if (!options.classes.empty()) labelling.classes = read_class_names(options.classes);
-  return labelling;
-}
-
 }  // namespace
 
 EncodedSource::EncodedSource(const RepackOptions& options) {
   std::error_code ignored;
   if (fs::is_directory(options.source, ignored) && !holds_shards(options.source)) {
     folder_ = options.source;
-    source_ = open_folder(folder_, labelling_of(options));
+    source_ = open_folder(folder_, parse_labelling(options.labels, options.classes));
   } else {
     list_shards_of(options);
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "convert/source/class_names.hpp"
 #include "convert/source/csv_labels.hpp"
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/utf8.hpp"
@@ -145,6 +146,18 @@ void label_by_texts(Source& source, const LabelTexts& texts,
   for (std::size_t i = 0; i < numbers.labels.size(); ++i) {
     source.listing.set_label(i, numbers.labels[i]);
   }
+}
+
+Labelling parse_labelling(const std::string& labels, const fs::path& classes) {
+  Labelling labelling;
+  if (labels == "none") {
+    labelling.kind = Labelling::Kind::kNone;
+  } else if (labels != "folder") {
+    labelling.kind = Labelling::Kind::kCsv;
+    labelling.csv = labels;
+  }
+  if (!classes.empty()) labelling.classes = read_class_names(classes);
+  return labelling;
 }
 
 Source open_folder(const fs::path& root, const Labelling& labelling) {

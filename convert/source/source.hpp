@@ -75,6 +75,11 @@ struct Labelling {
   std::string label_key{};
 };
 
+/// As `--labels` ("folder", "none", or the path of a CSV file) and `--classes` say; `classes` may
+/// be empty. Throws as read_class_names() does.
+[[nodiscard]] Labelling parse_labelling(const std::string& labels,
+                                        const std::filesystem::path& classes);
+
 /// Lists all images below `root`, or those that a CSV file names. Throws InvalidArgument where the
 /// folder and the way of labelling do not fit, IoError where something cannot be read.
 [[nodiscard]] Source open_folder(const std::filesystem::path& root, const Labelling& labelling);
