@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/base/half_float.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include "tests/support/catch.hpp"

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/device/batch_copier.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "formats/base/checked.hpp"
+#include "formats/base/half_float.hpp"
+#include "precache/formats/error.hpp"
+#include "reader/device/pixel_kernel.hpp"
+
+namespace precache::device {
+namespace {
+
+// What cudaMalloc aligns to, and more than any load needs.
+constexpr std::uint64_t kAlignment = 256;
+
+std::uint64_t elements(const TensorSpec& spec) {
+  return spec.size_bytes() / size_bytes(spec.dtype);
+}
+
+/// Throws Unsupported if this build has no kernel for the device.
+void check_kernel(int device) {
+  const cudaError_t error = find_pixels_kernel();
+  if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction &&
+      error != cudaErrorUnsupportedPtxVersion) {
+    return check(error, "cudaFuncGetAttributes", device);
+  }
+  (void)cudaGetLastError();
+  throw Unsupported(
+      fmt::format("this build has no code that device {} can run: {}", device, text_of(error)),
+      error == cudaErrorUnsupportedPtxVersion
+          ? "The driver is too old to compile it: update the driver."
+          : "Build with the device's architecture in PRECACHE_CUDA_ARCHITECTURES.");
+}
+
+}  // namespace
+
+std::uint64_t BatchLayout::labels_at(std::uint64_t rows) const {
+  return round_up(checked_mul(rows, row_bytes), kAlignment);
+}
+
+std::uint64_t BatchLayout::choices_at(std::uint64_t rows) const {
+  return checked_add(labels_at(rows), round_up(rows * sizeof(std::int64_t), kAlignment));
+}
+
+std::uint64_t BatchLayout::bytes(std::uint64_t rows, bool with_choices) const {
+  return with_choices ? checked_add(choices_at(rows), rows * sizeof(PixelChoice))
+                      : checked_add(labels_at(rows), rows * sizeof(std::int64_t));
+}
+
+BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, const PixelPass& pass,
+                         std::uint64_t largest_batch, const RegisteredShards* registered,
+                         DevicePath path, int device)
+    : shards_(std::move(shards)),
+      pass_(pass),
+      largest_batch_(std::max<std::uint64_t>(largest_batch, 1)),
+      registered_(registered),
+      path_(path),
+      device_(device) {
+  const TensorSpec& stored = *shards_->spec();
+  const TensorSpec& result = pass_.result();
+  stored_.row_bytes = stored.size_bytes();
+  result_.row_bytes = result.size_bytes();
+  if (pass_.is_copy()) return;
+  if (elements(stored) > std::numeric_limits<std::uint32_t>::max()) {
+    throw Unsupported(
+        fmt::format("tensors of {} have too many elements to be changed on a GPU", stored.text()));
+  }
+  check_kernel(device);
+  work_.channels = stored.channels;
+  work_.in_height = stored.height;
+  work_.in_width = stored.width;
+  work_.height = result.height;
+  work_.width = result.width;
+  work_.in_hwc = stored.order == AxisOrder::kHwc;
+  work_.out_hwc = result.order == AxisOrder::kHwc;
+  work_.in_type = stored.dtype;
+  work_.out_type = result.dtype;
+  set_table();
+  input_ = allocate_device(device, stored_.bytes(largest_batch_, true));
+}
+
+void BatchCopier::set_table() {
+  if (work_.in_type != DType::kUint8) return;
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const ChannelRule& rule = pass_.rules()[channel];
+    for (std::size_t pixel = 0; pixel < 256; ++pixel) {
+      work_.table[channel][pixel] =
+          work_.out_type == DType::kFloat32 ? bits_of(rule.floats[pixel]) : rule.halves[pixel];
+    }
+  }
+}
+
+std::uint64_t BatchCopier::buffer_bytes() const {
+  const std::uint64_t all = stored_.bytes(largest_batch_, !pass_.is_copy());
+  return registered_ == nullptr ? all : all - stored_.labels_at(largest_batch_);
+}
+
+std::uint64_t BatchCopier::place_bytes() const { return result_.bytes(largest_batch_, false); }
+
+void BatchCopier::prepare(Batch& batch, const OrderState& state, const DeviceRing& ring,
+                          std::size_t place) {
+  buffer_ = batch.make_writable();
+  to_ = pass_.is_copy() ? ring.memory(place) : input_.get();
+  if (registered_ == nullptr) {
+    return write_notes(batch, state, buffer_ + stored_.labels_at(batch.size()));
+  }
+  write_notes(batch, state, buffer_);
+  find_runs(batch.samples());
+  strided_ = path_ == DevicePath::kStrided || (path_ == DevicePath::kAuto && runs_.size() == 1);
+  if (!strided_) list_copies(batch.samples());
+}
+
+BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring,
+                                      std::size_t place) {
+  const std::uint64_t rows = batch.size();
+  const std::uint64_t labels_at = stored_.labels_at(rows);
+  const std::uint64_t bytes = stored_.bytes(rows, !pass_.is_copy());
+  Copied copied;
+  if (registered_ == nullptr) {
+    check(cudaMemcpyAsync(to_, buffer_, bytes, cudaMemcpyHostToDevice, ring.stream()),
+          "cudaMemcpyAsync", device_);
+    copied.bytes = bytes;
+  } else {
+    check(cudaMemcpyAsync(to_ + labels_at, buffer_, bytes - labels_at, cudaMemcpyHostToDevice,
+                          ring.stream()),
+          "cudaMemcpyAsync", device_);
+    copied.path = strided_ ? DevicePath::kStrided : DevicePath::kGather;
+    copied.bytes = bytes - labels_at + rows * stored_.row_bytes;
+    strided_ ? copy_runs(ring.stream()) : gather(ring.stream());
+  }
+  copied.labels = reinterpret_cast<std::int64_t*>(ring.memory(place) + result_.labels_at(rows));
+  if (pass_.is_copy()) return copied;
+  work_.in = to_;
+  work_.out = ring.memory(place);
+  work_.labels_in = reinterpret_cast<const std::int64_t*>(to_ + labels_at);
+  work_.labels_out = copied.labels;
+  work_.choices = reinterpret_cast<const PixelChoice*>(to_ + stored_.choices_at(rows));
+  work_.samples = static_cast<std::uint32_t>(rows);
+  check(launch_pixels(work_, ring.stream()), "cudaLaunchKernel", device_);
+  return copied;
+}
+
+/// Labels, and what is drawn for each sample.
+void BatchCopier::write_notes(const Batch& batch, const OrderState& state, std::byte* notes) const {
+  const std::uint64_t rows = batch.size();
+  std::memcpy(notes, batch.labels().data(), rows * sizeof(std::int64_t));
+  if (pass_.is_copy()) return;
+  std::byte* const choices = notes + stored_.choices_at(rows) - stored_.labels_at(rows);
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    const PixelChoice choice = pass_.choose(state.seed, state.epoch, batch.samples()[i]);
+    std::memcpy(choices + i * sizeof choice, &choice, sizeof choice);
+  }
+}
+
+const std::byte* BatchCopier::tensor_of(std::uint64_t sample) const {
+  const ShardSet::Place place = shards_->place_of(sample);
+  return registered_->data(place.shard) + shards_->values(place.shard).payload(place.row).offset;
+}
+
+void BatchCopier::find_runs(std::span<const std::uint64_t> samples) {
+  runs_.clear();
+  for (std::size_t i = 0; i < samples.size();) {
+    const ShardSet::Place first = shards_->place_of(samples[i]);
+    const ShardIndex& index = shards_->index(first.shard);
+    const bool equal = index.places.empty();
+    Run run{tensor_of(samples[i]), equal ? index.columns.image.stride : stored_.row_bytes, 1};
+    const std::uint64_t most =
+        equal ? std::min<std::uint64_t>(samples.size() - i, shards_->rows_from(first)) : 1;
+    while (run.rows < most && samples[i + run.rows] == samples[i] + run.rows) ++run.rows;
+    i += run.rows;
+    runs_.push_back(run);
+  }
+}
+
+void BatchCopier::list_copies(std::span<const std::uint64_t> samples) {
+  targets_.clear();
+  sources_.clear();
+  std::byte* to = to_;
+  for (const std::uint64_t sample : samples) {
+    sources_.push_back(tensor_of(sample));
+    targets_.push_back(to);
+    to += stored_.row_bytes;
+  }
+  sizes_.assign(samples.size(), stored_.row_bytes);
+}
+
+void BatchCopier::copy_runs(cudaStream_t stream) const {
+  std::byte* to = to_;
+  for (const Run& run : runs_) {
+    check(cudaMemcpy2DAsync(to, stored_.row_bytes, run.data, run.stride_bytes, stored_.row_bytes,
+                            run.rows, cudaMemcpyHostToDevice, stream),
+          "cudaMemcpy2DAsync", device_);
+    to += run.rows * stored_.row_bytes;
+  }
+}
+
+void BatchCopier::gather(cudaStream_t stream) {
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;  // of the copies that have these attributes
+  check(cudaMemcpyBatchAsync(targets_.data(), sources_.data(), sizes_.data(), sizes_.size(),
+                             &attributes, &first, 1, stream),
+        "cudaMemcpyBatchAsync", device_);
+}
+
+}  // namespace precache::device

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/device/device_ring.hpp"
+
+#include "precache/formats/error.hpp"
+#include "reader/fork.hpp"
+
+namespace precache::device {
+
+class DeviceRing::Lease : public DeviceLease {
+ public:
+  Lease(std::shared_ptr<DeviceRing> ring, std::size_t place)
+      : ring_(std::move(ring)), place_(place) {}
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  ~Lease() override {
+    if (!is_of_this_process()) {
+      // CUDA is not there: what the ring has cannot be given back.
+      (void)new std::shared_ptr<DeviceRing>(std::move(ring_));
+      return;
+    }
+    if (released_) return;
+    try {
+      const CurrentDevice current(ring_->device_);
+      check(cudaDeviceSynchronize(), "cudaDeviceSynchronize", ring_->device_);
+      ring_->give_back(place_);
+    } catch (...) {
+      ring_->note_failure();
+    }
+  }
+
+  void wait_on(void* stream) override {
+    check_process();
+    const CurrentDevice current(ring_->device_);
+    check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), ring_->ready(place_), 0),
+          "cudaStreamWaitEvent", ring_->device_);
+  }
+
+  void wait() override {
+    check_process();
+    const CurrentDevice current(ring_->device_);
+    check(cudaEventSynchronize(ring_->ready(place_)), "cudaEventSynchronize", ring_->device_);
+  }
+
+  void release(std::span<void* const> streams) override {
+    check_process();
+    ring_->release(place_, streams);
+    released_ = true;
+  }
+
+ private:
+  [[nodiscard]] bool is_of_this_process() const { return generation_ == fork_generation(); }
+  void check_process() const {
+    if (is_of_this_process()) return;
+    throw InvalidArgument("a batch cannot be used in a process that was forked since it was loaded",
+                          "Make the loader in the process that uses it.");
+  }
+
+  const std::uint64_t generation_ = fork_generation();
+  std::shared_ptr<DeviceRing> ring_;
+  const std::size_t place_;
+  bool released_ = false;
+};
+
+DeviceRing::DeviceRing(int device, std::size_t places, std::size_t place_bytes)
+    : device_(device), stream_(make_stream(device)) {
+  places_.reserve(places);
+  for (std::size_t i = 0; i < places; ++i) {
+    places_.push_back({allocate_device(device, place_bytes),
+                       make_event(device, EventUse::kHostWaits),
+                       make_event(device, EventUse::kStreamsWait)});
+    free_.push_back(i);
+  }
+}
+
+DeviceRing::~DeviceRing() {
+  const CurrentDevice current(device_, std::nothrow);
+  // The last users of all places are ahead of this on the stream.
+  if (cudaStreamSynchronize(stream_.get()) != cudaSuccess) (void)cudaGetLastError();
+  places_.clear();
+  stream_.reset();
+}
+
+std::optional<std::size_t> DeviceRing::first_free() const {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return std::nullopt;
+  return free_.front();
+}
+
+void DeviceRing::take_first_free() {
+  const std::lock_guard lock(mutex_);
+  free_.pop_front();
+}
+
+void DeviceRing::give_back(std::size_t place) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(place);
+}
+
+std::unique_ptr<DeviceLease> DeviceRing::lend(std::size_t place) {
+  try {
+    return std::make_unique<Lease>(shared_from_this(), place);
+  } catch (...) {
+    give_back(place);
+    throw;
+  }
+}
+
+void DeviceRing::release(std::size_t place, std::span<void* const> streams) {
+  const CurrentDevice current(device_);
+  const cudaEvent_t released = places_[place].released.get();
+  for (void* const stream : streams) {
+    check(cudaEventRecord(released, static_cast<cudaStream_t>(stream)), "cudaEventRecord", device_);
+    // Takes the event as it is now, so the next stream may use it again.
+    check(cudaStreamWaitEvent(stream_.get(), released, 0), "cudaStreamWaitEvent", device_);
+  }
+  give_back(place);
+}
+
+void DeviceRing::note_failure() {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::current_exception();
+}
+
+void DeviceRing::check_releases() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+}  // namespace precache::device

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "precache/reader/device_loader.hpp"
+#include "reader/mapped_shard.hpp"
+#include "reader/shard_set.hpp"
+
+namespace precache::device {
+
+/// All shards of a dataset in mappings that a GPU copies from.
+///
+/// Drivers take a private writable mapping, whose pages become memory of the process's own then;
+/// a read-only one, which copies nothing, only where the device says so. A forked process does not
+/// have the mappings.
+class RegisteredShards {
+ public:
+  /// Registers them all. Throws DeviceError if the driver refuses one, and then none is; IoError,
+  /// CorruptData.  REQUIRES: `device` is the current one.
+  RegisteredShards(const ShardSet& shards, int device);
+  RegisteredShards(const RegisteredShards&) = delete;
+  RegisteredShards& operator=(const RegisteredShards&) = delete;
+  /// REQUIRES: no copy from them is under way.
+  ~RegisteredShards();
+
+  [[nodiscard]] const std::byte* data(std::size_t shard) const {
+    return ranges_[shard].bytes().data();
+  }
+
+ private:
+  void unregister();
+
+  std::deque<PrivateRange> ranges_;
+  std::size_t registered_ = 0;  // the first so many
+};
+
+/// The size of all shards.
+[[nodiscard]] std::uint64_t total_bytes(const ShardSet& shards);
+
+}  // namespace precache::device

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "tests/reader/device/device_support.hpp"
+
+namespace precache {
+namespace {
+
+using test::by_path;
+using test::epoch_of;
+using test::FakeMachine;
+using test::make_dataset;
+using test::spec_of;
+
+constexpr DevicePath kPaths[] = {DevicePath::kAuto, DevicePath::kStaged, DevicePath::kStrided,
+                                 DevicePath::kGather};
+const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+
+LoaderOptions shuffled(Shuffle shuffle) {
+  LoaderOptions options;
+  options.batch_size = 4;
+  options.order = {shuffle, 2, 2};
+  options.seed = 11;
+  options.tail = Tail::kKeep;
+  options.threads = 2;
+  return options;
+}
+
+/// Two epochs of both loaders.
+void compare(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device) {
+  Loader expected(dataset, options);
+  DeviceLoader loader(dataset, options, device);
+  CHECK(loader.spec() == expected.spec());
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    const auto wanted = epoch_of(expected);
+    const bool equal = epoch_of(loader) == wanted;
+    CHECK(equal);
+    CHECK(wanted.size() == loader.batches_per_epoch());
+  }
+}
+
+std::vector<BatchTransform> transforms_of(const TensorSpec& stored) {
+  std::vector<BatchTransform> all(1);
+  for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+      if (dtype == DType::kUint8 && stored.dtype != DType::kUint8) continue;
+      BatchTransform transform;
+      transform.dtype = dtype;
+      transform.order = order;
+      all.push_back(transform);
+      transform.flip = true;
+      transform.crop = Crop{5, 4};
+      if (stored.dtype == DType::kUint8 && dtype != DType::kUint8) transform.normalize = kImagenet;
+      all.push_back(transform);
+    }
+  }
+  return all;
+}
+
+TEST_CASE("batches on the device are those of a loader, by every path", "[device]") {
+  const FakeMachine machine;
+  for (const Format format : test::kFormats) {
+    const test::TempFolder folder;
+    const Dataset dataset = Dataset::open(make_dataset(folder.path(), {.format = format}).folder);
+    for (const DevicePath path : kPaths) {
+      for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull}) {
+        if (path == DevicePath::kStrided && shuffle != Shuffle::kNone) continue;
+        LoaderOptions options = shuffled(shuffle);
+        auto transforms = transforms_of(dataset.spec());
+        // All for one format; the others differ in where rows lie.
+        if (format != Format::kTar) transforms.erase(transforms.begin() + 1, transforms.end() - 1);
+        for (const BatchTransform& transform : transforms) {
+          options.transform = transform;
+          CAPTURE(name(format), name(path), name(shuffle), transform.result(dataset.spec()).text(),
+                  transform.flip);
+          compare(dataset, options, by_path(path));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("tensors of every stored type reach the device", "[device]") {
+  const FakeMachine machine;
+  for (const DType stored : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+      const test::TempFolder folder;
+      const Dataset dataset = Dataset::open(
+          make_dataset(folder.path(), {.spec = spec_of(8, 6, 3, stored, order)}).folder);
+      for (const DevicePath path :
+           {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
+        LoaderOptions options =
+            shuffled(path == DevicePath::kStrided ? Shuffle::kNone : Shuffle::kFull);
+        for (const BatchTransform& transform : transforms_of(dataset.spec())) {
+          options.transform = transform;
+          CAPTURE(dataset.spec().text(), name(path), transform.result(dataset.spec()).text());
+          compare(dataset, options, by_path(path));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("ranks, tails and centre crops are the loader's", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
+  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kAuto}) {
+    for (const Tail tail : {Tail::kDrop, Tail::kPad, Tail::kKeep}) {
+      for (const std::uint64_t rank : {0U, 1U, 2U}) {
+        LoaderOptions options = shuffled(Shuffle::kNone);
+        options.batch_size = 3;
+        options.tail = tail;
+        options.rank = rank;
+        options.world_size = 3;
+        options.transform.crop = Crop{7, 3, CropPlace::kCenter};
+        CAPTURE(name(path), name(tail), rank);
+        compare(dataset, options, by_path(path));
+      }
+    }
+  }
+}
+
+TEST_CASE("each batch says which way it took", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);  // 5, 3, 4
+  const auto paths_of = [&](DevicePath path) {
+    DeviceLoader loader(dataset, shuffled(Shuffle::kNone), by_path(path));
+    std::string paths;
+    const test::UserStream stream;
+    while (auto batch = loader.next()) {
+      paths += fmt::format("{} ", name(batch->path()));
+      batch->release(stream.get());
+    }
+    const DeviceStats stats = loader.stats();
+    CHECK(stats.batches == 3);
+    CHECK(stats.host.batches >= 3);
+    return fmt::format("{}{} {} {}", paths, stats.staged >= 3, stats.strided != 0,
+                       stats.gathered != 0);
+  };
+  // Samples 0-3 lie in one shard, 4-7 in two, 8-11 in one.
+  CHECK(paths_of(DevicePath::kAuto) == "strided gather strided false true true");
+  CHECK(paths_of(DevicePath::kStaged) == "staged staged staged true false false");
+  CHECK(paths_of(DevicePath::kStrided) == "strided strided strided false true false");
+  CHECK(paths_of(DevicePath::kGather) == "gather gather gather false false true");
+  const auto calls = fake_cudart::calls();
+  CHECK(calls.at("cudaMemcpy2DAsync") > 0);
+  CHECK(calls.at("cudaMemcpyBatchAsync") > 0);
+  CHECK(calls.count("cudaLaunchKernel") == 0);  // nothing to change
+}
+
+TEST_CASE("a staged batch is one copy and one launch", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
+  LoaderOptions options = shuffled(Shuffle::kFull);
+  options.transform.dtype = DType::kFloat16;
+  DeviceLoader loader(dataset, options, by_path(DevicePath::kStaged));
+  const test::UserStream stream;
+  for (int i = 0; i < 3; ++i) {
+    auto batch = loader.next();
+    REQUIRE(batch);
+    CHECK(reinterpret_cast<std::uintptr_t>(batch->images()) % 256 == 0);
+    batch->release(stream.get());
+  }
+  const DeviceStats stats = loader.stats();
+  const auto calls = fake_cudart::calls();
+  CHECK(calls.at("cudaMemcpyAsync") == stats.staged);
+  CHECK(calls.at("cudaLaunchKernel") == stats.staged);
+  CHECK(stats.strided + stats.gathered == 0);
+  CHECK(stats.bytes_copied >= stats.staged * 4 * dataset.spec().size_bytes());
+}
+
+TEST_CASE("shards whose records are not equal reach the device", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  auto made = make_dataset(folder.path(), {});
+  std::filesystem::remove(folder.path() / kManifestName);  // so they are scanned
+  const Dataset dataset = Dataset::open(folder.path() / "*.tar");
+  for (const DevicePath path : kPaths) {
+    CAPTURE(name(path));
+    compare(dataset, shuffled(Shuffle::kNone), by_path(path));
+  }
+}
+
+}  // namespace
+}  // namespace precache

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "precache/reader/device_loader.hpp"
+#include "tests/reader/device/run_kernel.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/datasets.hpp"
+#include "tests/support/fake_cudart/fake_cudart.hpp"
+
+namespace precache::test {
+
+/// A machine of its own for each test: at its end nothing may be left behind, and no rule of CUDA
+/// may have been broken.
+class FakeMachine {
+ public:
+  explicit FakeMachine(int devices = 1) {
+    fake_cudart::reset();
+    fake_cudart::set_device_count(devices);
+    fake_cudart::set_delays(1, 20);
+    fake_cudart::register_kernel<device::PixelWork>("precache_pixel_kernel", run_kernel);
+  }
+  FakeMachine(const FakeMachine&) = delete;
+  FakeMachine& operator=(const FakeMachine&) = delete;
+  ~FakeMachine() {
+    CHECK(fake_cudart::report() == "");
+    fake_cudart::reset();
+  }
+};
+
+/// A consumer's stream.
+class UserStream {
+ public:
+  UserStream() {
+    REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess);
+  }
+  UserStream(const UserStream&) = delete;
+  UserStream& operator=(const UserStream&) = delete;
+  ~UserStream() {
+    (void)cudaStreamSynchronize(stream_);
+    (void)cudaStreamDestroy(stream_);
+  }
+  [[nodiscard]] cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// A batch as a consumer finds it.
+struct SeenBatch {
+  Bytes images;
+  std::vector<std::int64_t> labels;
+  std::vector<std::uint64_t> samples;
+  bool operator==(const SeenBatch&) const = default;
+};
+
+/// Uses a batch as a training step would: on a stream, without the host waiting for the batch, then
+/// releases it there. What was seen is there when the stream is done.
+class Consumer {
+ public:
+  void take(DeviceBatch batch) {
+    Taken& taken = taken_.emplace_back();
+    const std::size_t bytes = batch.size() * batch.spec().size_bytes();
+    taken.samples.assign(batch.samples().begin(), batch.samples().end());
+    taken.image_bytes = bytes;
+    REQUIRE(cudaHostAlloc(&taken.images, bytes, cudaHostAllocDefault) == cudaSuccess);
+    REQUIRE(cudaHostAlloc(&taken.labels, batch.size() * 8, cudaHostAllocDefault) == cudaSuccess);
+    batch.wait_on(stream_.get());
+    REQUIRE(cudaMemcpyAsync(taken.images, batch.images(), bytes, cudaMemcpyDeviceToHost,
+                            stream_.get()) == cudaSuccess);
+    REQUIRE(cudaMemcpyAsync(taken.labels, batch.labels(), batch.size() * 8, cudaMemcpyDeviceToHost,
+                            stream_.get()) == cudaSuccess);
+    batch.release(stream_.get());
+  }
+  [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
+  /// All that was taken, when it is all there.
+  std::vector<SeenBatch> finish() {
+    REQUIRE(cudaStreamSynchronize(stream_.get()) == cudaSuccess);
+    std::vector<SeenBatch> seen;
+    for (Taken& taken : taken_) {
+      const auto* const images = static_cast<const std::byte*>(taken.images);
+      const auto* const labels = static_cast<const std::int64_t*>(taken.labels);
+      seen.push_back({Bytes(images, images + taken.image_bytes),
+                      {labels, labels + taken.samples.size()},
+                      std::move(taken.samples)});
+      (void)cudaFreeHost(taken.images);
+      (void)cudaFreeHost(taken.labels);
+    }
+    taken_.clear();
+    return seen;
+  }
+  ~Consumer() { (void)finish(); }
+
+ private:
+  struct Taken {
+    void* images = nullptr;
+    void* labels = nullptr;
+    std::size_t image_bytes = 0;
+    std::vector<std::uint64_t> samples;
+  };
+  UserStream stream_;
+  std::vector<Taken> taken_;
+};
+
+/// The rest of an epoch.
+inline std::vector<SeenBatch> epoch_of(DeviceLoader& loader) {
+  Consumer consumer;
+  while (auto batch = loader.next()) consumer.take(std::move(*batch));
+  return consumer.finish();
+}
+
+inline std::vector<SeenBatch> epoch_of(Loader& loader) {
+  std::vector<SeenBatch> seen;
+  while (const auto batch = loader.next()) {
+    SeenBatch& one = seen.emplace_back();
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      one.images.insert(one.images.end(), (*batch)[i].begin(), (*batch)[i].end());
+    }
+    one.labels.assign(batch->labels().begin(), batch->labels().end());
+    one.samples.assign(batch->samples().begin(), batch->samples().end());
+  }
+  return seen;
+}
+
+/// With room for all shards.
+inline DeviceOptions by_path(DevicePath path) {
+  DeviceOptions options;
+  options.register_budget_bytes = std::uint64_t{1} << 30;
+  options.path = path;
+  return options;
+}
+
+}  // namespace precache::test

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "precache/formats/error.hpp"
+#include "precache/reader/device_loader.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/datasets.hpp"
+
+/// What a machine's GPU is checked with. It runs with the stand-in for the CUDA runtime, too, so
+/// that it is known to be good where it is needed.
+namespace precache::test {
+
+/// All that stored tensors can become, with and without crops whose rows are whole stores of the
+/// kernel.
+inline std::vector<BatchTransform> all_transforms(const TensorSpec& stored) {
+  std::vector<BatchTransform> all(1);
+  for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+    if (dtype == DType::kUint8 && stored.dtype != DType::kUint8) continue;
+    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+      for (const auto& crop : {std::optional<Crop>(), std::optional(Crop{13, 21}),
+                               std::optional(Crop{16, 32}), std::optional(Crop{17, 7})}) {
+        for (const bool flip : {false, true}) {
+          BatchTransform& transform = all.emplace_back();
+          transform.dtype = dtype;
+          transform.order = order;
+          transform.crop = crop;
+          transform.flip = flip;
+          if (stored.dtype == DType::kUint8 && dtype != DType::kUint8 && stored.channels == 3) {
+            transform.normalize = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+/// One epoch of a device's loader, compared with a Loader's: tensors, labels, samples.
+/// REQUIRES: the device is the current one.
+inline bool is_epoch_right(const Dataset& dataset, const LoaderOptions& options,
+                           const DeviceOptions& device) {
+  DeviceLoader loader(dataset, options, device);
+  Loader expected(dataset, options);
+  bool right = loader.spec() == expected.spec();
+  while (const auto wanted = expected.next()) {
+    const auto batch = loader.next();
+    if (!batch || batch->size() != wanted->size() || batch->path() != device.path) return false;
+    Bytes images(batch->size() * batch->spec().size_bytes());
+    std::vector<std::int64_t> labels(batch->size());
+    batch->wait();
+    REQUIRE(cudaMemcpy(images.data(), batch->images(), images.size(), cudaMemcpyDeviceToHost) ==
+            cudaSuccess);
+    REQUIRE(cudaMemcpy(labels.data(), batch->labels(), labels.size() * sizeof(std::int64_t),
+                       cudaMemcpyDeviceToHost) == cudaSuccess);
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      const std::size_t row = batch->spec().size_bytes();
+      right = right && same_bytes({images.data() + i * row, row}, (*wanted)[i]);
+    }
+    right = right && std::ranges::equal(labels, wanted->labels()) &&
+            std::ranges::equal(batch->samples(), wanted->samples());
+  }
+  return right && !loader.next();
+}
+
+/// All transforms of tensors like `stored`, by all three paths. A driver may refuse to register
+/// the shards; `refused` then has the path and why, and it is not tried again.
+inline void check_machine(const TensorSpec& stored, std::map<DevicePath, std::string>& refused) {
+  const TempFolder folder;
+  const Dataset dataset =
+      Dataset::open(make_dataset(folder.path(), {.spec = stored, .shards = {7, 4}}).folder);
+  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
+    for (const BatchTransform& transform : all_transforms(stored)) {
+      if (refused.contains(path)) continue;
+      LoaderOptions options;
+      options.batch_size = 4;
+      options.tail = Tail::kKeep;
+      options.threads = 1;
+      options.order.shuffle = path == DevicePath::kStrided ? Shuffle::kNone : Shuffle::kFull;
+      options.transform = transform;
+      DeviceOptions device;
+      device.path = path;
+      device.register_budget_bytes = 1 << 30;
+      CAPTURE(stored.text(), name(path), transform.result(stored).text(), transform.flip);
+      try {
+        const bool right = is_epoch_right(dataset, options, device);
+        CHECK(right);
+      } catch (const DeviceError& error) {
+        CHECK(path != DevicePath::kStaged);
+        CHECK_THAT(error.what(), contains("cudaHostRegister of '") && contains("cudaError"));
+        refused[path] = error.what();
+      }
+    }
+  }
+}
+
+}  // namespace precache::test

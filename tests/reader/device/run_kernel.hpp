@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "reader/device/pixel_body.hpp"
+#include "tests/support/fake_cudart/fake_cudart.hpp"
+
+namespace precache::test {
+
+/// A launch block by block, thread by thread: each block's copy of the table first.
+inline void run_blocks(dim3 grid, dim3 block, const device::PixelWork& work) {
+  device::ThreadPlace place{0, 0, 0, grid.x, grid.y, block.x};
+  for (place.block_y = 0; place.block_y < grid.y; ++place.block_y) {
+    for (place.block_x = 0; place.block_x < grid.x; ++place.block_x) {
+      std::vector<std::uint32_t> table(device::kTableEntries, 0xa5a5a5a5);
+      for (place.thread = 0; place.thread < block.x; ++place.thread) {
+        device::copy_table(work, place, table.data());
+      }
+      for (place.thread = 0; place.thread < block.x; ++place.thread) {
+        device::run_thread(work, table.data(), device::share_of(place));
+      }
+    }
+  }
+}
+
+/// Runs the kernel as its launch says, on memory that the fake lets it see.
+inline void run_kernel(dim3 grid, dim3 block, const device::PixelWork& work) {
+  using device::element_bytes;
+  const std::size_t in_bytes = std::size_t{work.samples} * work.channels * work.in_height *
+                               work.in_width * element_bytes(work.in_type);
+  const std::size_t out_bytes = std::size_t{work.samples} * work.channels * work.height *
+                                work.width * element_bytes(work.out_type);
+  device::PixelWork seen = work;
+  seen.in = fake_cudart::read_view(work.in, in_bytes);
+  seen.out = fake_cudart::write_view(work.out, out_bytes);
+  seen.choices = fake_cudart::read_view(work.choices, work.samples);
+  seen.labels_in = fake_cudart::read_view(work.labels_in, work.samples);
+  seen.labels_out = fake_cudart::write_view(work.labels_out, work.samples);
+  if (seen.in == nullptr || seen.out == nullptr || seen.choices == nullptr ||
+      seen.labels_in == nullptr || seen.labels_out == nullptr) {
+    return;  // a fault by now
+  }
+  run_blocks(grid, block, seen);
+}
+
+}  // namespace precache::test
