@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <memory>
+#include <tuple>
+
+#include "precache/formats/error.hpp"
+#include "precache/reader/dataset.hpp"
+#include "reader/python/binding.hpp"
+
+namespace precache::python {
+namespace {
+
+using Paths = std::vector<std::filesystem::path>;
+using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RowsToFill = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+/// Deletes `kept` when the array that it owns goes.
+template <typename Kept>
+nb::capsule owner_of(std::unique_ptr<Kept> kept) {
+  Kept* const raw = kept.get();
+  nb::capsule capsule(raw, [](void* pointer) noexcept { delete static_cast<Kept*>(pointer); });
+  (void)kept.release();
+  return capsule;
+}
+
+/// As spec_tuple gives it.
+using SpecParts =
+    std::tuple<std::string, std::string, std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>;
+
+std::optional<TensorSpec> spec_of(const std::optional<SpecParts>& parts) {
+  if (!parts) return std::nullopt;
+  const auto& [dtype, layout, shape] = *parts;
+  const auto [a, b, c] = shape;
+  TensorSpec spec;
+  spec.dtype = parse_dtype(dtype);
+  spec.order = parse_axis_order(layout);
+  std::tie(spec.channels, spec.height, spec.width) =
+      spec.order == AxisOrder::kChw ? std::tie(a, b, c) : std::tie(c, a, b);
+  return spec;
+}
+
+/// One sample's bytes as a row, and its label.
+nb::tuple sample(const Dataset& dataset, std::uint64_t index) {
+  auto kept = without_gil([&] { return std::make_unique<Sample>(dataset[index]); });
+  const auto bytes = kept->bytes();
+  const std::int64_t label = kept->label();
+  const nb::capsule owner = owner_of(std::move(kept));
+  return nb::make_tuple(ConstByteRows(bytes.data(), {1, bytes.size()}, owner), label);
+}
+
+/// Neighbours of one shard, where they lie.
+ConstByteRows rows(const Dataset& dataset, std::uint64_t first, std::uint64_t count) {
+  auto kept = without_gil([&] { return std::make_unique<Rows>(dataset.rows(first, count)); });
+  const std::byte* const data = kept->data();
+  const auto stride = static_cast<std::int64_t>(kept->stride_bytes());
+  const nb::capsule owner = owner_of(std::move(kept));
+  return ConstByteRows(data, {count, dataset.spec().size_bytes()}, owner, {stride, 1});
+}
+
+/// Copies samples, in this order, into memory that numpy allocated: it takes huge pages, without
+/// which the faults of a new batch cost more than the copy.
+void gather(const Dataset& dataset, const Indices& indices, const RowsToFill& out) {
+  const std::size_t row_bytes = dataset.spec().size_bytes();
+  if (out.shape(0) != indices.shape(0) || out.shape(1) != row_bytes) {
+    throw InvalidArgument("rows of another number or size than the samples");
+  }
+  const WithoutGil released;
+  for (std::size_t i = 0; i < indices.shape(0); ++i) {
+    const Sample sample = dataset[static_cast<std::uint64_t>(indices(i))];
+    std::memcpy(out.data() + i * row_bytes, sample.bytes().data(), row_bytes);
+    sample.lease().check();
+  }
+}
+
+Labels labels(const Dataset& dataset, const Indices& indices) {
+  auto kept = std::make_unique<std::vector<std::int64_t>>(indices.shape(0));
+  {
+    const WithoutGil released;
+    for (std::size_t i = 0; i < kept->size(); ++i) {
+      (*kept)[i] = dataset[static_cast<std::uint64_t>(indices(i))].label();
+    }
+  }
+  std::int64_t* const data = kept->data();
+  const std::size_t count = kept->size();
+  return Labels(data, {count}, owner_of(std::move(kept)));
+}
+
+nb::object key(const Dataset& dataset, std::uint64_t index) {
+  return text_of(without_gil([&] { return dataset[index].key(); }));
+}
+
+nb::list classes(const Dataset& dataset) {
+  nb::list names;
+  for (const std::string& name : dataset.classes()) names.append(text_of(name));
+  return names;
+}
+
+}  // namespace
+
+void add_dataset(nb::module_& module) {
+  nb::class_<Dataset>(module, "Dataset")
+      .def_static(
+          "open",
+          [](const Paths& paths, const std::string& split, const std::optional<SpecParts>& spec,
+             std::size_t max_open_shards, bool verify_on_read, unsigned scan_threads) {
+            OpenOptions options;
+            options.spec = spec_of(spec);
+            options.max_open_shards = max_open_shards;
+            options.verify_on_read = verify_on_read;
+            options.scan_threads = scan_threads;
+            const WithoutGil released;
+            return paths.size() == 1 ? Dataset::open(paths[0], split, options)
+                                     : Dataset::open(paths, options);
+          },
+          nb::arg("paths"), nb::arg("split"), nb::arg("spec").none(), nb::arg("max_open_shards"),
+          nb::arg("verify_on_read"), nb::arg("scan_threads"))
+      .def("__len__", &Dataset::size)
+      .def_prop_ro("shard_count", &Dataset::shard_count)
+      .def_prop_ro("has_spec", &Dataset::has_spec)
+      .def_prop_ro("spec", [](const Dataset& dataset) { return spec_tuple(dataset.spec()); })
+      .def_prop_ro("classes", &classes, nb::sig("def classes(self) -> list[str]"))
+      .def("sample", &sample, nb::arg("index"))
+      .def("rows", &rows, nb::arg("first"), nb::arg("count"))
+      .def("rows_together", &Dataset::rows_together, nb::arg("first"))
+      .def("gather", &gather, nb::arg("indices"), nb::arg("out"))
+      .def("labels", &labels, nb::arg("indices"))
+      .def("key", &key, nb::arg("index"), nb::sig("def key(self, index: int) -> str"));
+}
+
+}  // namespace precache::python

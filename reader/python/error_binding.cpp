@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/string.h>
+
+#include <exception>
+
+#include "precache/formats/error.hpp"
+#include "reader/python/binding.hpp"
+
+namespace precache::python {
+namespace {
+
+/// Sets the exception of `_errors.py` that has the name of a C++ one.
+void raise(const char* kind, const Error& error, nb::object path = nb::none(),
+           nb::object offset = nb::none(), nb::object code = nb::none()) {
+  const nb::object exception = nb::module_::import_("precache._errors")
+                                   .attr("make_error")(kind, text_of(error.what()),
+                                                       text_of(error.hint()), path, offset, code);
+  PyErr_SetObject(exception.type().ptr(), exception.ptr());
+}
+
+nb::object path_of(const std::filesystem::path& path) {
+  return nb::steal(PyUnicode_DecodeFSDefault(path.c_str()));
+}
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const InvalidArgument& error) {
+    raise("InvalidArgument", error);
+  } catch (const IoError& error) {
+    raise("IoError", error, path_of(error.path()), nb::none(), nb::int_(error.code()));
+  } catch (const CorruptData& error) {
+    raise("CorruptData", error, path_of(error.path()), nb::int_(error.offset()));
+  } catch (const Unsupported& error) {
+    raise("Unsupported", error);
+  } catch (const DeviceError& error) {
+    raise("DeviceError", error);
+  }
+}
+
+}  // namespace
+
+void add_errors() { nb::register_exception_translator(translate); }
+
+}  // namespace precache::python

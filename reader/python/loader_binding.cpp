@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "precache/formats/error.hpp"
+#include "reader/python/loader_methods.hpp"
+
+namespace precache::python {
+namespace {
+
+using Channels = std::array<float, 3>;
+
+/// Rows of a batch. They are declared writable if asked, whatever the memory is.
+nb::object images(nb::handle self, bool writable) {
+  const auto& batch = nb::cast<const Batch&>(self);
+  const std::size_t row_bytes = batch.spec().size_bytes();
+  const auto stride = static_cast<std::int64_t>(batch.stride_bytes());
+  if (!writable)
+    return nb::cast(ConstByteRows(batch.data(), {batch.size(), row_bytes}, self, {stride, 1}));
+  auto* const data = const_cast<std::byte*>(batch.data());
+  return nb::cast(ByteRows(data, {batch.size(), row_bytes}, self, {stride, 1}));
+}
+
+/// Labels in memory of their own: they outlive the batch for a few bytes.
+Labels labels(const Batch& batch) {
+  const std::span<const std::int64_t> values = batch.labels();
+  auto* const data = new std::int64_t[std::max<std::size_t>(values.size(), 1)];
+  const nb::capsule owner(
+      data, [](void* pointer) noexcept { delete[] static_cast<std::int64_t*>(pointer); });
+  std::ranges::copy(values, data);
+  return {data, {values.size()}, owner};
+}
+
+using Normalize = std::pair<Channels, Channels>;
+using CropSize = std::tuple<std::uint32_t, std::uint32_t, std::string>;
+
+Crop crop_of(const CropSize& size) {
+  const auto& [height, width, place] = size;
+  if (place != "random" && place != "center") {
+    throw InvalidArgument("a crop at the place '" + place + "'", "Places are random and center.");
+  }
+  return {height, width, place == "center" ? CropPlace::kCenter : CropPlace::kRandom};
+}
+
+/// As the package's `Loader` documents them.
+void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::string& shuffle,
+                  std::uint64_t block_rows, std::uint64_t window_blocks, std::uint64_t seed,
+                  std::uint64_t rank, std::uint64_t world_size, const std::string& tail,
+                  const std::optional<CropSize>& crop, bool flip,
+                  const std::optional<Normalize>& normalize,
+                  const std::optional<std::string>& dtype, const std::optional<std::string>& layout,
+                  unsigned threads, std::size_t prefetch, bool writable) {
+  LoaderOptions options;
+  options.batch_size = batch_size;
+  options.order = {parse_shuffle(shuffle), block_rows, window_blocks};
+  options.seed = seed;
+  options.rank = rank;
+  options.world_size = world_size;
+  options.tail = parse_tail(tail);
+  if (crop) options.transform.crop = crop_of(*crop);
+  options.transform.flip = flip;
+  if (normalize) options.transform.normalize = {normalize->first, normalize->second};
+  if (dtype) options.transform.dtype = parse_dtype(*dtype);
+  if (layout) options.transform.order = parse_axis_order(*layout);
+  options.threads = threads;
+  options.prefetch = prefetch;
+  options.writable = writable;
+  new (self) LoaderOptions(options);
+}
+
+void make_loader(Held<Loader>* self, const Dataset& dataset, const LoaderOptions& options) {
+  const WithoutGil released;
+  new (self) Held<Loader>(dataset, options);
+}
+
+}  // namespace
+
+nb::dict stats_dict(const LoaderStats& stats) {
+  nb::dict result;
+  result["batches"] = stats.batches;
+  result["views"] = stats.views;
+  result["bytes_touched"] = stats.bytes_touched;
+  result["consumer_waited"] = seconds_of(stats.consumer_waited);
+  result["workers_waited"] = seconds_of(stats.workers_waited);
+  result["batches_ahead"] = stats.batches_ahead;
+  result["verdict"] = stats.verdict();
+  return result;
+}
+
+void add_loader(nb::module_& module) {
+  nb::class_<Batch>(module, "Batch")
+      .def("__len__", &Batch::size)
+      .def(
+          "images", [](nb::handle self, bool writable) { return images(self, writable); },
+          nb::arg("writable"), nb::sig("def images(self, writable: bool) -> NDArray[numpy.uint8]"))
+      .def("labels", &labels)
+      .def_prop_ro("is_view", &Batch::is_view);
+
+  nb::class_<LoaderOptions>(module, "LoaderOptions")
+      .def("__init__", &make_options, nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"),
+           nb::arg("block_rows"), nb::arg("window_blocks"), nb::arg("seed"), nb::arg("rank"),
+           nb::arg("world_size"), nb::arg("tail"), nb::arg("crop").none(), nb::arg("flip"),
+           nb::arg("normalize").none(), nb::arg("dtype").none(), nb::arg("layout").none(),
+           nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"));
+
+  nb::class_<Held<Loader>> loader(module, "Loader");
+  loader.def("__init__", &make_loader, nb::arg("dataset"), nb::arg("options"))
+      .def("stats", [](const Held<Loader>& self) { return stats_dict(self.stats()); });
+  add_loader_methods(loader);
+}
+
+}  // namespace precache::python

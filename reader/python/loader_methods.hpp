@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "precache/reader/loader.hpp"
+#include "reader/python/binding.hpp"
+
+namespace precache::python {
+
+[[nodiscard]] inline double seconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// A loader whose end does not stop the interpreter: its threads are waited for, and what they wait
+/// for may be a disk that takes minutes.
+///
+/// It ends with the last reference, so never while another thread is in one of its calls.
+template <typename AnyLoader>
+class Held : public AnyLoader {
+ public:
+  using AnyLoader::AnyLoader;
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    const WithoutGil released;
+    const AnyLoader ending(std::move(static_cast<AnyLoader&>(*this)));
+  }
+};
+
+/// As `stats()` of the package gives them.
+[[nodiscard]] nb::dict stats_dict(const LoaderStats& stats);
+
+/// Looks for Ctrl-C every now and then: a disk may keep a loader waiting for minutes.
+template <typename AnyLoader>
+auto next_batch(AnyLoader& loader) {
+  constexpr std::chrono::milliseconds kPatience{100};
+  for (;;) {
+    {
+      const WithoutGil released;
+      if (loader.wait_for(kPatience)) return loader.next();
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+/// What every loader of ours has, wherever its batches lie.
+template <typename AnyLoader>
+void add_loader_methods(nb::class_<AnyLoader>& bound) {
+  bound.def("next", &next_batch<AnyLoader>)
+      .def_prop_ro("batches_per_epoch", &AnyLoader::batches_per_epoch)
+      .def_prop_ro("batches_left", &AnyLoader::batches_left)
+      .def_prop_ro("epoch", &AnyLoader::epoch)
+      .def("set_epoch", &AnyLoader::set_epoch, nb::arg("epoch"), nb::call_guard<WithoutGil>())
+      .def("state", [](const AnyLoader& loader) { return loader.state().to_json(); })
+      .def(
+          "resume",
+          [](AnyLoader& loader, const std::string& json) {
+            loader.resume(OrderState::from_json(json));
+          },
+          nb::arg("state"), nb::call_guard<WithoutGil>())
+      .def_prop_ro("spec", [](const AnyLoader& loader) { return spec_tuple(loader.spec()); })
+      .def_prop_ro("warnings", &AnyLoader::warnings);
+}
+
+}  // namespace precache::python

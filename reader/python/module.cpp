@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string_view.h>
+
+#include "precache/formats/isolate_hdf5.hpp"
+#include "reader/python/binding.hpp"
+
+namespace precache::python {
+
+nb::tuple spec_tuple(const TensorSpec& spec) {
+  const auto [first, second, third] = spec.shape();
+  return nb::make_tuple(name(spec.dtype), name(spec.order), nb::make_tuple(first, second, third));
+}
+
+nb::object text_of(std::string_view bytes) {
+  const auto size = static_cast<Py_ssize_t>(bytes.size());
+  return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), size, "surrogateescape"));
+}
+
+}  // namespace precache::python
+
+NB_MODULE(_reader, module) {
+  nanobind::set_leak_warnings(false);  // arrays may be alive when the interpreter ends
+  module.doc() = "What the package `precache` is made of. Use that.";
+  module.attr("version") = PRECACHE_VERSION;
+  precache::python::add_errors();
+  precache::python::add_dataset(module);
+  precache::python::add_loader(module);
+  precache::python::add_device_loader(module);
+  module.def("isolate_hdf5", &precache::isolate_hdf5, nanobind::arg("program"));
+}

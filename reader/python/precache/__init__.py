@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pre-transformed tensor shards: made once, read without a copy.
+
+>>> dataset = precache.open(folder)
+>>> image, label = dataset[0]
+>>> for images, labels in precache.Loader(dataset, batch_size=4, shuffle="full"):
+...     pass  # your step
+
+`precache.torch` and `precache.tensorflow` give the tensors of those; `build`, `convert`, `inspect`, `verify` and `index` are
+the commands of the same names. See docs/python.md.
+"""
+
+from . import _reader
+from ._arrays import Spec
+from ._commands import build, convert, index, inspect, verify
+from ._dataset import Dataset, open
+from ._errors import (
+    CorruptDataError,
+    DeviceError,
+    Error,
+    InvalidArgument,
+    IoError,
+    OutOfMemory,
+    TooManyBadImages,
+    Unsupported,
+)
+from ._loader import Crop, Loader
+from ._process import command_path, expected_command
+from ._progress import Progress
+
+# A file that makes the HDF5 library crash is refused, and nothing else happens. Where the command is missing, that is said
+# when it is needed: to open such files, and to call it.
+_reader.isolate_hdf5(expected_command())
+
+__version__ = _reader.version
+
+__all__ = [
+    "CorruptDataError",
+    "Crop",
+    "Dataset",
+    "DeviceError",
+    "Error",
+    "InvalidArgument",
+    "IoError",
+    "Loader",
+    "OutOfMemory",
+    "Progress",
+    "Spec",
+    "TooManyBadImages",
+    "Unsupported",
+    "build",
+    "command_path",
+    "convert",
+    "index",
+    "inspect",
+    "open",
+    "verify",
+]
+
+for _public in [globals()[name] for name in __all__]:
+    if isinstance(_public, type):  # tracebacks and repr() call them as programs do
+        _public.__module__ = __name__

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tensors are, and numpy arrays of them made of bytes."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._errors import Unsupported
+
+
+class Spec(NamedTuple):
+    """What every sample of a dataset, or every row of a loader's batches, is.
+
+    >>> Spec("uint8", "chw", (3, 224, 224)).nbytes
+    150528
+    """
+
+    dtype: str
+    """"uint8", "float16", "bfloat16" or "float32"."""
+    layout: str
+    """"chw" or "hwc": the order of the axes."""
+    shape: tuple[int, int, int]
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The type as numpy has it. bfloat16 is the one of the package `ml_dtypes`, which has to be there."""
+        if self.dtype != "bfloat16":
+            return np.dtype(self.dtype)
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise Unsupported(
+                "numpy has no bfloat16 of its own",
+                hint="Install ml_dtypes, use precache.torch, or ask the loader for another dtype.",
+            ) from None
+        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one tensor."""
+        itemsize = 2 if self.dtype == "bfloat16" else np.dtype(self.dtype).itemsize
+        return int(np.prod(self.shape, dtype=np.int64)) * itemsize
+
+    @property
+    def text(self) -> str:
+        """In words: "uint8 3x224x224 chw"."""
+        return f"{self.dtype} {'x'.join(map(str, self.shape))} {self.layout}"
+
+
+def as_tensors(rows: np.ndarray[Any, Any], spec: Spec) -> np.ndarray[Any, Any]:
+    """Bytes, a row for each tensor, seen as tensors; nothing is copied."""
+    return rows.view(spec.numpy_dtype).reshape(len(rows), *spec.shape)

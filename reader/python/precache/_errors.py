@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls of this package raise: the errors of the C++ library and of the command, as Python knows them.
+
+Each is also the builtin exception that one would expect: `except ValueError` catches InvalidArgument, and `except
+FileNotFoundError` an IoError whose errno says so.
+"""
+
+from __future__ import annotations
+
+import errno as errnos
+import os
+import sys
+from typing import Any
+
+
+class Error(Exception):
+    """Base of all errors of precache.
+
+    Attributes:
+        message: What happened, where and why; also str() of the error.
+        hint: What to do next; may be empty. It is shown below the message in a traceback.
+        path: The file it is about, or None.
+        offset: The byte of that file, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        path: str | None = None,
+        offset: int | None = None,
+        errno: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.path = path
+        self.offset = offset
+        if sys.version_info >= (3, 11) and hint:
+            self.add_note(hint)
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if sys.version_info < (3, 11) and self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Lets them pass from one process to another."""
+        arguments = (self.message, self.hint, self.path, self.offset, getattr(self, "errno", None))
+        return make_error, (self._type_name(), *arguments), self.__dict__
+
+    @classmethod
+    def _type_name(cls) -> str:
+        return next(name for name, kind in _TYPES.items() if issubclass(cls, kind))
+
+
+class InvalidArgument(Error, ValueError):
+    """The request is wrong."""
+
+
+class IoError(Error, OSError):
+    """The system refused. `errno` and `filename` are set as in any OSError."""
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        path: str | None = None,
+        offset: int | None = None,
+        errno: int | None = None,
+    ) -> None:
+        super().__init__(message, hint, path, offset)
+        self.errno = errno
+        self.strerror = os.strerror(errno) if errno else message
+        self.filename = path
+
+
+class CorruptDataError(Error):
+    """Bytes break their specification, at `offset` of `path`."""
+
+
+class Unsupported(Error, NotImplementedError):
+    """Valid, but not in this build or version."""
+
+
+class DeviceError(Error, RuntimeError):
+    """CUDA refused."""
+
+
+class TooManyBadImages(Error):
+    """More images were bad than `max_bad` allows, or one with `on_error="fail"`.
+
+    Attributes:
+        report: What `build` returns otherwise.
+    """
+
+    report: dict[str, Any]
+
+
+class OutOfMemory(Error, MemoryError):
+    """The command ran out of memory."""
+
+
+# By the names that the C++ library and the command's events have for them; the base class last.
+_TYPES: dict[str, type[Error]] = {
+    "InvalidArgument": InvalidArgument,
+    "IoError": IoError,
+    "CorruptData": CorruptDataError,
+    "Unsupported": Unsupported,
+    "DeviceError": DeviceError,
+    "TooManyBadImages": TooManyBadImages,
+    "OutOfMemory": OutOfMemory,
+    "Error": Error,
+}
+
+
+def _io_error(builtin: type[OSError]) -> type[IoError]:
+    """An IoError that is also a FileNotFoundError, a PermissionError or whatever Python has for some errno."""
+    return type(f"Io{builtin.__name__}", (IoError, builtin), {"__doc__": IoError.__doc__, "__module__": __name__})
+
+
+_IO_ERRORS = {kind: _io_error(kind) for kind in {type(OSError(code, "")) for code in errnos.errorcode} - {OSError}}
+# By these names they are unpickled. Torch hands on the types of its workers' errors, and waits for ever if it cannot.
+globals().update({kind.__name__: kind for kind in _IO_ERRORS.values()})
+
+
+def make_error(
+    type_name: str,
+    message: str,
+    hint: str = "",
+    path: str | None = None,
+    offset: int | None = None,
+    errno: int | None = None,
+) -> Error:
+    """The error of a type that is named as in C++; an unknown name gives an `Error`.
+
+    >>> error = make_error("IoError", "cannot open 'x': No such file or directory", "Look elsewhere.", "x", errno=2)
+    >>> isinstance(error, IoError), isinstance(error, FileNotFoundError), error.filename, error.hint
+    (True, True, 'x', 'Look elsewhere.')
+    """
+    kind = _TYPES.get(type_name, Error)
+    if kind is IoError and errno:
+        kind = _IO_ERRORS.get(type(OSError(errno, "")), IoError)
+    return kind(message, hint, path, offset, errno)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows how far a command is: a bar on a terminal or in a notebook."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Union
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a command is; what a function given as `progress` is called with, some five times a second."""
+
+    share: float | None
+    """Of the whole, from 0 to 1; None until that is known. The last call of a command that succeeds has 1."""
+    done: int
+    planned: int
+    unit: str
+    """Of done and planned: images, samples or bytes."""
+    text: str
+    """All that in words, with speed and remaining time."""
+    seconds: float
+    """Since the start."""
+
+
+# True: a bar. None: a bar where somebody can see it. False: nothing at all.
+ProgressOption = Union[bool, None, Callable[[Progress], Any]]
+
+
+class Display(Protocol):
+    def show(self, progress: Progress) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Nowhere:
+    def show(self, progress: Progress) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Callback:
+    def __init__(self, function: Callable[[Progress], Any]) -> None:
+        self.show = function
+
+    def close(self) -> None:
+        pass
+
+
+class TerminalBar:
+    """One line of stderr, drawn again and again, and wiped in the end."""
+
+    WIDTH = 12
+
+    def show(self, progress: Progress) -> None:
+        text = progress.text
+        if progress.share is not None:
+            filled = int(progress.share * self.WIDTH)
+            text = f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {text}"
+        columns = self._columns() - 1
+        self._write(f"\r{text if len(text) <= columns else progress.text[:columns]}\x1b[K")
+
+    def close(self) -> None:
+        self._write("\r\x1b[K")
+
+    @staticmethod
+    def _columns() -> int:
+        try:
+            return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        except (OSError, ValueError):  # no terminal, or no file at all
+            return 80
+
+    @staticmethod
+    def _write(text: str) -> None:
+        print(text, end="", file=sys.stderr, flush=True)
+
+
+class NotebookBar:
+    """An output of the cell, which is replaced again and again, and stays. Needs nothing but IPython itself."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, progress: Progress) -> None:
+        display: Any = importlib.import_module("IPython.display").display
+        # A mapping of MIME types: front ends that know no HTML show the text.
+        data = {"text/plain": progress.text, "text/html": self._html(progress)}
+        if self._handle is None:
+            self._handle = display(data, raw=True, display_id=True)
+        else:
+            self._handle.update(data, raw=True)
+
+    def close(self) -> None:
+        pass
+
+    @staticmethod
+    def _html(progress: Progress) -> str:
+        value = "" if progress.share is None else f' value="{progress.share:.4f}"'
+        return f'<progress max="1"{value} style="width: 16em"></progress> <code>{html.escape(progress.text)}</code>'
+
+
+def in_notebook() -> bool:
+    """True in a kernel, whose front end shows what is displayed; IPython in a terminal has none."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return getattr(shell, "kernel", None) is not None
+
+
+def make_display(option: ProgressOption) -> Display:
+    if callable(option):
+        return Callback(option)
+    if option is False:
+        return Nowhere()
+    if in_notebook():
+        return NotebookBar()
+    if sys.stderr is None:
+        return Nowhere()
+    return TerminalBar() if option or sys.stderr.isatty() else Nowhere()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches as a `tf.data.Dataset`.
+
+>>> dataset = precache.tensorflow.dataset(folder, batch_size=4, shuffle="full", dtype="float32", layout="hwc")
+>>> for images, labels in dataset:
+...     pass  # your step
+>>> images.shape, images.dtype
+(TensorShape([4, 32, 32, 3]), tf.float32)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tensorflow as tf
+
+from . import _dataset, _options
+from ._arrays import Spec
+from ._dataset import Array, PathLike
+from ._errors import InvalidArgument
+from ._loader import Loader
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # typing has it from Python 3.11 on
+
+    from ._keywords import PlacedLoaderOptions
+
+__all__ = ["dataset"]
+
+
+def dataset(
+    source: _dataset.Dataset | PathLike | Sequence[PathLike],
+    batch_size: int = 256,
+    *,
+    epoch: int = 0,
+    writable: bool = True,
+    **options: Unpack[PlacedLoaderOptions],
+) -> tf.data.Dataset:
+    """A `tf.data.Dataset` of (images, labels). Each iteration over it is the next epoch.
+
+    Args:
+        source: a `precache.Dataset`, or what `precache.open` takes.
+        batch_size: of this rank.
+        epoch: the first one, for training that goes on.
+        writable: there is no other way, as tensors may be written to.
+        **options: all others of `precache.Loader`.
+    """
+    if not _options.truth("writable", writable):
+        raise InvalidArgument("tensors of TensorFlow are no views of shards", hint="Leave out writable.")
+    opened = source if isinstance(source, _dataset.Dataset) else _dataset.Dataset(source)
+
+    def make_loader() -> Loader:
+        # DLPack passes on memory that may be written to, without a gap: no views of shards.
+        return Loader(opened, batch_size, writable=True, **options)
+
+    idle = [make_loader()]  # whatever is wrong with the options is said now
+    spec, batches = idle[0].spec, len(idle[0])
+    rows = None if options.get("tail") == "keep" else batch_size  # the last batch may be shorter
+    epochs = itertools.count(_options.count("epoch", epoch))
+    passing: dict[int, tuple[Array, Array]] = {}
+
+    def numbers() -> Iterator[int]:
+        loader = idle.pop() if idle else make_loader()
+        loader.set_epoch(next(epochs))
+        try:
+            for batch in loader:
+                passing[id(batch)] = batch
+                yield id(batch)
+        except BaseException:  # an iteration that is left early, too
+            loader.close()
+            raise
+        idle.append(loader)  # its buffers and page tables serve the next epoch
+
+    def take(number: tf.Tensor) -> tuple[tf.Tensor, Array]:
+        images, labels = passing.pop(int(number))
+        return _tensor(images, spec), labels
+
+    def fetch(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        images, labels = tf.py_function(take, [number], [spec.dtype, tf.int64])
+        return tf.ensure_shape(images, (rows, *spec.shape)), tf.ensure_shape(labels, (rows,))
+
+    # A generator's arrays are copied several times, so it gives but numbers, and the batches follow by DLPack.
+    made = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.int64)).map(fetch)
+    return made.apply(tf.data.experimental.assert_cardinality(batches)).prefetch(1)
+
+
+def _tensor(images: Array, spec: Spec) -> tf.Tensor:
+    """The batch itself as a tensor; nothing is copied."""
+    if spec.dtype == "bfloat16":  # numpy's DLPack does not know it: the same bits pass as integers
+        return tf.bitcast(_tensor(images.view(np.int16), spec._replace(dtype="int16")), tf.bfloat16)
+    return tf.experimental.dlpack.from_dlpack(images.__dlpack__())

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches on a GPU that is none, down to their bytes: run by test_device.py, with a module of the package that is linked
+with a stand-in for the CUDA runtime. Torch takes no such tensor without a driver, so a consumer of our own takes its place."""
+
+import gc
+
+from fake_gpu import Stream, fresh_machine, machine, report, take  # first: it decides how the package is loaded
+
+import numpy as np
+import pytest
+import torch
+
+import precache
+import precache.torch
+from precache._device import DeviceTensor
+
+pytest_plugins = ("package_fixtures",)
+
+DTYPES = ("uint8", "float16", "bfloat16", "float32")
+BUDGET = 1 << 30
+
+
+@pytest.fixture
+def stream():
+    """On a machine that is left as it was found."""
+    with fresh_machine(), Stream() as stream:
+        yield stream
+        gc.collect()
+
+
+class Torch:
+    """What the package asks torch for, on the machine at hand. Tensors are copied on the stream, and dropped at once."""
+
+    def __init__(self, stream):
+        self.stream, self.facts = stream, []
+
+    def from_dlpack(self, tensor):
+        taken = take(tensor, self.stream)
+        self.facts.append(taken.facts)
+        copy = taken.copy_on(self.stream)
+        taken.drop()
+        dtype = getattr(torch, taken.facts.dtype)
+        return torch.frombuffer(bytearray(copy.bytes()), dtype=dtype).reshape(taken.facts.shape)
+
+
+@pytest.fixture(autouse=True)
+def torch_has_cuda(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+
+
+@pytest.fixture
+def as_torch(stream, monkeypatch):
+    consumer = Torch(stream)
+    monkeypatch.setattr(torch.utils.dlpack, "from_dlpack", consumer.from_dlpack)
+    return consumer
+
+
+def tensors(loader):
+    """The next batch of a loader as DLPack gives it."""
+    batch = loader._open().next()
+    return DeviceTensor(batch, labels=False), DeviceTensor(batch, labels=True)
+
+
+@pytest.fixture
+def batches(stamps):
+    """batches(**options): tensors of a loader, and the bytes of the same ones without a GPU."""
+
+    def make(**options):
+        options = {"shuffle": "full", "dtype": "float16", "crop": 7, "flip": True, **options}
+        on_host = precache.torch.Loader(stamps.out, 4, **{k: v for k, v in options.items() if k != "ring"})
+        loader = precache.torch.Loader(stamps.out, 4, device="cuda", **options)
+        expected = [(images.numpy().tobytes(), labels.numpy().tobytes()) for images, labels in on_host]
+        return loader, expected
+
+    return make
+
+
+# --- precache.torch.Loader --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["auto", "staged", "strided", "gather"])
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_batches_are_those_without_a_gpu(made, as_torch, dtype, channels_last, path):
+    built = made("--size", "17x23", "--shards", "3")
+    for options in ({}, {"crop": 9, "flip": True, "tail": "keep"}, {"shuffle": "full", "seed": 2, "tail": "pad"}):
+        if path == "strided" and "shuffle" in options:
+            continue
+        common = {"dtype": dtype, "channels_last": channels_last, **options}
+        here = precache.torch.Loader(built.out, 4, **common)
+        there = precache.torch.Loader(
+            built.out, 4, device="cuda", device_path=path, register_budget_bytes=BUDGET, **common
+        )
+        assert len(there) == len(here) and there.spec == here.spec
+        count = 0
+        for (images, labels), (expected, expected_labels) in zip(there, here, strict=True):
+            assert images.dtype == getattr(torch, dtype)
+            assert torch.equal(images, expected) and torch.equal(labels, expected_labels)
+            assert images.stride() == expected.stride()
+            count += 1
+        stats = there.stats()
+        assert stats["batches"] == count > 0
+        device = stats["device"]
+        by_path = {name: device[name] for name in ("staged", "strided", "gathered")}
+        assert sum(by_path.values()) >= count
+        if path != "auto":
+            assert by_path["gathered" if path == "gather" else path] == sum(by_path.values())
+        assert (device["bytes_registered"] > 0) == (path != "staged")
+    assert all(facts.device == (2, 0) for facts in as_torch.facts)
+
+
+def test_nothing_is_registered_unasked(stamps, as_torch):
+    loader = precache.torch.Loader(stamps.out, 4, device="cuda:0")
+    assert len(list(loader)) == 5
+    device = loader.stats()["device"]
+    assert device["bytes_registered"] == 0 and device["staged"] >= 5 and device["reason"].startswith("Staged")
+
+
+def test_epochs_and_states(stamps, as_torch):
+    options = {"shuffle": "full", "seed": 3, "normalize": "imagenet"}
+    here = precache.torch.Loader(stamps.out, 4, **options)
+    there = precache.torch.Loader(stamps.out, 4, device=torch.device("cuda"), **options)
+    assert there.device == torch.device("cuda", 0)
+    for epoch in range(2):
+        assert there.epoch == here.epoch == epoch
+        for (images, _), (expected, _) in zip(there, here, strict=True):
+            assert torch.equal(images, expected)
+            assert there.state_dict() == here.state_dict()
+    there.set_epoch(5)
+    iterator = iter(there)
+    next(iterator), next(iterator)
+    state = there.state_dict()
+    here.set_epoch(5)
+    rest = [images for images, _ in here][2:]
+    for loader in (precache.torch.Loader(stamps.out, 4, device="cuda", **options), here):
+        loader.load_state_dict(state)
+        assert all(torch.equal(images, one) for (images, _), one in zip(loader, rest, strict=True))
+    there.close()
+    with pytest.raises(precache.InvalidArgument, match="closed"):
+        next(iterator)
+
+
+def test_a_second_device(stamps, monkeypatch):
+    with fresh_machine(devices=2):
+        machine.cudaSetDevice(1)
+        with Stream() as stream:
+            machine.cudaSetDevice(0)
+            consumer = Torch(stream)
+            monkeypatch.setattr(torch.utils.dlpack, "from_dlpack", consumer.from_dlpack)
+            loader = precache.torch.Loader(stamps.out, 4, device="cuda:1")
+            machine.cudaSetDevice(1)  # of the consumer's copies
+            for (images, _), (expected, _) in zip(loader, precache.torch.Loader(stamps.out, 4), strict=True):
+                assert torch.equal(images, expected)
+            assert {facts.device for facts in consumer.facts} == {(2, 1)}
+            with pytest.raises(precache.InvalidArgument, match="device"):
+                precache.torch.Loader(stamps.out, 4, device="cuda:2")
+            loader.close()
+        machine.cudaSetDevice(0)
+
+
+def test_bad_options(stamps, as_torch):
+    for options, words in (
+        ({"ring": 0}, "a ring of 0"),
+        ({"ring": 1 << 20}, "ring is"),
+        ({"device_path": "nonsense"}, "device_path is 'nonsense'"),
+        ({"device_path": "strided", "shuffle": "full", "register_budget_bytes": BUDGET}, "strided"),
+        ({"device_path": "gather", "register_budget_bytes": 1}, "more than the 1"),
+        ({"device_path": "staged", "device": "cpu"}, "device is 'cpu'"),
+        ({"register_budget_bytes": -1}, "register_budget_bytes is -1"),
+        ({"rank": 2, "world_size": 2}, "rank"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            precache.torch.Loader(stamps.out, 4, **{"device": "cuda", **options})
+
+
+def test_without_a_driver_torch_is_left_to_it(stamps, as_torch):
+    machine.machine_set_driver(0)
+    loader = precache.torch.Loader(stamps.out, 4, device="cuda")
+    reason = loader.stats()["device"]["reason"]
+    assert reason.startswith("Moved by torch: ") and "driver" in reason
+    with pytest.raises(precache.Unsupported, match="driver"):
+        precache.torch.Loader(stamps.out, 4, device="cuda", device_path="staged")
+    machine.machine_set_driver(13000)
+
+
+def test_failures_are_device_errors(stamps, as_torch):
+    for call in (b"cudaMalloc", b"cudaHostAlloc", b"cudaStreamCreateWithPriority"):
+        machine.machine_fail(call, 1)
+        with pytest.raises(precache.DeviceError, match=call.decode()) as caught:
+            precache.torch.Loader(stamps.out, 4, device="cuda")
+        assert isinstance(caught.value, RuntimeError)
+    loader = precache.torch.Loader(stamps.out, 4, device="cuda", dtype="float32")
+    iterator = iter(loader)
+    machine.machine_fail(b"cudaLaunchKernel", 1)
+    for _ in range(2):  # and stays so
+        with pytest.raises(precache.DeviceError, match="cudaLaunchKernel"):
+            next(iterator)
+
+
+# --- the hand-over ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_what_a_consumer_is_told(stamps, stream, versioned):
+    loader = precache.torch.Loader(stamps.out, 4, device="cuda", dtype="bfloat16", crop=(8, 5))
+    images, labels = tensors(loader)
+    assert images.__dlpack_device__() == labels.__dlpack_device__() == (2, 0)
+    taken = take(images, stream, versioned=versioned)
+    assert taken.facts == ((2, 0), "bfloat16", (4, 3, 8, 5), (120, 40, 5, 1))
+    other = take(labels, stream, versioned=versioned)
+    assert other.facts == ((2, 0), "int64", (4,), (1,))
+    assert other.copy_on(stream).bytes() == np.asarray(stamps.labels[:4], np.int64).tobytes()
+    taken.drop()
+    other.drop()
+
+
+def test_memory_is_used_again_only_after_the_consumers_stream(batches, stream):
+    """The stream stands still while the whole epoch is asked for: nothing may be overwritten meanwhile."""
+    loader, expected = batches(ring=2)
+    copies = []
+    machine.machine_hold(stream.handle)
+    for _ in expected:
+        pair = [take(tensor, stream) for tensor in tensors(loader)]
+        copies.append([one.copy_on(stream) for one in pair])
+        for one in pair:
+            one.drop()
+        if len(copies) == 4:  # the third and fourth wait for the memory of the first two; a fifth would wait here
+            machine.machine_let_go(stream.handle)
+    assert [tuple(copy.bytes() for copy in pair) for pair in copies] == expected
+
+
+def test_a_batch_that_is_held_stays(batches, stream):
+    loader, expected = batches(ring=3)
+    held = [take(tensor, stream) for tensor in tensors(loader)]
+    for others in expected[1:]:
+        images, labels = tensors(loader)
+        taken = take(images, stream)
+        assert taken.copy_on(stream).bytes() == others[0]
+        taken.drop()
+        del images, labels
+    assert tuple(one.copy_on(stream).bytes() for one in held) == expected[0]
+    for one in held:
+        one.drop()
+
+
+def test_tensors_outlive_their_loader(batches, stream):
+    loader, expected = batches()
+    pair = [take(tensor, stream) for tensor in tensors(loader)]
+    loader.close()
+    del loader
+    assert tuple(one.copy_on(stream).bytes() for one in pair) == expected[0]
+    for one in pair:
+        one.drop()
+
+
+def test_a_ring_that_is_held_is_an_error_and_no_end(batches, stream):
+    loader, expected = batches(ring=2)
+    held = [take(tensors(loader)[0], stream) for _ in range(2)]
+    with pytest.raises(precache.InvalidArgument, match="all 2 batches of the device's ring are held"):
+        tensors(loader)
+    held.pop(0).drop()
+    held.append(take(tensors(loader)[0], stream))
+    assert [one.copy_on(stream).bytes() for one in held] == [images for images, _ in expected[1:3]]
+    for one in held:
+        one.drop()
+
+
+def test_capsules_that_nobody_takes(batches, stream):
+    loader, expected = batches(ring=1)
+    for images, _ in expected:
+        tensor = tensors(loader)[0]
+        for _ in range(3):
+            tensor.__dlpack__(stream=stream.handle.value)
+            tensor.__dlpack__(stream=stream.handle.value, max_version=(1, 1))
+        taken = take(tensor, stream)
+        del tensor
+        assert taken.copy_on(stream).bytes() == images
+        taken.drop()
+
+
+def use_on_two_streams(loader, *, in_order):
+    """A batch is taken on one stream and used on another, while the next one comes. Returns what was seen of it."""
+    with Stream() as taker, Stream() as other:
+        taken = take(tensors(loader)[0], taker)
+        other.wait_stream(taker)
+        machine.machine_hold(other.handle)
+        copy = taken.copy_on(other)
+        if in_order:
+            taker.wait_stream(other)
+        taken.drop()
+        take(tensors(loader)[0], taker).drop()  # from the same memory
+        machine.machine_let_go(other.handle)
+        return copy.bytes()
+
+
+def test_other_streams_can_use_a_batch(batches, stream):
+    """As docs/python.md says."""
+    loader, expected = batches(ring=1)
+    assert use_on_two_streams(loader, in_order=True) == expected[0][0]
+
+
+def test_other_streams_must_be_waited_for(batches):
+    """The stand-in would notice if the package forgot to."""
+    machine.machine_start(1)
+    loader, _ = batches(ring=1)
+    use_on_two_streams(loader, in_order=False)
+    assert "race" in report()
+    del loader
+    machine.machine_start(1)
+
+
+def test_streams_that_are_none(batches, stream):
+    loader, _ = batches()
+    images, _ = tensors(loader)
+    for number in (-1, 2):
+        with pytest.raises(BufferError, match="on one stream"):
+            images.__dlpack__(stream=number)
+    for number in (0, -2):
+        with pytest.raises(precache.InvalidArgument, match=f"stream is {number}"):
+            images.__dlpack__(stream=number)
+    with pytest.raises(BufferError, match="not copied"):
+        images.__dlpack__(stream=1, copy=True)
+    with pytest.raises(BufferError, match="exported"):
+        images.__dlpack__(stream=1, dl_device=(1, 0))
+    for default in (None, 1):
+        images.__dlpack__(stream=default, dl_device=(2, 0), copy=False)

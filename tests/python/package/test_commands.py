@@ -1,0 +1,496 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands as Python functions: their options, results, errors and progress."""
+
+import doctest
+import errno
+import importlib
+import inspect
+import json
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import typing
+from pathlib import Path
+
+import pytest
+
+import images
+import precache
+from precache._commands import IndexKind
+from precache._errors import make_error
+from shards import Dataset
+from terminal import Terminal, read_until
+from tool import Tool, differing, files
+
+pytest_plugins = ("tool_fixtures",)
+
+COMMANDS = ("build", "convert", "index", "inspect", "verify")
+COUNT = 12
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("source")
+    for number in range(COUNT):
+        images.draw_unique(folder / f"class{number // 6}" / f"{number:02}.png", number)
+    return folder
+
+
+@pytest.fixture
+def dataset(source, tmp_path):
+    precache.build(source, tmp_path / "dataset", size=16, shards=2)
+    return tmp_path / "dataset"
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def help_of(tool, command):
+    """The options of a command with what their help shows behind them."""
+    return dict(re.findall(r"^ +--([a-z-]+) ?(.*)$", tool.run(command, "--help").out, re.MULTILINE))
+
+
+def options_of(function):
+    """The parameters of a function that are options of the command."""
+    parameters = inspect.signature(function).parameters.values()
+    return [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name != "progress"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_function_has_the_options_of_its_command(tool, command):
+    listed = help_of(tool, command)
+    listed.pop("quiet", None)  # progress=False
+    assert listed.pop("json") is not None
+    assert [each.name.replace("_", "-") for each in options_of(getattr(precache, command))] == list(listed)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_flags_and_choices_are_typed_as_the_help_has_them(tool, command):
+    listed, function = help_of(tool, command), getattr(precache, command)
+    hints = typing.get_type_hints(function)
+    for each in options_of(function):
+        shown = re.match(r"(\S*?)(?= |\[|$)", listed[each.name.replace("_", "-")]).group().removeprefix("Excludes:")
+        if hints[each.name] is bool:
+            assert (shown, each.default) == ("", False), each
+            continue
+        assert each.default is None and shown != "", each
+        words = {word for kind in typing.get_args(hints[each.name]) for word in typing.get_args(kind)}
+        if re.fullmatch(r"[a-z0-9]+(\|[a-z0-9]+)*", shown):
+            assert words == set(shown.split("|")), each
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_docstring_has_every_parameter(command):
+    function = getattr(precache, command)
+    described = re.findall(r"^        (\w+): ", function.__doc__.split("Args:")[1].split("Returns:")[0], re.MULTILINE)
+    assert described == list(inspect.signature(function).parameters)
+
+
+VALUES = [
+    ({"size": 16}, ("--size", "16")),
+    ({"size": (16, 20)}, ("--size", "16x20")),
+    ({"size": "16x20"}, ("--size", "16x20")),
+    ({"normalize": "imagenet", "dtype": "float32"}, ("--normalize", "imagenet", "--dtype", "float32")),
+    ({"normalize": (0.5, 0.25), "dtype": "float16"}, ("--normalize", "0.5/0.25", "--dtype", "float16")),
+    (
+        {"normalize": ([0.1, 0.2, 1e-7], 0.5), "dtype": "float32"},
+        ("--normalize", "0.1,0.2,0.0000001/0.5", "--dtype", "float32"),
+    ),
+    ({"index": "dali"}, ("--index", "dali")),
+    ({"index": ["dali", "wids"]}, ("--index", "dali,wids")),
+    ({"shard_size": 5376}, ("--shard-size", "5376")),
+    ({"shard_size": "6KiB"}, ("--shard-size", "6KiB")),
+    ({"max_bad": 0.5, "seed": 2**64 - 1, "no_shuffle": False}, ("--max-bad", "0.5%", "--seed", str(2**64 - 1))),
+    (
+        {"no_shuffle": True, "exif": "ignore", "pad_value": 7, "fit": "pad"},
+        ("--no-shuffle", "--exif", "ignore", "--pad-value", "7", "--fit", "pad"),
+    ),
+]
+
+
+@pytest.mark.parametrize("options, words", VALUES, ids=lambda value: " ".join(map(str, value)))
+def test_a_call_makes_what_the_command_makes(tool, source, tmp_path, options, words):
+    options = {"size": 16, **options}
+    words = words if "--size" in words else ("--size", "16", *words)
+    report = precache.build(source, tmp_path / "function", **options)
+    assert report["status"] == "complete" and report["samples"] == COUNT
+    tool.build(source, tmp_path / "command", *words)
+    assert differing(files(tmp_path / "function"), files(tmp_path / "command")) == []
+
+
+def test_parts_are_built_and_finished(source, tmp_path):
+    options = {"size": 16, "shards": 3, "progress": False}
+    assert precache.build(source, tmp_path / "out", part=(1, 2), **options)["status"] == "part done"
+    assert precache.build(source, tmp_path / "out", part="2/2", **options)["status"] == "part done"
+    assert precache.build(source, tmp_path / "out", finish=True, **options)["status"] == "complete"
+
+
+def test_paths_may_be_strange(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = Path(os.fsdecode(b"-\xff --json"))
+    precache.build(str(source), out, size=16, split="a")
+    assert precache.verify([out, str(out / "a-000000.tar")])["files"] == 2
+    assert precache.verify(os.fspath(out))["whole"]
+    assert precache.verify(os.fsencode(out))["whole"] and precache.verify([os.fsencode(out)])["whole"]
+    precache.inspect(os.fsencode(out), sheet=b"sheet.png")
+    assert Path("sheet.png").is_file()
+
+
+@pytest.mark.parametrize("value", ["", " ", "-/", "--json/"])
+def test_a_value_that_looks_like_something_else_is_a_value(source, tmp_path, value):
+    with pytest.raises(precache.InvalidArgument, match="split") as raised:
+        precache.build(source, tmp_path / "out", split=value)
+    assert f"'{value}'" in str(raised.value)
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: precache.build(None, "out"), "source is None, not a path"),
+    (lambda: precache.build(["a", "b"], "out"), r"source is \['a', 'b'\], not a path"),
+    (lambda: precache.build("images", 7), "out is 7, not a path"),
+    (lambda: precache.verify(None), "path is None, not a path"),
+    (lambda: precache.inspect([None]), "NoneType"),
+    (lambda: precache.build("images", "out", size=True), "size is True"),
+    (lambda: precache.build("images", "out", size=False), "size is False"),
+    (lambda: precache.build("images", "out", size=(16, True)), "size is True"),
+    (lambda: precache.build("images", "out", overwrite="no"), "overwrite is 'no', not True or False"),
+    (lambda: precache.inspect("shards", all=1), "all is 1, not True or False"),
+], ids=range(10))
+def test_a_value_of_another_type_is_named(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_the_kinds_of_index_are_those_of_the_help(tool):
+    described = re.search(r"--kind.*\n(.*)", tool.run("index", "--help").out).group(1)
+    assert set(typing.get_args(IndexKind)) == set(re.findall(r"(\w+): ", described))
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_gives_the_plan(source, tmp_path):
+    plan = precache.build(source, tmp_path / "out", size=(16, 20), dry_run=True)
+    assert (plan["samples"], plan["shape"]) == (COUNT, [3, 16, 20])
+    assert not (tmp_path / "out").exists()
+
+
+def test_convert_gives_its_report_and_plan(dataset, tmp_path):
+    assert precache.convert(dataset, tmp_path / "new", format="hdf5", dry_run=True)["tensors_stay"] is True
+    assert precache.convert(dataset, tmp_path / "new", format="hdf5", dtype="float16")["converted"] == COUNT
+    assert Dataset(tmp_path / "new").manifest["spec"]["dtype"] == "float16"
+
+
+def test_index_gives_what_was_written(dataset):
+    assert {entry["kind"] for entry in precache.index(dataset, kind=["dali", "wids"])["written"]} == {"dali", "wids"}
+    assert (dataset / "train.wids.json").exists()
+
+
+def test_inspect_gives_facts_and_writes_pages(dataset, tmp_path, capfd):
+    facts = precache.inspect(dataset, all=True, sheet=tmp_path / "sheet.png", html=tmp_path / "page.html", samples=4)
+    assert facts["paths"][0]["samples"] == COUNT
+    assert (tmp_path / "sheet.png").exists() and (tmp_path / "page.html").exists()
+    assert "wrote" in capfd.readouterr().err
+
+
+def test_verify_of_damage_is_a_report(dataset):
+    shard = dataset / "train-000001.tar"
+    data = bytearray(shard.read_bytes())
+    data[1000] ^= 1
+    shard.write_bytes(data)
+    report = precache.verify(dataset)
+    assert report["whole"] is False
+    assert [fault["file"] for fault in report["faults"]] == [str(shard)]
+
+
+def test_inspect_of_damage_is_a_report(dataset, tmp_path):
+    (tmp_path / "cut.tar").write_bytes((dataset / "train-000000.tar").read_bytes()[:2000])
+    (facts,) = precache.inspect(tmp_path / "cut.tar")["paths"]
+    assert len(facts["faults"]) == 1
+
+
+def test_a_file_of_no_known_kind_is_a_report(tmp_path):
+    (tmp_path / "poem.txt").write_text("no shard")
+    assert precache.inspect(tmp_path / "poem.txt")["paths"][0]["samples"] in (0, None)
+    assert precache.verify(tmp_path / "poem.txt")["whole"] is False
+
+
+def test_standard_input_is_a_source(source, tmp_path):
+    code = "import sys; from precache import build; print(build('-', sys.argv[1], size=16)['samples'])"
+    packed = subprocess.run(["tar", "-c", "-C", source, "."], check=True, capture_output=True).stdout
+    words = [sys.executable, "-c", code, tmp_path / "out"]
+    done = subprocess.run(words, input=packed, check=True, capture_output=True)
+    assert done.stdout == b"12\n"
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_value_is_an_invalid_argument(tool, source, tmp_path):
+    with pytest.raises(precache.InvalidArgument) as raised:
+        precache.build(source, tmp_path / "out", size=0)
+    assert isinstance(raised.value, ValueError)
+    said = tool.refuse(source, tmp_path / "out", "--size", "0")
+    assert said == f"precache: {raised.value.message}\n  {raised.value.hint}\n"
+    assert raised.value.hint in "".join(raised.value.__notes__)
+
+
+def test_a_missing_file_is_file_not_found(tmp_path):
+    for call in (
+        lambda: precache.build("nope", tmp_path / "out"),
+        lambda: precache.verify("nope"),
+        lambda: precache.inspect("nope"),
+    ):
+        with pytest.raises(precache.IoError) as raised:
+            call()
+        assert isinstance(raised.value, FileNotFoundError)
+        assert (raised.value.errno, raised.value.filename) == (errno.ENOENT, "nope")
+        assert str(raised.value) == "cannot open 'nope': No such file or directory"
+
+
+def test_a_full_disk_is_an_io_error(source, small_disk):
+    disk = small_disk(64)
+    with pytest.raises(precache.IoError, match="No space left on device") as raised:
+        precache.build(source, disk / "out", size=64)
+    assert raised.value.errno == errno.ENOSPC and str(disk) in raised.value.filename
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC, errno.EACCES])
+def test_what_the_system_refuses_is_an_io_error(interference, source, tmp_path, monkeypatch, code):
+    for name, value in interference.fail("mkdir", code, path="out").items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(precache.IoError) as raised:
+        precache.build(source, tmp_path / "out", size=16)
+    assert raised.value.errno == code and str(tmp_path / "out") in raised.value.filename
+    assert isinstance(raised.value, PermissionError) == (code == errno.EACCES)
+
+
+def test_too_many_bad_images_are_an_error_with_the_report(source, tmp_path):
+    images.draw_unique(tmp_path / "source" / "a" / "good.png", 0)
+    (tmp_path / "source" / "a" / "bad.png").write_bytes(b"")
+    with pytest.raises(precache.TooManyBadImages, match="more than 1 % of 2") as raised:
+        precache.build(tmp_path / "source", tmp_path / "out", size=16)
+    assert raised.value.report["skipped"] == 1
+    assert precache.build(tmp_path / "source", tmp_path / "out", size=16, max_bad=50)["samples"] == 1
+
+
+def test_corrupt_data_name_file_and_offset(dataset, tmp_path):
+    (dataset / "dataset.json").write_text("{")
+    with pytest.raises(precache.CorruptDataError) as raised:
+        precache.convert(dataset, tmp_path / "new")
+    assert raised.value.path == str(dataset / "dataset.json") and raised.value.offset is not None
+
+
+def test_a_killed_command_is_an_error(interference, source, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        for name, value in interference.kill("open", path="class1/08.png").items():
+            patch.setenv(name, value)
+        with pytest.raises(precache.Error, match="precache build was ended by a signal: Killed"):
+            precache.build(source, tmp_path / "out", size=16)
+    assert precache.build(source, tmp_path / "out", size=16)["status"] == "complete"
+
+
+def test_a_command_that_is_not_there_is_named(tool, monkeypatch):
+    monkeypatch.setattr(precache, "__path__", ["/nope"])
+    with pytest.raises(precache.IoError, match="the precache command is not at '/nope/bin/precache'") as raised:
+        precache.command_path()
+    assert isinstance(raised.value, FileNotFoundError) and "PRECACHE_COMMAND" in raised.value.hint
+    monkeypatch.setenv("PRECACHE_COMMAND", str(tool.path))
+    assert precache.command_path() == str(tool.path)
+
+
+@pytest.fixture
+def package_without_command(tmp_path):
+    """A copy of the package, and environment variables that give it to a child."""
+    shutil.copytree(Path(precache.__file__).parent, tmp_path / "copy" / "precache", ignore=lambda *_: {"bin"})
+    variables = {name: value for name, value in os.environ.items() if name != "PRECACHE_COMMAND"}
+    return tmp_path / "copy" / "precache", variables | {"PYTHONPATH": str(tmp_path / "copy")}
+
+
+@pytest.mark.parametrize("kind, reason", [("none", "the precache command is not at"), ("plain", "Permission denied"), ("empty", "Exec format error")])
+def test_the_package_without_its_command_reads_and_says_what_is_missing(dataset, tmp_path, package_without_command, kind, reason):
+    folder, variables = package_without_command
+    command = folder / "bin" / "precache"
+    if kind != "none":
+        command.parent.mkdir()
+        command.write_text("")
+        command.chmod(0o755 if kind == "empty" else 0o644)
+    precache.convert(dataset, tmp_path / "hdf5", format="hdf5", shards=1)
+    foreign = (tmp_path / "hdf5" / "train-000000.h5").rename(tmp_path / "foreign.h5")
+    program = """
+import sys, precache
+print(len(precache.open(sys.argv[1])), precache.__file__)
+for call in (lambda: precache.verify(sys.argv[1]), lambda: precache.open(sys.argv[2])):
+    try:
+        call()
+    except precache.IoError as error:
+        print(error.path, error.message)
+"""
+    done = subprocess.run([sys.executable, "-c", program, dataset, foreign], capture_output=True, text=True, env=variables, cwd="/")
+    assert done.returncode == 0, done.stderr
+    first, *others = done.stdout.splitlines()
+    assert first == f"{COUNT} {folder / '__init__.py'}"
+    assert len(others) == 2 and all(line.startswith(f"{command} ") for line in others) and reason in others[0]
+    done = subprocess.run([sys.executable, "-m", "precache", "--version"], capture_output=True, text=True, env=variables, cwd="/")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert re.fullmatch(rf"precache: .*{re.escape(str(command))}.*\n  Install the package anew, .*\n", done.stderr) and reason in done.stderr
+
+
+@pytest.mark.parametrize(
+    "type_name", ["InvalidArgument", "IoError", "CorruptData", "Unsupported", "DeviceError", "Error"]
+)
+def test_errors_pass_from_process_to_process(type_name):
+    error = make_error(type_name, "message", "hint", "path", 7, errno.EACCES)
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == "message"
+    assert pickle.loads(pickle.dumps(type(error))) is type(error)  # torch passes on the type alone
+    assert {**vars(again)} == {**vars(error)}
+    assert getattr(again, "errno", None) == getattr(error, "errno", None)
+    assert getattr(again, "filename", None) == getattr(error, "filename", None)
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["build", "convert", "verify"])
+def test_a_function_hears_of_the_progress(source, dataset, tmp_path, call):
+    heard = []
+    if call == "verify":
+        precache.verify(dataset, progress=heard.append)
+    else:
+        arguments = {"build": (source, tmp_path / "new"), "convert": (dataset, tmp_path / "new")}[call]
+        getattr(precache, call)(*arguments, progress=heard.append)
+    shares = [progress.share for progress in heard if progress.share is not None]
+    assert shares == sorted(shares) and shares[-1] == 1
+    assert heard[-1].done == heard[-1].planned > 0 and heard[-1].unit and heard[-1].text
+
+
+@pytest.mark.parametrize("command", ["index", "inspect"])
+def test_the_progress_of_what_is_done_at_once_ends_too(dataset, command, capfd):
+    heard = []
+    assert getattr(precache, command)(dataset, progress=heard.append) == getattr(precache, command)(dataset, progress=False)
+    assert heard[-1].share == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_progress_of_nothing_to_do_ends_too(source, dataset):
+    heard = []
+    assert precache.build(source, dataset, size=16, shards=2, progress=heard.append)["shards_resumed"] == 2
+    assert heard[-1].share == 1
+
+
+SCRIPT = """
+import sys
+from precache import build
+build(sys.argv[1], sys.argv[2], size=16, jobs=1, no_shuffle=True, **eval(sys.argv[3]))
+"""
+
+
+def script(source, out, options="{}"):
+    return ("-c", SCRIPT, source, out, options)
+
+
+@pytest.fixture
+def python():
+    return Tool(sys.executable)
+
+
+@pytest.mark.parametrize("columns, bar", [(100, r"\[#{6}\.{6}\] 50% 6/12 .* skipped"), (30, "50% 6/12 .{20}")])
+def test_the_progress_is_a_bar_on_a_terminal(python, interference, source, tmp_path, columns, bar):
+    with Terminal(columns) as terminal:
+        held = interference.hold(
+            python, *script(source, tmp_path / "out"), path="class1/06.png", stderr=terminal.theirs
+        )
+        with held as (process, gate):
+            read_until(terminal.ours, f"\r{bar}\x1b")
+            gate.open()
+            assert process.wait(60) == 0
+            assert terminal.rest().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("options", ["{}", "{'progress': False}", "{'progress': id}"])
+def test_the_progress_is_not_shown_where_nobody_looks(python, source, tmp_path, options):
+    result = python.run(*script(source, tmp_path / "out", options))
+    assert (result.out, result.err) == ("", "")
+
+
+def test_what_was_skipped_is_said(python, source, tmp_path):
+    images.draw_unique(tmp_path / "source" / "a" / "good.png", 0)
+    (tmp_path / "source" / "a" / "bad.png").write_bytes(b"")
+    assert "1 sample skipped" in python.run(*script(tmp_path / "source", tmp_path / "a", "{'max_bad': 50}")).err
+    silent = "{'max_bad': 50, 'progress': False}"
+    assert python.run(*script(tmp_path / "source", tmp_path / "b", silent)).err == ""
+
+
+def test_a_notebook_shows_a_bar(source, tmp_path):
+    manager = pytest.importorskip("jupyter_client.manager", reason="needs ipykernel")
+    pytest.importorskip("ipykernel")
+    shown, said = [], []
+
+    def take(message):
+        data = message["content"].get("data", {})
+        if "text/html" in data:
+            shown.append((message["msg_type"], data))
+        if message["msg_type"] in ("stream", "error"):
+            said.append(message["content"])
+
+    code = f"from precache import build\nbuild({str(source)!r}, {str(tmp_path / 'out')!r}, size=16)\nNone"
+    with manager.run_kernel() as client:
+        client.execute_interactive(code, output_hook=take, timeout=100)
+    assert said == []
+    assert [kind for kind, _ in shown] == ["display_data"] + ["update_display_data"] * (len(shown) - 1)
+    assert '<progress max="1" value="1.0000"' in shown[-1][1]["text/html"]
+    assert shown[-1][1]["text/plain"].startswith("100% 12/12 ")
+
+
+# --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def test_other_threads_may_call(source, tmp_path):
+    reports = {}
+
+    def call(number):
+        reports[number] = precache.build(source, tmp_path / str(number), size=16)
+
+    threads = [threading.Thread(target=call, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [report["samples"] for _, report in sorted(reports.items())] == [COUNT] * 4
+
+
+def test_no_descriptor_is_left_open(dataset):
+    before = sorted(os.listdir("/proc/self/fd"))
+    precache.verify(dataset)
+    with pytest.raises(precache.IoError):
+        precache.verify("nope")
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_package_runs_as_the_command(tool, python, dataset):
+    assert python.run("-m", "precache", "--version").out == tool.run("--version").out
+    assert json.loads(python.run("-m", "precache", "verify", dataset, "--json").out)["whole"] is True
+    assert python.run("-m", "precache", "build", expect=2).err == tool.run("build", expect=2).err
+
+
+def test_the_package_as_the_command_ignores_no_signals(python, tmp_path):
+    process = python.start("-m", "precache", "build", "-", tmp_path / "out", stdin=subprocess.PIPE)
+    try:
+        read_until(process.stderr.fileno(), "unpacking|listing")  # its own progress: Python has gone
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    finally:
+        process.kill()
+        process.communicate()
+    assert re.search(r"^SigIgn:\s*0+$", status, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["_errors", "_commands"])
+def test_the_examples_run(source, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "images").symlink_to(source)
+    result = doctest.testmod(importlib.import_module(f"precache.{name}"))
+    assert result.attempted > 0 and result.failed == 0

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of the docstrings do what they show, the types are right, and what is public is described."""
+
+import doctest
+import importlib
+import inspect
+import pickle
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import precache
+from conftest import REPOSITORY, TIMEOUT_SECONDS
+
+pytest_plugins = ("package_fixtures",)
+
+OTHERS = {"__main__", "_reader", "_commands", "_process", "_progress"}  # the commands' are in test_commands.py
+MODULES = sorted({module.name for module in pkgutil.iter_modules(precache.__path__)} - OTHERS)
+WITH_EXAMPLES = {"", "_dataset", "_errors", "tensorflow", "torch"}
+
+USER = """
+import precache
+import precache.tensorflow
+import precache.torch
+
+for images, labels in precache.torch.Loader("shards"):
+    images.pin_memory()
+    labels.pin_memory()
+with precache.torch.Loader("shards") as loader:
+    tensors, _ = next(iter(loader))
+    tensors.permute(0, 2, 3, 1)
+arrays = next(iter(precache.Loader("shards")))[0]
+arrays.astype("float32")
+precache.open("shards", "val", verify_on_read=True, spec=precache.Spec("uint8", "chw", (3, 8, 8)))
+precache.torch.Loader("shards", 4, shuffle="full", crop=(8, 8), normalize=(0.5, [0.1, 0.2, 0.3]), channels_last=True, prefetch=2)
+precache.torch.Dataset("shards", split="val", max_open_shards=3)
+precache.tensorflow.dataset("shards", 4, rank=1, world_size=2, layout="hwc", epoch=3)
+"""
+
+# Each line with a call is wrong.
+WRONG = """
+import precache
+import precache.tensorflow
+import precache.torch
+
+precache.open("x", writabel=True)
+precache.open("x", writable="yes")
+precache.Loader("x", shufle="full")
+precache.torch.Loader("x", 4, shufle="full")
+precache.torch.Loader("x", 4, shuffle="fully")
+precache.torch.Loader("x", 4, layout="hwc")
+precache.torch.Dataset("x", splitt="val")
+precache.tensorflow.dataset("x", 4, sead=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(build, animals, tmp_path_factory):
+    """The folder of the examples: tensors of 3x32x32."""
+    return str(build(animals[0], tmp_path_factory.mktemp("docs") / "out", "--size", "32").out)
+
+
+@pytest.mark.parametrize("name", ["", *MODULES])
+def test_examples(folder, name):
+    module = importlib.import_module(f"precache.{name}" if name else "precache")
+    scope = {"precache": precache, "folder": folder, "dataset": precache.open(folder)}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    for test in doctest.DocTestFinder(recurse=name != "").find(module, module.__name__, extraglobs=scope):
+        runner.run(test)
+    assert runner.failures == 0
+    assert runner.tries > 0 or name not in WITH_EXAMPLES
+
+
+def test_examples_of_public_classes(folder):
+    """They call themselves by the package's name, their methods by that of the module where they are made."""
+    scope = {**vars(precache), "precache": precache, "folder": folder, "dataset": precache.open(folder)}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    names = set()
+    for public in filter(inspect.isclass, vars(precache).values()):
+        for test in doctest.DocTestFinder().find(public, public.__name__, module=False, globs=scope):
+            runner.run(test)
+            names |= {test.name} if test.examples else set()
+    assert runner.failures == 0
+    assert names >= {"Dataset", "Dataset.gather", "Dataset.keys", "Loader", "Loader.state_dict", "Loader.load_state_dict", "Spec"}
+
+
+def test_what_is_public_is_called_by_its_public_name(run):
+    import precache.torch
+
+    public = [getattr(precache, name) for name in precache.__all__]
+    assert {thing.__module__ for thing in public if inspect.isclass(thing)} == {"precache"}
+    assert {precache.torch.Loader.__module__, precache.torch.Dataset.__module__} == {"precache.torch"}
+    assert pickle.loads(pickle.dumps(precache.Crop(3, 4))) == (3, 4, "random")
+    assert run("--version").stdout.decode().strip() == f"precache {precache.__version__}"
+
+
+def test_all_that_is_public_is_described():
+    import precache.tensorflow
+    import precache.torch
+
+    public = [(module, name) for module in (precache, precache.torch, precache.tensorflow) for name in module.__all__]
+    missing = []
+    for module, name in public:
+        thing = getattr(module, name)
+        members = [member for key, member in vars(thing).items() if not key.startswith("_")] if inspect.isclass(thing) else []
+        for one in (thing, *members):
+            if (inspect.isclass(one) or inspect.isfunction(one) or isinstance(one, property)) and not inspect.getdoc(one):
+                missing.append((module.__name__, name, one))
+    assert not missing
+
+
+def check_types(folder, program):
+    """What mypy says of the installed package, which has the description of the native module, and of a program that uses it.
+
+    Torch's types and others' are left alone."""
+    pytest.importorskip("mypy")
+    (folder / "user.py").write_text(program)
+    words = ["--config-file", str(REPOSITORY / "pyproject.toml"), "--cache-dir", str(REPOSITORY / "build" / "mypy"),
+             "--no-error-summary", "--follow-imports", "silent", "--python-executable", sys.executable, "-p", "precache", "-m", "user"]
+    command = [sys.executable, "-m", "mypy", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, cwd=folder)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def test_types(tmp_path):
+    assert check_types(tmp_path, USER) == []
+
+
+def test_misspelt_options_have_no_type(tmp_path):
+    said = check_types(tmp_path, WRONG)
+    wrong = [number for number, line in enumerate(WRONG.splitlines(), 1) if line.endswith(")")]
+    assert [int(line.split(":")[1]) for line in said if ": error:" in line] == wrong, said
+
+
+def test_the_types_of_options_are_those_of_the_functions():
+    import precache.tensorflow
+    import precache.torch
+    from precache import _keywords
+
+    def named(function, *others):
+        return set(inspect.signature(function).parameters) - {"dataset", "path", "source", "options", *others}
+
+    placed = set(_keywords.PlacedLoaderOptions.__annotations__)
+    assert set(_keywords.OpenOptions.__annotations__) == named(precache.open) == named(precache.Dataset)
+    assert placed == named(precache.Loader, "batch_size", "writable") >= set(_keywords.LoaderOptions.__annotations__)
+    of_torch = {"rank", "world_size", "layout"}  # are its own, or not there
+    assert placed - of_torch == set(_keywords.LoaderOptions.__annotations__)
+    assert not named(precache.tensorflow.dataset) & placed

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python samples, run as a user runs them."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import images
+
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+TIMEOUT_SECONDS = 300  # ends what hangs; no test depends on how long a run takes
+CLASSES = {"dark": 0, "grey": 80, "light": 160}  # least brightness of their pictures, so that they can be learned
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """40 pictures of each class."""
+    for name, least in CLASSES.items():
+        (tmp_path / "images" / name).mkdir(parents=True)
+        for i in range(40):
+            noise = images.pixels(40 + i % 5, 36, 3, seed=least + i) // 3
+            Image.fromarray((noise + least).astype(np.uint8)).save(tmp_path / "images" / name / f"{i}.png")
+    return tmp_path / "images"
+
+
+def start(sample, *arguments, **options):
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, SAMPLES / sample, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options)
+
+
+def run(sample, *arguments, **options):
+    process = start(sample, *arguments, **options)
+    out, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == 0, err
+    return out
+
+
+def train(folder, checkpoint):
+    """Arguments that have runs end with the same bits: 15 steps an epoch, a checkpoint behind each."""
+    return ("train_torch.py", folder, "--cache", folder.parent / "cache", "--checkpoint", checkpoint, "--checkpoint-every", 1,
+            "--size", 32, "--batch-size", 8, "--threads", 1, "--epochs", 3)
+
+
+def test_training_with_torch_learns_and_builds_its_cache_once(folder):
+    out = run("train_torch.py", folder, "--size", 32, "--batch-size", 8, "--epochs", 4)
+    losses = [float(loss) for loss in re.findall(r"^epoch \d+: loss ([\d.]+), accuracy [\d.]+%$", out, re.MULTILINE)]
+    assert len(losses) == 4 and losses[-1] < losses[0]
+    manifest = folder.with_name("images.cache") / "dataset.json"
+    made = manifest.stat()
+    out = run("train_torch.py", folder, "--size", 32, "--batch-size", 8, "--epochs", 5)
+    assert re.search(r"^going on behind step 60, in epoch 4\nepoch 4: ", out)
+    assert manifest.stat().st_mtime_ns == made.st_mtime_ns
+
+
+def test_training_with_torch_that_is_killed_goes_on_to_the_same_weights(folder):
+    import torch
+
+    whole, killed = folder.parent / "whole.pt", folder.parent / "killed.pt"
+    run(*train(folder, whole))
+
+    def position():
+        with contextlib.suppress(FileNotFoundError):
+            state = torch.load(killed)["loader"]
+            return state["epoch"], state["position"]
+        return 0, 0
+
+    places = []
+    for least in (0, 3 * 8), (1, 9 * 8):  # killed there or a few steps later
+        process = start(*train(folder, killed))
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while position() < least:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < end, "it hangs"
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        places.append(position())
+    assert any(0 < at < 120 for _, at in places), f"never in the middle of an epoch: {places}"
+
+    out = run(*train(folder, killed))
+    assert out.startswith("going on behind step ")
+    one, other = torch.load(whole), torch.load(killed)
+    assert one["loader"] == other["loader"] and one["loader"]["epoch"] == 3
+    assert one["model"].keys() == other["model"].keys()
+    assert all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
+    assert one["counts"] == other["counts"] == (45, 0, 0, 0.0)
+
+
+def test_training_with_tensorflow_learns(folder):
+    out = run("train_tensorflow.py", folder, "--size", 32, "--batch-size", 8, "--epochs", 5)
+    losses = [float(loss) for loss in re.findall(r"loss: ([\d.e-]+)$", out, re.MULTILINE)]
+    assert len(losses) == 5 and losses[-1] < losses[0]
+    assert re.search(r"^all 120 images, centre crops: loss [\d.]+, accuracy [\d.]+%$", out, re.MULTILINE)
+
+
+def test_jax_gets_batches_without_a_copy(folder):
+    import precache
+
+    precache.build(folder, folder.parent / "cache", size=40)
+    out = run("jax_batches.py", folder.parent / "cache", "--batch-size", 50).splitlines()
+    assert len(out) == 2
+    assert all(f"batch {i}: (50, 3, 40, 40) float32, not copied, means " in line for i, line in enumerate(out))
+
+
+def test_pictures_are_shown_as_they_are_stored_and_as_a_trainer_gets_them(folder):
+    import precache
+
+    cache, sheet = folder.parent / "cache", folder.parent / "sheet.png"
+    precache.build(folder, cache, size=40)
+    out = run("look_at_pictures.py", cache, "--out", sheet, "--columns", 5)
+    assert all(f"    40 {name}\n" in out for name in CLASSES)
+    dataset = precache.open(cache)
+    drawn = np.asarray(Image.open(sheet))
+    assert drawn.shape == (4 * 44 + 4, 5 * 44 + 4, 3)
+    for i in range(5):  # the first row is what is stored
+        assert (drawn[4:44, 4 + 44 * i : 44 + 44 * i] == dataset[i][0].transpose(1, 2, 0)).all()
+    crops = drawn[48:83, 4:39]  # the one below is somewhere in the first, perhaps mirrored
+    stored = drawn[4:44, 4:44]
+    places = [stored[y : y + 35, x : x + 35] for y in range(6) for x in range(6)]
+    assert any((crops == place).all() or (crops == place[:, ::-1]).all() for place in places)
+    assert Image.open(folder.parent / "sheet-labels.png").width > 100

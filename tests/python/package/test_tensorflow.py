@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""precache.tensorflow: a tf.data.Dataset of the loader's batches."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import precache
+import precache.tensorflow
+from resources import comes_true
+
+pytest_plugins = ("package_fixtures",)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"shuffle": "full", "seed": 3}, {"dtype": "float32", "normalize": "imagenet", "layout": "hwc"}, {"dtype": "float16"},
+    {"dtype": "bfloat16", "crop": 7, "flip": True}, {"tail": "keep"}, {"tail": "pad", "rank": 1, "world_size": 2},
+], ids=str)
+def test_batches_are_the_loaders(stamps, options):
+    dataset = precache.tensorflow.dataset(stamps.out, 4, **options)
+    loader = precache.Loader(stamps.out, 4, **options)
+    assert int(dataset.cardinality()) == len(loader)
+    images_spec, labels_spec = dataset.element_spec
+    rows = None if options.get("tail") == "keep" else 4
+    assert images_spec.shape.as_list() == [rows, *loader.spec.shape] and images_spec.dtype.name == loader.spec.dtype
+    assert labels_spec.shape.as_list() == [rows] and labels_spec.dtype == tf.int64
+    for epoch in range(2):  # each iteration is the next epoch
+        for (images, labels), (expected, expected_labels) in zip(dataset, loader, strict=True):
+            assert images.dtype.name == loader.spec.dtype
+            assert images.numpy().tobytes() == expected.tobytes() and labels.numpy().tolist() == expected_labels.tolist()
+
+
+def test_epochs_differ_and_repeat(stamps):
+    dataset = precache.tensorflow.dataset(precache.open(stamps.out), 23, shuffle="full")
+    epochs = [images.numpy()[:, 2, 0, 0].tolist() for images, _ in dataset.repeat(3)]
+    expected = precache.Loader(stamps.out, 23, shuffle="full")
+    assert epochs == [images[:, 2, 0, 0].tolist() for _ in range(3) for images, _ in expected]
+    assert len(set(map(tuple, epochs))) == 3
+    assert len(list(dataset.take(1))) == 1
+
+
+def test_it_may_begin_with_any_epoch(stamps):
+    loader = precache.Loader(stamps.out, 4, shuffle="full", crop=7)
+    loader.set_epoch(5)
+    dataset = precache.tensorflow.dataset(stamps.out, 4, shuffle="full", crop=7, epoch=5)
+    for _ in range(2):
+        for (images, _), (expected, _) in zip(dataset, loader, strict=True):
+            assert images.numpy().tobytes() == expected.tobytes()
+
+
+def test_batches_that_are_kept_never_change(stamps):
+    dataset = precache.tensorflow.dataset(stamps.out, 4, shuffle="full")
+    kept = [(images, images.numpy().copy()) for images, _ in dataset]
+    for _ in range(5):
+        for _ in dataset:
+            pass
+    assert all((images.numpy() == copy).all() for images, copy in kept)
+
+
+def test_it_joins_a_pipeline(stamps):
+    dataset = precache.tensorflow.dataset(stamps.out, 4, tail="keep").unbatch().map(lambda image, label: image[2, 0, 0])
+    assert sorted(int(number) for number in dataset) == list(range(23))
+
+
+def test_iterations_that_are_left_early_keep_no_batches(stamps, monkeypatch):
+    made = []
+
+    class Watched(precache.Loader):
+        def _arrays(self, batch):
+            images, labels = super()._arrays(batch)
+            made.append(weakref.ref(images))
+            return images, labels
+
+    monkeypatch.setattr(precache.tensorflow, "Loader", Watched)
+    dataset = precache.tensorflow.dataset(stamps.out, 2)
+    for _ in range(3):
+        list(dataset.take(1))
+    assert len(made) > 3
+    assert comes_true(lambda: gc.collect() >= 0 and not any(images() is not None for images in made))
+
+
+def test_what_is_wrong_is_said_at_once(stamps):
+    with pytest.raises(ValueError, match="shuffle is 'x'"):
+        precache.tensorflow.dataset(stamps.out, 4, shuffle="x")
+    with pytest.raises(FileNotFoundError):
+        precache.tensorflow.dataset("/nowhere")
+    with pytest.raises(ValueError, match="rank 3"):
+        precache.tensorflow.dataset(stamps.out, 4, rank=3)
+    with pytest.raises(ValueError, match="epoch is -1"):
+        precache.tensorflow.dataset(stamps.out, 4, epoch=-1)
+    with pytest.raises(ValueError, match="no views") as refused:
+        precache.tensorflow.dataset(stamps.out, 4, writable=False)
+    assert "writable" in refused.value.hint
+
+
+def test_an_error_ends_the_iteration(build, animals, tmp_path):
+    built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "3")
+    dataset = precache.tensorflow.dataset(built.out, 4)
+    built.shard_paths()[2].unlink()
+    with pytest.raises(tf.errors.OpError, match=built.shard_paths()[2].name):
+        list(dataset)
+
+
+def test_a_model_learns_from_it(stamps):
+    dataset = precache.tensorflow.dataset(stamps.out, 4, dtype="float32", layout="hwc", shuffle="full")
+    weights = tf.Variable(tf.zeros((360, 3)))
+    losses = []
+    for _ in range(20):
+        for images, labels in dataset:
+            with tf.GradientTape() as tape:
+                logits = tf.reshape(images, (-1, 360)) @ weights
+                loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+            weights.assign_sub(0.1 * tape.gradient(loss, weights))
+            losses.append(float(loss))
+    assert len(losses) == 100 and np.isfinite(losses).all()
