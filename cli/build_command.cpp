@@ -62,16 +62,19 @@ ProgressLine describe(const BuildProgress& progress, double seconds) {
   const std::uint64_t planned = progress.samples_planned;
   const std::uint64_t done = progress.samples_done;
   if (planned == 0 && progress.bytes_unpacked != 0) {
-    return {std::nullopt, fmt::format("unpacking ... {}", size_text(progress.bytes_unpacked))};
+    return {std::nullopt, fmt::format("unpacking ... {}", size_text(progress.bytes_unpacked)),
+            progress.bytes_unpacked, 0, "bytes"};
   }
   if (planned == 0) return {std::nullopt, "listing images ..."};
   const double rate = static_cast<double>(done) / seconds;
   const double share = static_cast<double>(done) / static_cast<double>(planned);
   const double rest = rate > 0 ? static_cast<double>(planned - done) / rate : 0;
-  return {share, fmt::format("{:.0f}% {}/{} {:.0f} images/s {:.0f} MB/s ETA {} {} skipped",
-                             share * 100, human::count(done), human::count(planned), rate,
-                             static_cast<double>(progress.bytes_written) / seconds / 1e6,
-                             human::clock(rest), human::count(progress.samples_skipped))};
+  return {share,
+          fmt::format("{:.0f}% {}/{} {:.0f} images/s {:.0f} MB/s ETA {} {} skipped", share * 100,
+                      human::count(done), human::count(planned), rate,
+                      static_cast<double>(progress.bytes_written) / seconds / 1e6,
+                      human::clock(rest), human::count(progress.samples_skipped)),
+          done, planned, "images"};
 }
 
 ExitCode run_build(BuildCommand& command) {
@@ -88,10 +91,8 @@ ExitCode run_build(BuildCommand& command) {
   BuildReport report;
   {
     const StopOnSignal stop(progress.stop);
-    std::optional<ProgressDisplay> display;
-    if (!command.quiet) {
-      display.emplace([&](double seconds) { return describe(progress, seconds); });
-    }
+    const ProgressDisplay display(command.quiet,
+                                  [&](double seconds) { return describe(progress, seconds); });
     report = arena.execute([&] { return build(options, progress); });
   }
   const double seconds =

@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "cli/events.hpp"
 #include "cli/human.hpp"
 #include "cli/index_report.hpp"
 #include "cli/say.hpp"
@@ -158,7 +159,7 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
       {"images_per_second", seconds > 0 ? static_cast<double>(report.converted) / seconds : 0.0},
       {"indexes", to_json(report.indexes)},
       {"plan", preview_json(report.preview, options)}};
-  print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_json(json);
 }
 
 void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
@@ -208,11 +209,27 @@ void print_skipped(const BuildReport& report, const BuildOptions& options) {
   if (report.skipped.size() > kShownSkips) say("  ...\n");
 }
 
+/// `again` says what is done and which command goes on.
+ExitCode fail_for_bad(const BuildReport& report, const BuildOptions& options,
+                      const std::string& again) {
+  const std::string message =
+      options.fail_on_bad
+          ? "a bad sample ended the build, as --on-error fail asks"
+          : fmt::format("too many bad samples: more than {} % of {}", options.max_bad_percent,
+                        human::count(report.preview.samples));
+  const std::string hint =
+      fmt::format("{} with {}. Or mend the files and start over {}.", again,
+                  options.fail_on_bad ? "--on-error skip continues without it"
+                                      : "a higher --max-bad continues without them",
+                  options.part_count == 0 ? "with --overwrite" : "in an empty OUT");
+  return fail(ExitCode::kTooManyBad, {"TooManyBadImages", message, hint});
+}
+
 }  // namespace
 
 void print_preview(const BuildPreview& preview, const BuildOptions& options, bool json) {
   if (json) {
-    print("{}\n", preview_json(preview, options).dump(2));
+    print_json(preview_json(preview, options));
   } else {
     print_preview_rows(preview, options);
   }
@@ -248,18 +265,7 @@ ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
           options.part_index, options.part_count);
       break;
     case BuildStatus::kTooManyBad:
-      if (options.fail_on_bad) {
-        say("precache: a bad sample ended the build, as --on-error fail asks\n"
-            "  {}; {} with --on-error skip continues without it.\n",
-            done, same);
-      } else {
-        say("precache: too many bad samples: more than {} % of {}\n"
-            "  {}; {} with a higher --max-bad continues without them.\n",
-            options.max_bad_percent, human::count(report.preview.samples), done, same);
-      }
-      say("  Or mend the files and start over{}.\n",
-          options.part_count == 0 ? " with --overwrite" : " in an empty OUT");
-      return ExitCode::kTooManyBad;
+      return fail_for_bad(report, options, done + "; " + same);
     case BuildStatus::kInterrupted:
       say("precache: interrupted\n  {}; run {} again to continue.\n", done, same);
       break;

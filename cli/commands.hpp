@@ -12,6 +12,7 @@ namespace precache {
 using Action = std::function<ExitCode()>;
 
 /// Each adds a subcommand; `action` is set if the user chose it.
+void add_bench(CLI::App& app, Action& action);
 void add_build(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_index(CLI::App& app, Action& action);

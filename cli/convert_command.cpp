@@ -14,6 +14,7 @@
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
+#include "formats/base/size_text.hpp"
 #include "precache/convert/convert.hpp"
 #include "precache/convert/repack.hpp"
 #include "precache/formats/error.hpp"
@@ -30,6 +31,8 @@ struct ConvertCommand {
   ConvertOptions options;
   bool keep_encoded = false;
   std::optional<std::string> labels;
+  std::optional<std::string> image_key;
+  std::optional<std::string> label_key;
   std::optional<std::string> classes;
   unsigned jobs = usable_threads();
   bool dry_run = false;
@@ -40,14 +43,19 @@ struct ConvertCommand {
 ProgressLine describe(const BuildProgress& progress, double seconds) {
   const std::uint64_t planned = progress.samples_planned;
   const std::uint64_t done = progress.samples_done;
+  if (planned == 0 && progress.bytes_unpacked != 0) {
+    return {std::nullopt, fmt::format("unpacking ... {}", size_text(progress.bytes_unpacked))};
+  }
   if (planned == 0) return {std::nullopt, "looking at the shards ..."};
   const double rate = static_cast<double>(done) / seconds;
   const double share = static_cast<double>(done) / static_cast<double>(planned);
   const double rest = rate > 0 ? static_cast<double>(planned - done) / rate : 0;
-  return {share, fmt::format("{:.0f}% {}/{} {:.0f} samples/s {:.0f} MB/s ETA {}", share * 100,
-                             human::count(done), human::count(planned), rate,
-                             static_cast<double>(progress.bytes_written) / seconds / 1e6,
-                             human::clock(rest))};
+  return {
+      share,
+      fmt::format("{:.0f}% {}/{} {:.0f} samples/s {:.0f} MB/s ETA {}", share * 100,
+                  human::count(done), human::count(planned), rate,
+                  static_cast<double>(progress.bytes_written) / seconds / 1e6, human::clock(rest)),
+      done, planned, "samples"};
 }
 
 /// The same request, for images that stay encoded.
@@ -63,6 +71,8 @@ RepackOptions repack_options(const ConvertCommand& command) {
   repack.format = options.format.value_or(repack.format);
   repack.split = options.split.value_or(repack.split);
   repack.labels = command.labels.value_or(repack.labels);
+  repack.image_key = command.image_key.value_or("");
+  repack.label_key = command.label_key.value_or("");
   repack.classes = command.classes.value_or("");
   repack.shard_size_bytes = options.shard_size_bytes.value_or(repack.shard_size_bytes);
   repack.shards = options.shards_per_split.value_or(0);
@@ -86,10 +96,8 @@ ExitCode run_job(const ConvertCommand& command, const Options& options, const au
   decltype(call(options, progress)) report;
   {
     const StopOnSignal stop(progress.stop);
-    std::optional<ProgressDisplay> display;
-    if (!command.quiet) {
-      display.emplace([&](double seconds) { return describe(progress, seconds); });
-    }
+    const ProgressDisplay display(command.quiet,
+                                  [&](double seconds) { return describe(progress, seconds); });
     report = arena.execute([&] { return call(options, progress); });
   }
   const double seconds =
@@ -103,8 +111,8 @@ ExitCode run_convert(const ConvertCommand& command) {
   if (command.keep_encoded) {
     return run_job(command, repack_options(command), preview_repacking, repack);
   }
-  if (command.labels || command.classes) {
-    throw InvalidArgument("--labels and --classes have no meaning without --keep-encoded",
+  if (command.labels || command.classes || command.image_key || command.label_key) {
+    throw InvalidArgument("--labels, --classes and keys have no meaning without --keep-encoded",
                           "Tensor shards keep the labels and classes that they have.");
   }
   return run_job(command, command.options, preview_conversion, convert);
@@ -147,12 +155,21 @@ void add_dataset_options(CLI::App& app, ConvertOptions& options) {
 }
 
 void add_encoded_options(CLI::App& app, ConvertCommand& command) {
-  app.add_flag("--keep-encoded", command.keep_encoded,
-               "Pack JPEG and PNG files as they are: SHARDS is a folder of images, or shards of "
-               "them; shards of 512MiB [tar]");
-  add(app, "--labels", "folder|none|FILE.csv [folder]",
-      "With --keep-encoded and a folder: as build has it", [&](const std::string& text) {
+  app.add_flag(
+      "--keep-encoded", command.keep_encoded,
+      "Pack JPEG and PNG files as they are: SHARDS is what build takes as SOURCE, a folder "
+      "of images, shards of them, or -; shards of 512MiB [tar]");
+  add(app, "--labels", "folder|none|FILE.csv [folder]", "With --keep-encoded: as build has it",
+      [&](const std::string& text) {
         command.labels = option_values::not_empty("--labels", text);
+      });
+  add(app, "--image-key", "NAME", "With --keep-encoded and shards: as build has it",
+      [&](const std::string& text) {
+        command.image_key = option_values::not_empty("--image-key", text);
+      });
+  add(app, "--label-key", "NAME", "With --keep-encoded and shards: as build has it",
+      [&](const std::string& text) {
+        command.label_key = option_values::not_empty("--label-key", text);
       });
   add(app, "--classes", "FILE|dataset.json", "With --keep-encoded: class names and their numbers",
       [&](const std::string& text) {

@@ -60,12 +60,15 @@ std::string shards_text(const ConvertPreview& preview, const ConvertedSplit& spl
 Json preview_json(const RepackPreview& preview) {
   return {{"samples", preview.samples},           {"classes", preview.classes},
           {"source_bytes", preview.source_bytes}, {"shards", preview.shards},
-          {"bytes_needed", preview.bytes_needed}, {"bytes_free", preview.bytes_free}};
+          {"bytes_needed", preview.bytes_needed}, {"bytes_unpacked", preview.bytes_unpacked},
+          {"bytes_free", preview.bytes_free}};
 }
 
-void print_disk(std::uint64_t needed, std::uint64_t free) {
-  print_row("disk", fmt::format("{} needed, {} free{}", size_text(needed), size_text(free),
-                                needed > free ? ": NOT ENOUGH" : ""));
+void print_disk(std::uint64_t needed, std::uint64_t unpacked, std::uint64_t free) {
+  const std::string copies =
+      unpacked == 0 ? "" : fmt::format(" ({} to unpack the source)", size_text(unpacked));
+  print_row("disk", fmt::format("{} needed{}, {} free{}", size_text(needed), copies,
+                                size_text(free), needed > free ? ": NOT ENOUGH" : ""));
 }
 
 void print_done(std::uint64_t resumed, std::uint64_t converted, const char* noun, double seconds) {
@@ -88,7 +91,7 @@ void say_interrupted(std::uint64_t done, std::uint64_t planned, bool overwrite) 
 
 void print_preview(const ConvertPreview& preview, bool json) {
   if (json) {
-    print("{}\n", preview_json(preview).dump(2));
+    print_json(preview_json(preview));
     return;
   }
   print_row("source",
@@ -101,7 +104,7 @@ void print_preview(const ConvertPreview& preview, bool json) {
                                       human::count(split.smallest_shard_samples),
                                       human::count(split.largest_shard_samples)));
   }
-  print_disk(preview.bytes_needed, preview.bytes_free);
+  print_disk(preview.bytes_needed, 0, preview.bytes_free);
 }
 
 void print_report(const ConvertReport& report, const ConvertOptions& options, double seconds,
@@ -117,7 +120,7 @@ void print_report(const ConvertReport& report, const ConvertOptions& options, do
                           {"converted", report.converted},
                           {"seconds", seconds},
                           {"plan", preview_json(preview)}};
-    print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(summary);
   } else if (is_complete) {
     if (report.status == BuildStatus::kAlreadyComplete) {
       print("{}: complete already, nothing to do\n", options.out.string());
@@ -136,7 +139,7 @@ void print_report(const ConvertReport& report, const ConvertOptions& options, do
 
 void print_preview(const RepackPreview& preview, bool json) {
   if (json) {
-    print("{}\n", preview_json(preview).dump(2));
+    print_json(preview_json(preview));
     return;
   }
   print_row("source",
@@ -145,7 +148,7 @@ void print_preview(const RepackPreview& preview, bool json) {
   print_row("shards", fmt::format("{} of {} to {} images", human::count(preview.shards),
                                   human::count(preview.smallest_shard_samples),
                                   human::count(preview.largest_shard_samples)));
-  print_disk(preview.bytes_needed, preview.bytes_free);
+  print_disk(preview.bytes_needed, preview.bytes_unpacked, preview.bytes_free);
 }
 
 void print_report(const RepackReport& report, const RepackOptions& options, double seconds,
@@ -163,7 +166,7 @@ void print_report(const RepackReport& report, const RepackOptions& options, doub
                           {"converted", report.converted},
                           {"seconds", seconds},
                           {"plan", preview_json(report.preview)}};
-    print("{}\n", summary.dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(summary);
   } else if (is_complete) {
     if (report.status == BuildStatus::kAlreadyComplete) {
       print("{}: complete already, nothing to do\n", options.out.string());

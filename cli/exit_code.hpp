@@ -11,6 +11,7 @@ enum class ExitCode {
   kSystem = 3,
   kCorrupt = 4,
   kUnsupported = 5,
+  kDevice = 6,
 };
 
 }  // namespace precache

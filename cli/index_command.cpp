@@ -31,7 +31,7 @@ ExitCode run_index(const IndexCommand& command) {
   const IndexReport report =
       arena.execute([&] { return write_indexes(command.path, command.options); });
   if (command.json) {
-    print("{}\n", to_json(report).dump(2, ' ', false, Json::error_handler_t::replace));
+    print_json(to_json(report));
   } else {
     for (const std::string& line : index_lines(report)) print("{}\n", line);
   }

@@ -5,9 +5,10 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/human.hpp"
 #include "cli/option_values.hpp"
+#include "cli/progress_display.hpp"
 #include "cli/say.hpp"
-#include "cli/try_in_child.hpp"
 #include "formats/base/file.hpp"
 #include "formats/base/utf8.hpp"
 #include "precache/convert/preview.hpp"
@@ -27,6 +28,7 @@ struct InspectCommand {
   std::uint64_t samples = 24;
   std::filesystem::path sheet;
   std::filesystem::path html;
+  bool quiet = false;
   bool json = false;
 };
 
@@ -75,7 +77,7 @@ void print_table(const FactTable& table) {
 }
 
 void print_text(const Inspection& facts) {
-  print("{}: {}\n\n", printable(facts.path.string()), headline(facts));
+  print("{}: {}\n\n", facts.path.string(), headline(facts));
   for (const FactRow& row : fact_rows(facts)) print_row(row);
   for (const FactTable& table : fact_tables(facts, kTableRows)) print_table(table);
 }
@@ -101,7 +103,7 @@ void write_output(const std::filesystem::path& out, const std::vector<Inspected>
   check_output(out, paths);
   for (const Inspected& path : paths) {
     if (path.preview.tiles.empty()) {
-      say("precache: no sample of '{}' can be drawn\n", printable(path.facts.path.string()));
+      say("precache: no sample of '{}' can be drawn\n", path.facts.path.string());
     }
   }
   write_file_atomically(out, make(paths));
@@ -117,20 +119,45 @@ ExitCode conclude(const std::vector<Inspected>& paths) {
   return std::ranges::any_of(paths, is_unknown) ? ExitCode::kUnsupported : ExitCode::kDone;
 }
 
-ExitCode run_inspect(const InspectCommand& command) {
+ProgressLine describe(const InspectProgress& progress) {
+  const auto line = [](std::uint64_t done, std::uint64_t planned, const char* verb,
+                       const char* unit) -> ProgressLine {
+    const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(planned));
+    return {share,
+            fmt::format("{} {}: {:.0f}% {}/{}", verb, unit, share * 100, human::count(done),
+                        human::count(planned)),
+            done, planned, unit};
+  };
+  const std::uint64_t reads = progress.reads_planned;
+  const std::uint64_t files = progress.files_planned;
+  if (reads != 0) return line(progress.reads_done, reads, "reading", "values");
+  if (files != 0) return line(progress.files_done, files, "scanning", "files");
+  return {std::nullopt, "looking ..."};
+}
+
+std::vector<Inspected> inspect_all(const InspectCommand& command) {
   std::vector<Inspected> paths;
-  std::vector<Inspection> all;
   for (const auto& path : command.paths) {
+    InspectProgress progress;
+    const ProgressDisplay display(command.quiet, [&](double) { return describe(progress); });
+    InspectOptions options = command.options;
+    options.progress = &progress;
     Inspected& inspected = paths.emplace_back();
-    inspected.facts = inspect(path, command.options);
+    inspected.facts = inspect(path, options);
     describe_images(inspected.facts);
     if (!command.sheet.empty() || !command.html.empty()) {
       inspected.preview = draw_preview(inspected.facts, command.samples);
     }
-    all.push_back(inspected.facts);
   }
+  return paths;
+}
+
+ExitCode run_inspect(const InspectCommand& command) {
+  const std::vector<Inspected> paths = inspect_all(command);
+  std::vector<Inspection> all;
+  for (const Inspected& path : paths) all.push_back(path.facts);
   if (command.json) {
-    print("{}", to_json(all));
+    std::fputs(to_json(all).c_str(), stdout);
   } else {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i != 0) print("\n");
@@ -147,7 +174,6 @@ ExitCode run_inspect(const InspectCommand& command) {
 
 void add_inspect(CLI::App& app, Action& action) {
   auto command = std::make_shared<InspectCommand>();
-  command->options.survives = try_in_child;
   CLI::App* inspect_app =
       app.add_subcommand("inspect", "Say what shards hold, ours or those of others");
   inspect_app->get_formatter()->column_width(34);
@@ -161,6 +187,7 @@ void add_inspect(CLI::App& app, Action& action) {
       ->option_text("NAME [all]");
   inspect_app->add_flag("--all", command->options.all,
                         "Read every label, value and foreign file, not just some");
+  inspect_app->add_flag("--quiet", command->quiet, "No progress");
   inspect_app->add_flag("--json", command->json, "Facts as JSON on stdout");
   inspect_app->add_option("--sheet", command->sheet, "Write a contact sheet of samples")
       ->option_text("FILE.png");

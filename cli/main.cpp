@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <new>
 
+#include "cli/add_option.hpp"
 #include "cli/commands.hpp"
-#include "cli/say.hpp"
+#include "cli/events.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/isolate_hdf5.hpp"
 
@@ -24,10 +25,14 @@ void open_standard_streams() {
   }
 }
 
-ExitCode fail(ExitCode code, const std::string& what, const std::string& hint = {}) {
-  say("precache: {}\n", what);
-  if (!hint.empty()) say("  {}\n", hint);
-  return code;
+void add_options_for_programs(CLI::App& app) {
+  // At once: a mistake further on is an event already.
+  cli::add(app, "--events", "FD",
+           "For programs that run precache: progress and errors as lines of JSON", events::open)
+      ->trigger_on_parse();
+  cli::add(app, "--parent", "PID",
+           "For them, too: end tidily when this process, which began it, ends", end_with_parent)
+      ->trigger_on_parse();
 }
 
 ExitCode run(int argc, char** argv) {
@@ -36,6 +41,7 @@ ExitCode run(int argc, char** argv) {
   app.set_version_flag("--version", "precache " PRECACHE_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
+  add_options_for_programs(app);
   Action action;
   add_build(app, action);
   add_convert(app, action);
@@ -43,6 +49,7 @@ ExitCode run(int argc, char** argv) {
   add_scan_hdf5(app, action);
   add_inspect(app, action);
   add_verify(app, action);
+  add_bench(app, action);
   try {
     app.parse(argc, argv);
     return action();
@@ -51,19 +58,25 @@ ExitCode run(int argc, char** argv) {
       app.exit(error);
       return ExitCode::kDone;
     }
-    return fail(ExitCode::kUsage, error.what(), "See precache --help, or precache COMMAND --help.");
+    return fail(ExitCode::kUsage, {"InvalidArgument", error.what(),
+                                   "See precache --help, or precache COMMAND --help."});
   } catch (const InvalidArgument& error) {
-    return fail(ExitCode::kUsage, error.what(), error.hint());
+    return fail(ExitCode::kUsage, {"InvalidArgument", error.what(), error.hint()});
   } catch (const IoError& error) {
-    return fail(ExitCode::kSystem, error.what(), error.hint());
+    return fail(ExitCode::kSystem,
+                {"IoError", error.what(), error.hint(), error.path(), {}, error.code()});
   } catch (const CorruptData& error) {
-    return fail(ExitCode::kCorrupt, error.what(), error.hint());
+    return fail(ExitCode::kCorrupt,
+                {"CorruptData", error.what(), error.hint(), error.path(), error.offset()});
   } catch (const Unsupported& error) {
-    return fail(ExitCode::kUnsupported, error.what(), error.hint());
+    return fail(ExitCode::kUnsupported, {"Unsupported", error.what(), error.hint()});
+  } catch (const DeviceError& error) {
+    return fail(ExitCode::kDevice, {"DeviceError", error.what(), error.hint()});
   } catch (const std::bad_alloc&) {
-    return fail(ExitCode::kSystem, "out of memory", "Use fewer --jobs, or a lower --max-pixels.");
+    return fail(ExitCode::kSystem,
+                {"OutOfMemory", "out of memory", "Use fewer --jobs, or a lower --max-pixels."});
   } catch (const std::exception& error) {
-    return fail(ExitCode::kSystem, error.what());
+    return fail(ExitCode::kSystem, {"Error", error.what()});
   }
 }
 
@@ -76,7 +89,8 @@ int main(int argc, char** argv) {
   precache::ExitCode code = precache::run(argc, argv);
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!written && code == precache::ExitCode::kDone) {
-    code = precache::fail(precache::ExitCode::kSystem, "cannot write to standard output");
+    code =
+        precache::fail(precache::ExitCode::kSystem, {"IoError", "cannot write to standard output"});
   }
   return static_cast<int>(code);
 }

@@ -54,6 +54,13 @@ std::uint64_t integer(const std::string& option, const std::string& text, std::u
       fmt::format("{} '{}' is not a whole number from {} to {}", option, text, low, high));
 }
 
+double decimal(const std::string& option, const std::string& text, double low, double high) {
+  const auto value = number<double>(text);
+  if (value && *value >= low && *value <= high) return *value;
+  throw InvalidArgument(
+      fmt::format("{} '{}' is not a number from {:g} to {:g}", option, text, low, high));
+}
+
 std::string not_empty(const std::string& option, const std::string& text) {
   if (text.empty()) throw InvalidArgument(option + " has an empty value");
   return text;
@@ -70,7 +77,7 @@ std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
   return {*height, *width};
 }
 
-std::uint64_t bytes(const std::string& text) {
+std::uint64_t bytes(const std::string& text, const std::string& option) {
   const auto digits = text.find_first_not_of("0123456789");
   const auto value = number<std::uint64_t>(std::string_view(text).substr(0, digits));
   const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
@@ -89,7 +96,7 @@ std::uint64_t bytes(const std::string& text) {
     if (__builtin_mul_overflow(result, step, &result)) result = 0;
   }
   if (result == 0) {
-    throw InvalidArgument(fmt::format("--shard-size '{}' is no number of bytes", text),
+    throw InvalidArgument(fmt::format("{} '{}' is no number of bytes", option, text),
                           "Such as 512MiB, 2G or 1GB.");
   }
   return result;

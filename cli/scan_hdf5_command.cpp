@@ -12,8 +12,14 @@ void add_scan_hdf5(CLI::App& app, Action& action) {
       app.add_subcommand(hdf5::kScanCommand, "Scan one HDF5 file for another process");
   command->group("");  // not for people, so not in the help
   command->add_option("PATH", *path)->required();
-  command->callback(
-      [&action, path] { action = [path]() -> ExitCode { hdf5::answer_scan(*path); }; });
+  auto anatomy = std::make_shared<bool>(false);
+  command->add_flag(hdf5::kAnatomyOption, *anatomy);
+  command->callback([&action, path, anatomy] {
+    action = [path, anatomy]() -> ExitCode {
+      using Question = hdf5::ScanQuestion;
+      hdf5::answer_scan(*path, *anatomy ? Question::kAnatomy : Question::kIndex);
+    };
+  });
 }
 
 }  // namespace precache

@@ -29,14 +29,16 @@ struct VerifyCommand {
 Json to_json(const std::vector<Fault>& faults) {
   Json all = Json::array();
   for (const Fault& fault : faults) {
-    Json json{{"file", fault.file.string()}, {"offset", fault.offset}, {"reason", fault.reason}};
-    json["record"] = fault.record ? Json(*fault.record) : Json(nullptr);
-    all.push_back(std::move(json));
+    const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+    all.push_back({{"file", fault.file.string()},
+                   {"record", or_null(fault.record)},
+                   {"offset", or_null(fault.offset)},
+                   {"reason", fault.reason}});
   }
   return all;
 }
 
-void print_json(const VerifyReport& report) {
+void print_report(const VerifyReport& report) {
   const Json json{{"whole", report.faults.empty() && report.unsupported.empty()},
                   {"files", report.files},
                   {"files_in_manifest", report.known_files},
@@ -44,13 +46,14 @@ void print_json(const VerifyReport& report) {
                   {"bytes", report.bytes},
                   {"faults", to_json(report.faults)},
                   {"unsupported", to_json(report.unsupported)}};
-  print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_json(json);
 }
 
 void print_text(const VerifyReport& report) {
   for (const Fault& fault : report.faults) {
     const std::string record = fault.record ? fmt::format("record {}, ", *fault.record) : "";
-    print("{}: {}byte {}: {}\n", fault.file.string(), record, fault.offset, fault.reason);
+    const std::string byte = fault.offset ? fmt::format("byte {}: ", *fault.offset) : "";
+    print("{}: {}{}{}\n", fault.file.string(), record, byte, fault.reason);
   }
   for (const Fault& fault : report.unsupported) print("not checked: {}\n", fault.reason);
   const std::string checked =
@@ -72,9 +75,11 @@ ProgressLine describe(const VerifyProgress& progress, double seconds) {
   if (planned == 0) return {std::nullopt, "listing shards ..."};
   const double share = std::min(done / planned, 1.0);
   const double rest = done > 0 ? (planned - done) / done * seconds : 0;
-  return {share, fmt::format("{:.0f}% {} of {} {:.0f} MB/s ETA {}", share * 100,
-                             size_text(progress.bytes_done), size_text(progress.bytes_planned),
-                             done / seconds / 1e6, human::clock(std::max(rest, 0.0)))};
+  return {share,
+          fmt::format("{:.0f}% {} of {} {:.0f} MB/s ETA {}", share * 100,
+                      size_text(progress.bytes_done), size_text(progress.bytes_planned),
+                      done / seconds / 1e6, human::clock(std::max(rest, 0.0))),
+          progress.bytes_done, progress.bytes_planned, "bytes"};
 }
 
 ExitCode run_verify(const VerifyCommand& command) {
@@ -82,17 +87,15 @@ ExitCode run_verify(const VerifyCommand& command) {
   VerifyReport report;
   {
     const StopOnSignal stop(progress.stop);
-    std::optional<ProgressDisplay> display;
-    if (!command.quiet) {
-      display.emplace([&](double seconds) { return describe(progress, seconds); });
-    }
+    const ProgressDisplay display(command.quiet,
+                                  [&](double seconds) { return describe(progress, seconds); });
     report = verify(command.paths, command.options, progress);
   }
   if (report.interrupted) {
     say("precache: interrupted; nothing was found out\n");
     StopOnSignal::raise_again();
   }
-  command.json ? print_json(report) : print_text(report);
+  command.json ? print_report(report) : print_text(report);
   if (!report.faults.empty()) return ExitCode::kCorrupt;
   return report.unsupported.empty() ? ExitCode::kDone : ExitCode::kUnsupported;
 }

@@ -10,6 +10,8 @@
 
 #include "convert/disk_space.hpp"
 #include "convert/image_samples.hpp"
+#include "convert/index/unlocked_indexes.hpp"
+#include "convert/labelling_identity.hpp"
 #include "convert/out_folder.hpp"
 #include "convert/preparation.hpp"
 #include "convert/shard_run.hpp"
@@ -18,7 +20,6 @@
 #include "convert/source/source_path.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
-#include "formats/base/crc32c.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -31,9 +32,8 @@ constexpr const char* kSpaceHint =
     "Make room, or choose a smaller --size or --dtype uint8, or another OUT.";
 
 Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
-  Labelling labelling = parse_labelling(options.labels, options.classes);
-  labelling.image_key = options.image_key;
-  labelling.label_key = options.label_key;
+  Labelling labelling =
+      parse_labelling(options.labels, options.classes, options.image_key, options.label_key);
   if (const Manifest* others = out.other_splits()) {
     if (!options.classes.empty() && labelling.classes != others->classes) {
       throw InvalidArgument(
@@ -46,25 +46,18 @@ Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
   return labelling;
 }
 
-std::string file_digest(const fs::path& path) {
-  return fmt::format("crc32c:{:08x}", crc32c::value(read_file(path)));
-}
-
 /// The options that decide over the bytes of a dataset.
 std::string identity_of(const BuildOptions& options) {
-  const bool csv = options.labels != "none" && options.labels != "folder";
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"version", kIdentityVersion},
       {"format", options.format},
       {"recipe", nlohmann::ordered_json::parse(options.recipe.to_json())},
-      {"labels", csv ? file_digest(options.labels) : options.labels},
-      {"classes", options.classes.empty() ? "" : file_digest(options.classes)},
-      {"image-key", options.image_key},
-      {"label-key", options.label_key},
       {"shards", options.shards},
       {"shard-size", options.shards == 0 ? options.shard_size_bytes : 0},
       {"seed", options.shuffle ? nlohmann::ordered_json(options.seed) : nlohmann::ordered_json()},
       {"max-pixels", options.max_pixels}};
+  json.update(
+      labelling_identity(options.labels, options.classes, options.image_key, options.label_key));
   return json.dump();
 }
 
@@ -242,7 +235,7 @@ class Build {
   void write_indexes() {
     if (options_.indexes.empty()) return;
     try {
-      report_.indexes = precache::write_indexes(options_.out, {options_.indexes, options_.split});
+      report_.indexes = write_indexes_unlocked(options_.out, {options_.indexes, options_.split});
     } catch (Error& error) {
       error.add_hint("The shards are complete; only an index is missing.");
       throw;

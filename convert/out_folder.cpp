@@ -37,7 +37,12 @@ std::string escaped(std::string_view text) {
         result += "\\\\";
         break;
       default:
-        result += c;
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte >= 0x20 && byte != 0x7f) {
+          result += c;
+        } else {
+          result += fmt::format("\\x{:02x}", byte);
+        }
     }
   }
   return result;

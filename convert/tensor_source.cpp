@@ -46,9 +46,10 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
   source.format = manifest.format;
   for (const auto& [split_name, entry] : manifest.splits) {
     std::vector<ListedShard> shards;
-    std::ranges::copy_if(listed, std::back_inserter(shards), [&](const ListedShard& shard) {
-      return split_of(shard).first == split_name;
-    });
+    std::ranges::copy_if(listed, std::back_inserter(shards),
+                         [&, &name = split_name](const ListedShard& shard) {
+                           return split_of(shard).first == name;
+                         });
     if (shards.empty()) continue;
     if (split && *split != split_name) {
       throw InvalidArgument(fmt::format("'{}' is of the split '{}', not of '{}'",
@@ -59,15 +60,22 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
   }
 }
 
+constexpr const char* kHowOthersGo =
+    "precache build makes tensors of encoded images, and of images that HDF5 holds in any type and "
+    "storage; --keep-encoded repacks encoded ones as they are.";
+
 void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
                   const std::string& split) {
-  source.splits.push_back(std::make_unique<const SourceSplit>(split, listed));
+  try {
+    source.splits.push_back(std::make_unique<const SourceSplit>(split, listed));
+  } catch (Unsupported& error) {
+    error.add_hint(kHowOthersGo);
+    throw;
+  }
   const ShardSet& shards = source.splits.front()->shards();
   if (!shards.spec()) {
-    throw Unsupported(
-        "the samples are not tensors of one shape and type: " + shards.obstacle(),
-        "Encoded images become tensors by: precache build; --keep-encoded repacks them as they "
-        "are.");
+    throw Unsupported("the samples are not tensors of one shape and type: " + shards.obstacle(),
+                      kHowOthersGo);
   }
   source.meaning = foreign_meaning(*shards.spec());
   source.classes = shards.classes();
@@ -144,6 +152,10 @@ TensorSource open_tensor_source(const fs::path& path, const std::optional<std::s
                                                        : std::optional<std::string_view>(""));
   if (listed.empty()) {
     throw InvalidArgument(fmt::format("'{}' has no shards", path.string()));
+  }
+  if (!split && !has_manifest && listed.size() != list_shards(path, std::nullopt).size()) {
+    throw InvalidArgument(fmt::format("'{}' has shards of several splits", path.string()),
+                          "Choose one of them by --split, or some by a pattern.");
   }
   check_together(listed);
   TensorSource source;

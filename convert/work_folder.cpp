@@ -104,8 +104,8 @@ WorkFolder::WorkFolder(const fs::path& out, const std::string& split, bool share
       throw;
     }
     if (!lock_.try_lock(!shared)) {
-      throw IoError("another build is writing to", out, 0,
-                    "Wait for it to end, or choose another OUT.");
+      throw IoError("another process is writing to", out, 0,
+                    "Wait for it to end, or work in another folder.");
     }
     if (lock_.is_at_path()) return;  // else it was removed together with the folder
   }

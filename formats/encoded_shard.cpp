@@ -38,10 +38,10 @@ class FileStream {
   }
   void write(std::string_view text) { write(as_bytes(text)); }
 
-  [[nodiscard]] std::uint64_t finish() {
+  [[nodiscard]] EncodedShard::Written finish() {
     flush();
     file_.sync();
-    return size_;
+    return {size_, crc_};
   }
 
  private:
@@ -52,6 +52,7 @@ class FileStream {
   void write_through(std::span<const std::byte> bytes) {
     file_.write_at(size_, bytes);
     size_ += bytes.size();
+    crc_ = crc32c::extend(crc_, bytes);
     if (size_ - started_ < kWritebackBytes) return;
     file_.start_writeback(started_, size_ - started_);
     started_ = size_;
@@ -60,6 +61,7 @@ class FileStream {
   File file_;
   std::vector<std::byte> buffer_;
   std::uint64_t size_ = 0;
+  std::uint32_t crc_ = 0;
   std::uint64_t started_ = 0;  // being written to disk up to here
 };
 
@@ -72,7 +74,7 @@ class EncodedTar : public EncodedShard {
     write_entry(image.name.key + ".cls", as_bytes(fmt::format("{}", image.name.label)));
   }
 
-  std::uint64_t finish() override {
+  Written finish() override {
     stream_.write(std::string(2 * ustar::kBlock, '\0'));
     return stream_.finish();
   }
@@ -106,13 +108,17 @@ class EncodedTfrecord : public EncodedShard {
     stream_.write(std::move(example).record());
   }
 
-  std::uint64_t finish() override { return stream_.finish(); }
+  Written finish() override { return stream_.finish(); }
 
  private:
   FileStream stream_;
 };
 
 }  // namespace
+
+void check_encoded_format(Format format) {
+  if (format == Format::kHdf5) check_encoded_hdf5();
+}
 
 std::unique_ptr<EncodedShard> make_encoded_shard(Format format, const std::filesystem::path& path,
                                                  const NameLimits& limits,

@@ -31,11 +31,19 @@ class EncodedShard {
  public:
   virtual ~EncodedShard() = default;
   virtual void append(const EncodedImage& image) = 0;
-  /// Completes the file, syncs it and returns its size.
-  [[nodiscard]] virtual std::uint64_t finish() = 0;
+  /// What the manifest wants to know of the file.
+  struct Written {
+    std::uint64_t bytes = 0;
+    std::uint32_t crc32c = 0;
+  };
+  /// Completes the file and syncs it.
+  [[nodiscard]] virtual Written finish() = 0;
 };
 
 /// Throws Unsupported if this build lacks the format.
+void check_encoded_format(Format format);
+
+/// Throws Unsupported as that does, and IoError.
 [[nodiscard]] std::unique_ptr<EncodedShard> make_encoded_shard(
     Format format, const std::filesystem::path& path, const NameLimits& limits,
     const std::vector<std::string>& classes);

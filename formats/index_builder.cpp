@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/base/utf8.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -59,25 +60,42 @@ void IndexBuilder::note_spec(const FoundSample& sample) {
   if (!index_.obstacle.empty()) index_.spec.reset();
 }
 
+std::int64_t IndexBuilder::label_of(const FoundSample& sample) {
+  if (sample.label_name.empty()) {
+    has_numbers_ = has_numbers_ || sample.label != -1;
+    return sample.label;
+  }
+  const auto [known, is_new] = name_numbers_.emplace(
+      printable(sample.label_name), static_cast<std::int64_t>(name_numbers_.size()));
+  if (is_new) index_.label_names.push_back(known->first);
+  return known->second;
+}
+
 void IndexBuilder::add(const FoundSample& sample) {
   note_spec(sample);
   if (samples() == 0) first_record_bytes_ = sample.record_end - sample.record;
   if (index_.spec) {
     image_.add({ValueSpot::Kind::kColumn, sample.payload, name(index_.spec->dtype)});
-    label_.add(sample.label_spot);
+    ValueSpot label = sample.label_spot;
+    if (!sample.label_name.empty()) label.kind = ValueSpot::Kind::kElsewhere;
+    label_.add(label);
     key_.add(sample.key_spot);
   }
   // Names of a tar can be stated once for all entries.
   if (sample.key.size() > index_.bytes - index_.keys.size()) {
     throw CorruptData(path_, sample.record, "the names of its samples are longer than the file");
   }
-  index_.places.push_back({sample.record, sample.payload, sample.payload_bytes, sample.label,
+  index_.places.push_back({sample.record, sample.payload, sample.payload_bytes, label_of(sample),
                            index_.keys.size(), sample.key.size()});
   index_.keys += sample.key;
 }
 
 ShardIndex IndexBuilder::finish() && {
   index_.samples = samples();
+  if (has_numbers_ && !index_.label_names.empty()) {
+    throw Unsupported(fmt::format("labels of '{}' are numbers and names: '{}' is one of the names",
+                                  path_.string(), index_.label_names.front()));
+  }
   if (index_.samples == 0) index_.obstacle = "it has no samples";
   if (index_.spec && image_.is_regular() && label_.is_regular() && key_.is_regular()) {
     index_.columns = {image_.column(first_record_bytes_), label_.column(first_record_bytes_),

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "formats/shard_index.hpp"
 
@@ -33,6 +34,7 @@ struct FoundSample {
   std::string obstacle{};  // why there is no spec
   bool is_untold = false;  // nothing contradicts any spec of that size
   std::int64_t label = -1;
+  std::string_view label_name{};  // of a sample whose label is no number
   std::string_view key{};
   ValueSpot label_spot{};
   ValueSpot key_spot{};
@@ -71,6 +73,8 @@ class IndexBuilder {
   };
 
   void note_spec(const FoundSample& sample);
+  /// As ShardIndex has it.
+  [[nodiscard]] std::int64_t label_of(const FoundSample& sample);
   [[nodiscard]] std::optional<TensorSpec> spec_of(const FoundSample& sample) const;
 
   std::filesystem::path path_;
@@ -80,6 +84,8 @@ class IndexBuilder {
   Track image_;
   Track label_;
   Track key_;
+  std::unordered_map<std::string, std::int64_t> name_numbers_;  // as in label_names
+  bool has_numbers_ = false;
 };
 
 }  // namespace precache

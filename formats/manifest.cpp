@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "formats/base/checked.hpp"
+#include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
 #include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
@@ -27,7 +27,7 @@ Json to_json(const ShardEntry& shard) {
   return {{"file", shard.file},
           {"samples", shard.samples},
           {"bytes", shard.bytes},
-          {"crc32c", fmt::format("{:08x}", shard.crc32c)},
+          {"crc32c", crc32c::text(shard.crc32c)},
           {"columns",
            {{"image", to_json(shard.columns.image)},
             {"label", to_json(shard.columns.label)},
@@ -81,18 +81,16 @@ Column column_from(const Json& json) {
 ShardEntry shard_from(const Json& json) {
   ShardEntry shard;
   shard.file = json.at("file").get<std::string>();
-  if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
-      shard.file.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
+  if (!is_file_name(shard.file)) {
     throw std::invalid_argument(
         fmt::format("'{}' is no name of a file beside the manifest", shard.file));
   }
   shard.samples = count_from(json.at("samples"));
   shard.bytes = count_from(json.at("bytes"));
   const auto crc = json.at("crc32c").get<std::string>();
-  const auto [end, error] = std::from_chars(crc.data(), crc.data() + crc.size(), shard.crc32c, 16);
-  if (error != std::errc{} || crc.size() != 8 || end != crc.data() + 8) {
-    throw std::invalid_argument(fmt::format("'{}' is no CRC-32C", crc));
-  }
+  const auto value = crc32c::parse(crc);
+  if (!value) throw std::invalid_argument(fmt::format("'{}' is no CRC-32C", crc));
+  shard.crc32c = *value;
   const Json& columns = object_at(json, "columns");
   shard.columns = {column_from(columns.at("image")), column_from(columns.at("label")),
                    column_from(columns.at("key"))};

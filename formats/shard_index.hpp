@@ -37,6 +37,8 @@ struct ShardIndex {
   std::vector<SamplePlace> places;  // else one for each sample
   std::string keys;                 // the keys of `places`, one after another
   std::vector<std::string> classes;
+  /// Where labels are names: these, and labels of `places` are numbers of them.
+  std::vector<std::string> label_names;
 };
 
 }  // namespace precache

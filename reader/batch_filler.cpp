@@ -39,12 +39,13 @@ void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t
 }  // namespace
 
 BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-                         std::uint64_t largest_batch, bool writable)
+                         std::uint64_t largest_batch, bool writable, bool labels_only)
     : shards_(std::move(shards)),
       pass_(*shards_->spec(), transform),
       batch_bytes_(checked_mul(largest_batch, pass_.result().size_bytes())),
       stream_(batch_bytes_ > kStreamedBytes),
-      writable_(writable) {}
+      writable_(writable),
+      labels_only_(labels_only) {}
 
 void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
   slot.own.reset();
@@ -65,7 +66,7 @@ std::size_t BatchFiller::chunk_rows(const Batch::Slot& slot) const {
 }
 
 bool BatchFiller::make_view(Batch::Slot& slot) const {
-  if (!pass_.is_copy()) return false;
+  if (!pass_.is_copy() || writable_ || labels_only_) return false;
   for (std::size_t i = 1; i < slot.samples.size(); ++i) {
     if (slot.samples[i] != slot.samples[0] + i) return false;
   }
@@ -75,7 +76,6 @@ bool BatchFiller::make_view(Batch::Slot& slot) const {
   slot.view = shards_->map(first.shard);
   slot.data = slot.view->bytes().data() + shards_->values(first.shard).payload(first.row).offset;
   slot.stride_bytes = index.columns.image.stride;
-  if (writable_) slot.make_writable();
   return true;
 }
 
@@ -100,11 +100,7 @@ void BatchFiller::read_ahead(const Batch::Slot& slot) const {
 void BatchFiller::touch(const Batch::Slot& slot, std::size_t first, std::size_t count) {
   const std::byte* const begin = slot.data + first * slot.stride_bytes;
   const std::size_t bytes = (count - 1) * slot.stride_bytes + slot.spec.size_bytes();
-  if (slot.own) {
-    touch_pages({begin, bytes});
-  } else {
-    slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()), bytes);
-  }
+  slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()), bytes);
 }
 
 std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_t count,
@@ -121,9 +117,12 @@ std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_
       mapped_shard = place.shard;
     }
     const ColumnValues& values = shards_->values(place.shard);
-    if (shards_->verify_on_read()) values.verify(mapped->bytes(), place.row);
-    slot.labels[i] = values.label(mapped->bytes(), place.row);
+    slot.labels[i] = mapped->checked([&] {
+      if (shards_->verify_on_read()) values.verify(mapped->bytes(), place.row);
+      return values.label(mapped->bytes(), place.row);
+    });
     const auto [offset, bytes] = values.payload(place.row);
+    if (labels_only_) continue;
     touched += bytes;
     if (slot.view == nullptr) {
       pass_.run(mapped->bytes().subspan(offset, bytes), pass_.choose(seed, slot.epoch, sample),

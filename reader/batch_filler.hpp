@@ -18,9 +18,10 @@ class BatchFiller {
   /// Batches have `largest_batch` samples at most. Throws InvalidArgument as PixelPass does.
   /// REQUIRES: the shards have a spec.
   BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-              std::uint64_t largest_batch, bool writable);
+              std::uint64_t largest_batch, bool writable, bool labels_only);
 
   [[nodiscard]] const TensorSpec& spec() const { return pass_.result(); }
+  [[nodiscard]] const PixelPass& pass() const { return pass_; }
   [[nodiscard]] std::size_t batch_bytes() const { return batch_bytes_; }
   /// Rows that are worth a thread's turn, of a slot that was announced.
   [[nodiscard]] std::size_t chunk_rows(const Batch::Slot& slot) const;
@@ -43,7 +44,8 @@ class BatchFiller {
   PixelPass pass_;
   std::size_t batch_bytes_;
   bool stream_;
-  bool writable_;
+  bool writable_;     // no views
+  bool labels_only_;  // rows are left to whoever takes the batch
 };
 
 }  // namespace precache

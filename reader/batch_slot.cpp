@@ -18,13 +18,12 @@ constexpr std::size_t kHugePage = 2 << 20;
 
 AlignedBuffer::AlignedBuffer(std::size_t size) {
   const std::size_t rounded = round_up(size, kHugePage);
-  bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded)));
+  bytes_ = {static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded)),
+            [](std::byte* bytes) { std::free(bytes); }};
   if (bytes_ == nullptr) throw std::bad_alloc();
   // A hint: without huge pages a batch takes thousands of entries of the TLB.
   (void)::madvise(bytes_.get(), rounded, MADV_HUGEPAGE);
 }
-
-void AlignedBuffer::Free::operator()(std::byte* bytes) const { std::free(bytes); }
 
 std::byte* Batch::Slot::make_writable() {
   if (view == nullptr) return buffer.data();
@@ -35,8 +34,8 @@ std::byte* Batch::Slot::make_writable() {
   return own->bytes().data();
 }
 
-SlotPool::SlotPool(std::size_t capacity, std::size_t buffer_bytes)
-    : capacity_(capacity), buffer_bytes_(buffer_bytes) {
+SlotPool::SlotPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer)
+    : capacity_(capacity), make_buffer_(std::move(make_buffer)) {
   free_.reserve(capacity);
   free_buffers_.reserve(capacity);
 }
@@ -50,7 +49,7 @@ AlignedBuffer SlotPool::take_buffer() {
       return buffer;
     }
   }
-  return AlignedBuffer(buffer_bytes_);
+  return make_buffer_();
 }
 
 std::unique_ptr<Batch::Slot> SlotPool::take() {

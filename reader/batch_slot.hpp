@@ -4,30 +4,41 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "precache/reader/loader.hpp"
+#include "reader/fork.hpp"
 #include "reader/mapped_shard.hpp"
 
 namespace precache {
 
 class SlotPool;
 
-/// Memory that is aligned for vectors and asks for huge pages.
+/// Memory that is aligned for vectors.
 class AlignedBuffer {
  public:
+  using Free = std::function<void(std::byte*)>;
   AlignedBuffer() = default;
+  /// Asks for huge pages.
   explicit AlignedBuffer(std::size_t size);
+  /// Someone else's memory, and how to give it back.
+  AlignedBuffer(std::byte* bytes, Free free) : bytes_(bytes, std::move(free)) {}
   [[nodiscard]] std::byte* data() const { return bytes_.get(); }
 
  private:
-  struct Free {
-    void operator()(std::byte* bytes) const;
-  };
   std::unique_ptr<std::byte[], Free> bytes_;
+};
+
+/// For those who take batches on to a device: where they are put, and how much of them is needed.
+struct BatchPlacement {
+  /// Called by any thread of the loader, for at most as many buffers as batches are prefetched or
+  /// held by the consumer.
+  std::function<AlignedBuffer()> take_buffer;
+  /// The consumer knows where the tensors lie: the buffers are its own to use.
+  bool labels_only = false;
 };
 
 /// One batch, from its order to its release: what it holds, and how far it is.
@@ -68,7 +79,7 @@ struct Batch::Slot {
 class SlotPool {
  public:
   /// Keeps up to `capacity` of each.
-  SlotPool(std::size_t capacity, std::size_t buffer_bytes);
+  SlotPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer);
   /// The slot that is unused for the longest time, or a new one. It still has the mapping that it
   /// had: to unmap it is not the consumer's work.
   [[nodiscard]] std::unique_ptr<Batch::Slot> take();
@@ -79,8 +90,8 @@ class SlotPool {
 
  private:
   std::size_t capacity_;
-  std::size_t buffer_bytes_;
-  std::mutex mutex_;
+  std::function<AlignedBuffer()> make_buffer_;
+  ForkSafeMutex mutex_;
   std::vector<std::unique_ptr<Batch::Slot>> free_;
   std::vector<AlignedBuffer> free_buffers_;
 };

@@ -6,10 +6,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <mutex>
+#include <span>
+
+#include "reader/fork.hpp"
 
 namespace precache::bus_fault {
 
@@ -53,8 +57,13 @@ struct Chunk {
   std::atomic<Chunk*> next{nullptr};
 };
 
+// Handlers that were installed over ours make ours be installed once more, over theirs. Each time
+// it is another function, so that who passes on to ours as it was before does not come back to
+// where he was called from: the chain has no circle.
+constexpr std::size_t kInstallations = 4;
+
 Chunk first_chunk;
-struct sigaction previous_action;
+std::array<struct sigaction, kInstallations> previous_actions;  // set before its handler can run
 std::uintptr_t page_bytes = 4096;
 
 std::atomic<bool>* find_flag(std::uintptr_t address) {
@@ -66,12 +75,12 @@ std::atomic<bool>* find_flag(std::uintptr_t address) {
   return nullptr;
 }
 
-void pass_on(int signal, siginfo_t* info, void* context) {
-  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
-    previous_action.sa_sigaction(signal, info, context);
-  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-    previous_action.sa_handler(signal);
-  } else if (previous_action.sa_handler == SIG_IGN && info->si_code <= 0) {
+void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void* context) {
+  if ((previous.sa_flags & SA_SIGINFO) != 0) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+    previous.sa_handler(signal);
+  } else if (previous.sa_handler == SIG_IGN && info->si_code <= 0) {
     return;  // only what somebody sends can be ignored; a fault would come back for ever
   } else {
     // With the default in place again the faulting instruction, or whoever sent the signal, ends
@@ -92,6 +101,7 @@ bool put_zeros(std::uintptr_t page) {
   return result != -1;
 }
 
+template <std::size_t kInstallation>
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -102,9 +112,24 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
   // Before the page: nobody finds zeros there and the flag not set.
   if (flag != nullptr) flag->store(true);
   if (flag == nullptr || !put_zeros(address / page_bytes * page_bytes)) {
-    pass_on(signal, info, context);
+    pass_on(previous_actions[kInstallation], signal, info, context);
   }
   errno = saved_errno;
+}
+
+using Handler = void (*)(int, siginfo_t*, void*);
+constexpr std::array<Handler, kInstallations> kHandlers{on_bus_error<0>, on_bus_error<1>,
+                                                        on_bus_error<2>, on_bus_error<3>};
+
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 &&
+         std::ranges::find(kHandlers, action.sa_sigaction) != kHandlers.end();
+}
+
+bool is_same(const struct sigaction& one, const struct sigaction& other) {
+  // Both members lie at the same place.
+  return one.sa_handler == other.sa_handler &&
+         (one.sa_flags & SA_SIGINFO) == (other.sa_flags & SA_SIGINFO);
 }
 
 Slot* take_slot() {
@@ -130,16 +155,24 @@ Slot* take_slot() {
 }  // namespace
 
 void install_handler() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    struct sigaction action {};
-    action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-    ::sigemptyset(&action.sa_mask);
-    ::sigaction(SIGBUS, nullptr, &previous_action);  // known before our handler can run
-    ::sigaction(SIGBUS, &action, nullptr);
-  });
+  static auto& mutex = *new ForkSafeMutex;  // never destroyed: shards may be opened to the very end
+  static std::size_t installed = 0;
+  const std::lock_guard lock(mutex);
+  struct sigaction current {};
+  ::sigaction(SIGBUS, nullptr, &current);
+  if (is_ours(current)) return;
+  const auto known = std::span(previous_actions).first(installed);
+  const auto same =
+      std::ranges::find_if(known, [&](const auto& one) { return is_same(one, current); });
+  const auto number = static_cast<std::size_t>(same - known.begin());
+  if (number == kInstallations) return;  // somebody does the same; it is his
+  if (number == installed) previous_actions[installed++] = current;
+  page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  struct sigaction action {};
+  action.sa_sigaction = kHandlers[number];
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 Watch::Watch(const void* base, std::size_t size, std::atomic<bool>& lost) : slot_(take_slot()) {

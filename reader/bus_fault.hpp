@@ -11,7 +11,9 @@
 /// may have been read. Faults elsewhere go to the handler that was there before.
 namespace precache::bus_fault {
 
-/// Installs the handler, once for the process; later calls do nothing.
+/// Installs the handler if it is not the one in place: a handler that was installed over it since,
+/// as by Python's faulthandler, is what it passes on to from then on. The fourth of them is left in
+/// place.
 void install_handler();
 
 /// While it lives, faults in [base, base + size) set `lost` instead of ending the process. Destroy

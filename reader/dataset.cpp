@@ -14,7 +14,9 @@ void Lease::check() const {
 
 std::string Sample::key() const {
   const ShardSet::Place place = shards_->place_of(index_);
-  std::string key = shards_->values(place.shard).key(lease_.shard_->bytes(), place.row);
+  const MappedShard& mapped = *lease_.shard_;
+  std::string key =
+      mapped.checked([&] { return shards_->values(place.shard).key(mapped.bytes(), place.row); });
   lease_.check();
   return key;
 }
@@ -41,9 +43,11 @@ Sample Dataset::operator[](std::uint64_t index) const {
   const ShardSet::Place place = shards_->place_of(index);
   auto mapped = shards_->map(place.shard);
   const ColumnValues& values = shards_->values(place.shard);
-  if (shards_->verify_on_read()) values.verify(mapped->bytes(), place.row);
   const auto [offset, bytes] = values.payload(place.row);
-  const std::int64_t label = values.label(mapped->bytes(), place.row);
+  const std::int64_t label = mapped->checked([&] {
+    if (shards_->verify_on_read()) values.verify(mapped->bytes(), place.row);
+    return values.label(mapped->bytes(), place.row);
+  });
   mapped->check();
   const auto payload = mapped->bytes().subspan(offset, bytes);
   return {payload, label, Lease(std::move(mapped)), shards_, index};
@@ -75,7 +79,9 @@ Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
         "They can be read one by one.");
   }
   if (shards_->verify_on_read()) {
-    for (std::uint64_t i = 0; i < count; ++i) values.verify(mapped->bytes(), place.row + i);
+    mapped->checked([&] {
+      for (std::uint64_t i = 0; i < count; ++i) values.verify(mapped->bytes(), place.row + i);
+    });
   }
   mapped->check();
   const std::byte* data = mapped->bytes().data() + values.payload(place.row).offset;

@@ -185,8 +185,9 @@ Json contents_json(const Inspection& facts) {
 Json faults_json(const std::vector<Fault>& faults) {
   Json all = Json::array();
   for (const Fault& fault : faults) {
-    all.push_back(
-        {{"file", fault.file.string()}, {"offset", fault.offset}, {"reason", fault.reason}});
+    all.push_back({{"file", fault.file.string()},
+                   {"offset", or_null(fault.offset)},
+                   {"reason", fault.reason}});
   }
   return all;
 }

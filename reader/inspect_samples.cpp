@@ -61,13 +61,16 @@ void describe_access(const ShardSet& set, Inspection& facts) {
   describe_batches(set, is_regular, facts);
 }
 
-void read_values(const ShardSet& set, bool all, Inspection& facts) {
+void read_values(const ShardSet& set, bool all, InspectProgress& progress, Inspection& facts) {
   const std::uint64_t tensor_bytes = set.spec()->size_bytes();
   if (tensor_bytes == 0) return;
   const std::uint64_t wanted =
       std::clamp<std::uint64_t>(kValueBytes / tensor_bytes, 1, kValueSamples);
   const auto samples = spread(set.samples(), all ? set.samples() : wanted);
+  const std::uint64_t passes = set.spec()->dtype == DType::kUint8 ? 1 : 2;  // of measure_values
+  progress.reads_planned += samples.size() * passes;
   const auto tensor = [&](std::uint64_t i) {
+    ++progress.reads_done;
     const auto place = set.place_of(samples[i]);
     auto mapped = set.map(place.shard);
     mapped->check();
@@ -79,10 +82,12 @@ void read_values(const ShardSet& set, bool all, Inspection& facts) {
   facts.values->is_complete = samples.size() == set.samples() && facts.files_read == facts.files;
 }
 
-void read_encoded(const ShardSet& set, bool all, Inspection& facts) {
+void read_encoded(const ShardSet& set, bool all, InspectProgress& progress, Inspection& facts) {
   EncodedFacts encoded;
   const auto samples = spread(set.samples(), all ? set.samples() : kEncodedSamples);
+  progress.reads_planned += samples.size();
   for (const std::uint64_t sample : samples) {
+    ++progress.reads_done;
     const auto place = set.place_of(sample);
     const auto mapped = set.map(place.shard);
     const auto [offset, bytes] = set.values(place.shard).payload(place.row);
@@ -98,7 +103,8 @@ void read_encoded(const ShardSet& set, bool all, Inspection& facts) {
 
 }  // namespace
 
-void describe_samples(const ShardSet& set, const InspectOptions& options, Inspection& facts) {
+void describe_samples(const ShardSet& set, const InspectOptions& options, InspectProgress& progress,
+                      Inspection& facts) {
   describe_access(set, facts);
   const std::uint64_t total = set.samples();
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(total, options.first_keys); ++i) {
@@ -108,9 +114,13 @@ void describe_samples(const ShardSet& set, const InspectOptions& options, Inspec
     mapped->check();
   }
   if (total == 0) return;
-  facts.classes = count_labels(set, options.all);
+  facts.classes = count_labels(set, options.all, progress);
   facts.classes->is_complete &= facts.files_read == facts.files;
-  set.spec() ? read_values(set, options.all, facts) : read_encoded(set, options.all, facts);
+  if (set.spec()) {
+    read_values(set, options.all, progress, facts);
+  } else {
+    read_encoded(set, options.all, progress, facts);
+  }
 }
 
 }  // namespace precache

@@ -230,8 +230,8 @@ std::vector<FactRow> fact_rows(const Inspection& facts) {
     if (obstacle != facts.access.reason) add("obstacle", printable(obstacle));
   }
   for (const Fault& fault : facts.faults) {
-    add("damaged",
-        printable(fmt::format("{}: byte {}: {}", fault.file.string(), fault.offset, fault.reason)));
+    const std::string byte = fault.offset ? fmt::format("byte {}: ", *fault.offset) : "";
+    add("damaged", printable(fmt::format("{}: {}{}", fault.file.string(), byte, fault.reason)));
   }
   return rows;
 }

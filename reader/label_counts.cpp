@@ -49,7 +49,7 @@ bool are_cheap(const ShardIndex& index) {
 
 }  // namespace
 
-ClassFacts count_labels(const ShardSet& shards, bool all) {
+ClassFacts count_labels(const ShardSet& shards, bool all, InspectProgress& progress) {
   bool cheap = true;
   for (std::size_t i = 0; i < shards.shard_count(); ++i)
     cheap = cheap && are_cheap(shards.index(i));
@@ -57,8 +57,11 @@ ClassFacts count_labels(const ShardSet& shards, bool all) {
   Counter counter;
   const auto read = [&](std::size_t shard, std::uint64_t row, const MappedShard& mapped) {
     counter.add(shards.values(shard).label(mapped.bytes(), row));
+    ++progress.reads_done;
   };
-  if (all || cheap || total <= kLabelsRead) {
+  const bool reads_all = all || cheap || total <= kLabelsRead;
+  progress.reads_planned += reads_all ? total : kLabelsRead;
+  if (reads_all) {
     for (std::size_t shard = 0; shard < shards.shard_count(); ++shard) {
       if (shards.index(shard).samples == 0) continue;
       const auto mapped = shards.map(shard);

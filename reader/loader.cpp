@@ -16,6 +16,8 @@
 #include "precache/formats/usable_threads.hpp"
 #include "reader/batch_filler.hpp"
 #include "reader/batch_slot.hpp"
+#include "reader/bus_fault.hpp"
+#include "reader/fork.hpp"
 #include "reader/shard_set.hpp"
 
 namespace precache {
@@ -24,12 +26,19 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kLargestBatch = UINT32_MAX;
+// More of the same few samples than this in one batch is a mistake, which would take all memory.
+constexpr std::uint64_t kLargestPaddedBatch = 1 << 20;
 constexpr std::uint64_t kLargestWorld =
     1 << 24;  // positions of one step beyond any dataset still fit
 
-LoaderOptions validated(LoaderOptions options) {
+LoaderOptions validated(LoaderOptions options, std::uint64_t samples) {
   if (options.batch_size == 0 || options.batch_size > kLargestBatch) {
     throw InvalidArgument(fmt::format("a batch size of {}", options.batch_size));
+  }
+  if (options.tail == Tail::kPad && options.batch_size > std::max(samples, kLargestPaddedBatch)) {
+    throw InvalidArgument(
+        fmt::format("batches of {} samples, padded from {}", options.batch_size, samples),
+        fmt::format("They can have {}.", std::max(samples, kLargestPaddedBatch)));
   }
   if (options.world_size == 0 || options.world_size > kLargestWorld ||
       options.rank >= options.world_size) {
@@ -78,6 +87,11 @@ struct Schedule {
   [[nodiscard]] bool has_batch() const {
     return step < slices.steps() && slices.slice(step).count != 0;
   }
+  [[nodiscard]] std::uint64_t batches() const {
+    const std::uint64_t steps = slices.steps();
+    // With Tail::kKeep this rank may have none at the last step.
+    return steps != 0 && slices.slice(steps - 1).count == 0 ? steps - 1 : steps;
+  }
   [[nodiscard]] OrderState state_now() const {
     OrderState now = state;
     now.position = slices.position_after(step);
@@ -95,22 +109,17 @@ struct Schedule {
 /// the consumer takes the first.
 class Loader::Impl {
  public:
-  Impl(Dataset dataset, const LoaderOptions& options)
-      : options_(validated(options)),
+  Impl(Dataset dataset, const LoaderOptions& options, const BatchPlacement& placement)
+      : options_(validated(options, dataset.size())),
         dataset_(std::move(dataset)),
-        filler_(tensor_shards(dataset_), options_.transform, largest_batch(), options_.writable),
-        pool_(std::make_shared<SlotPool>(options_.prefetch + 1, filler_.batch_bytes())),
+        filler_(tensor_shards(dataset_), options_.transform, largest_batch(), options_.writable,
+                placement.labels_only),
+        pool_(std::make_shared<SlotPool>(options_.prefetch + 1, buffers(placement))),
+        warnings_(filler_.pass().warnings()),
         consumed_(begin_of(0), options_),
         planned_(consumed_),
         ring_(options_.prefetch) {
-    const auto& crop = options_.transform.crop;
-    if (crop && crop->place == CropPlace::kRandom && crop->height == dataset_.spec().height &&
-        crop->width == dataset_.spec().width) {
-      warnings_.push_back(fmt::format(
-          "A random crop of {}x{} from tensors of that size cannot move. Build the dataset "
-          "larger than the crop.",
-          crop->height, crop->width));
-    }
+    if (dataset_.shards_->handle_bus_errors()) bus_fault::install_handler();
     const SignalsBlocked blocked;
     try {
       for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
@@ -123,19 +132,18 @@ class Loader::Impl {
   Impl& operator=(const Impl&) = delete;
   ~Impl() { stop(); }
 
+  /// A forked process has no threads of ours, and its copy of our locks may be held by them.
+  [[nodiscard]] bool is_of_this_process() const { return generation_ == fork_generation(); }
+
   std::optional<Batch> next() {
     std::unique_lock lock(mutex_);
     // What was read of earlier views may be zeros of a shard that was cut meanwhile.
     for (const auto& shard : lent_) {
       if (const auto alive = shard.lock()) alive->check();
     }
-    stats_.batches_ahead += static_cast<double>(ready_count());
-    ++calls_;
-    if (count_ == 0 || !front().is_ready()) {
-      const auto begin = Clock::now();
-      batch_ready_.wait(lock, [&] { return failure_ || (count_ != 0 && front().is_ready()); });
-      stats_.consumer_waited += Clock::now() - begin;
-    }
+    note_call();
+    (void)wait_until(lock, Clock::time_point::max());
+    is_waiting_ = false;
     if (failure_) std::rethrow_exception(failure_);
     if (front().error) std::rethrow_exception(front().error);
     if (front().ends_epoch) {
@@ -150,6 +158,12 @@ class Loader::Impl {
     auto slot = pop_front();
     slot->home = pool_;
     return Batch(std::move(slot));
+  }
+
+  bool wait_for(std::chrono::nanoseconds time) {
+    std::unique_lock lock(mutex_);
+    note_call();
+    return wait_until(lock, Clock::now() + time);
   }
 
   void restart(const OrderState& state) {
@@ -169,12 +183,12 @@ class Loader::Impl {
     const std::lock_guard lock(mutex_);
     return consumed_.state_now();
   }
+  [[nodiscard]] std::uint64_t batches_per_epoch() const {
+    return Schedule(begin_of(0), options_).batches();
+  }
   [[nodiscard]] std::uint64_t batches_left() const {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t steps = consumed_.slices.steps();
-    // With Tail::kKeep this rank may have none at the last step.
-    const bool none_at_last = steps != 0 && consumed_.slices.slice(steps - 1).count == 0;
-    return steps - (none_at_last ? 1 : 0) - consumed_.step;
+    return consumed_.batches() - consumed_.step;
   }
   [[nodiscard]] LoaderStats stats() const {
     const std::lock_guard lock(mutex_);
@@ -191,6 +205,10 @@ class Loader::Impl {
       if (at(i).error) return true;
     }
     return false;
+  }
+  [[nodiscard]] bool is_next_ready() {
+    const std::lock_guard lock(mutex_);
+    return failure_ || ready_count() != 0;
   }
   [[nodiscard]] OrderState begin_of(std::uint64_t epoch) const {
     return {dataset_.size(), options_.order, options_.seed, epoch, 0};
@@ -211,6 +229,11 @@ class Loader::Impl {
                                        : std::min(options_.batch_size, dataset_.size());
   }
 
+  [[nodiscard]] std::function<AlignedBuffer()> buffers(const BatchPlacement& placement) const {
+    if (placement.take_buffer) return placement.take_buffer;
+    return [bytes = filler_.batch_bytes()] { return AlignedBuffer(bytes); };
+  }
+
   void stop() {
     {
       const std::lock_guard lock(mutex_);
@@ -218,6 +241,23 @@ class Loader::Impl {
     }
     work_there_.notify_all();
     for (auto& thread : threads_) thread.join();
+  }
+
+  /// Counts a consumer who comes for a batch, however often he asks until he has it.
+  void note_call() {
+    if (is_waiting_) return;
+    is_waiting_ = true;
+    stats_.batches_ahead += static_cast<double>(ready_count());
+    ++calls_;
+  }
+
+  bool wait_until(std::unique_lock<std::mutex>& lock, Clock::time_point end) {
+    const auto is_ready = [&] { return failure_ || (count_ != 0 && front().is_ready()); };
+    if (is_ready()) return true;
+    const auto begin = Clock::now();
+    const bool ready = batch_ready_.wait_until(lock, end, is_ready);
+    stats_.consumer_waited += Clock::now() - begin;
+    return ready;
   }
 
   void work() {
@@ -346,11 +386,12 @@ class Loader::Impl {
   }
   [[nodiscard]] Batch::Slot& at(std::size_t i) { return *at_pointer(i); }
 
+  const std::uint64_t generation_ = fork_generation();
   const LoaderOptions options_;
   const Dataset dataset_;
   const BatchFiller filler_;
   const std::shared_ptr<SlotPool> pool_;
-  std::vector<std::string> warnings_;
+  const std::vector<std::string> warnings_;
 
   mutable std::mutex mutex_;  // guards what follows, and the progress of slots in the ring
   std::condition_variable work_there_;
@@ -366,7 +407,8 @@ class Loader::Impl {
   bool stopping_ = false;
   std::exception_ptr failure_;                            // that no batch has
   std::array<std::weak_ptr<const MappedShard>, 4> lent_;  // the last shards that views were of
-  std::uint64_t calls_ = 0;
+  std::uint64_t calls_ = 0;                               // for a batch
+  bool is_waiting_ = false;                               // for the batch of the last call
   LoaderStats stats_;
   std::vector<std::thread> threads_;
 };
@@ -387,44 +429,68 @@ std::string LoaderStats::verdict() const {
 }
 
 Loader::Loader(Dataset dataset, const LoaderOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(dataset), options)) {}
+    : Loader(std::move(dataset), options, BatchPlacement()) {}
+Loader::Loader(Dataset dataset, const LoaderOptions& options, const BatchPlacement& placement)
+    : impl_(std::make_unique<Impl>(std::move(dataset), options, placement)) {}
 Loader::Loader(Loader&&) noexcept = default;
-Loader& Loader::operator=(Loader&&) noexcept = default;
-Loader::~Loader() = default;
 
-std::optional<Batch> Loader::next() { return impl_->next(); }
+Loader& Loader::operator=(Loader&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  return *this;
+}
 
-std::uint64_t Loader::batches_left() const { return impl_->batches_left(); }
+Loader::~Loader() {
+  // Threads that are not there cannot be joined.
+  if (impl_ != nullptr && !impl_->is_of_this_process()) (void)impl_.release();
+}
 
-std::uint64_t Loader::epoch() const { return impl_->state().epoch; }
+Loader::Impl& Loader::impl() const {
+  if (!impl_->is_of_this_process()) {
+    throw InvalidArgument("a loader cannot be used in a process that was forked since it was made",
+                          "Make the loader in the process that uses it.");
+  }
+  return *impl_;
+}
+
+std::optional<Batch> Loader::next() { return impl().next(); }
+
+bool Loader::is_next_ready() const { return impl().is_next_ready(); }
+
+bool Loader::wait_for(std::chrono::nanoseconds time) { return impl().wait_for(time); }
+
+std::uint64_t Loader::batches_per_epoch() const { return impl().batches_per_epoch(); }
+
+std::uint64_t Loader::batches_left() const { return impl().batches_left(); }
+
+std::uint64_t Loader::epoch() const { return impl().state().epoch; }
 
 void Loader::set_epoch(std::uint64_t epoch) {
-  const OrderState now = impl_->state();
+  const OrderState now = impl().state();
   // What is filled ahead stays good, unless it failed: the reason may be gone.
-  if (now.epoch == epoch && now.position == 0 && !impl_->has_failed()) return;
+  if (now.epoch == epoch && now.position == 0 && !impl().has_failed()) return;
   OrderState state = now;
   state.epoch = epoch;
   state.position = 0;
-  impl_->restart(state);
+  impl().restart(state);
 }
 
-OrderState Loader::state() const { return impl_->state(); }
+OrderState Loader::state() const { return impl().state(); }
 
 void Loader::resume(const OrderState& state) {
-  if (state.samples != impl_->dataset().size()) {
+  if (state.samples != impl().dataset().size()) {
     throw InvalidArgument(fmt::format("the state is of a dataset of {} samples, this one has {}",
-                                      state.samples, impl_->dataset().size()));
+                                      state.samples, impl().dataset().size()));
   }
   if (state.position > state.samples) {
     throw InvalidArgument("the state lies behind the last sample");
   }
-  impl_->restart(state);
+  impl().restart(state);
 }
 
-const TensorSpec& Loader::spec() const { return impl_->spec(); }
+const TensorSpec& Loader::spec() const { return impl().spec(); }
 
-LoaderStats Loader::stats() const { return impl_->stats(); }
+LoaderStats Loader::stats() const { return impl().stats(); }
 
-const std::vector<std::string>& Loader::warnings() const { return impl_->warnings(); }
+const std::vector<std::string>& Loader::warnings() const { return impl().warnings(); }
 
 }  // namespace precache

@@ -118,10 +118,10 @@ void MappedShard::check() const {
 }
 
 PrivateRange::PrivateRange(std::shared_ptr<const MappedShard> shard, std::uint64_t offset,
-                           std::size_t size)
+                           std::size_t size, int protection)
     : shard_(std::move(shard)),
       mapping_(shard_->file(), offset / page_bytes() * page_bytes(), size + offset % page_bytes(),
-               PROT_READ | PROT_WRITE),
+               protection),
       bytes_(mapping_.bytes().subspan(offset % page_bytes())),
       watch_(mapping_.bytes().data(), mapping_.bytes().size(), shard_->lost()) {}
 

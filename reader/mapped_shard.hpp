@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "formats/base/file.hpp"
+#include "precache/formats/error.hpp"
 #include "reader/bus_fault.hpp"
 
 namespace precache {
@@ -62,6 +65,17 @@ class MappedShard {
   /// Throws CorruptData if the file was cut or changed since it was opened, or reading failed: what
   /// was read of it until now may be wrong.
   void check() const;
+  /// Returns what `read` makes of the bytes. Where that is CorruptData and check() knows why, as
+  /// the zeros behind the end of a file that was cut are no label, it throws what check() throws.
+  template <typename Read>
+  auto checked(const Read& read) const {
+    try {
+      return read();
+    } catch (const CorruptData&) {
+      check();
+      throw;
+    }
+  }
 
  private:
   [[nodiscard]] std::size_t window_of(std::uint64_t offset) const;
@@ -79,7 +93,8 @@ class MappedShard {
 class PrivateRange {
  public:
   /// REQUIRES: offset + size lies in the shard. Throws IoError.
-  PrivateRange(std::shared_ptr<const MappedShard> shard, std::uint64_t offset, std::size_t size);
+  PrivateRange(std::shared_ptr<const MappedShard> shard, std::uint64_t offset, std::size_t size,
+               int protection = PROT_READ | PROT_WRITE);
 
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 

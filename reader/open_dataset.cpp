@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <atomic>
 #include <exception>
 #include <thread>
@@ -25,23 +27,25 @@ ShardIndex index_from(const Manifest& manifest, const ShardEntry& entry) {
   return index;
 }
 
-ShardSet::Shard scanned(const Path& path, const OpenOptions& options) {
-  const MappedShard shard(path);
-  ShardIndex index = scan_shard(shard.bytes(), path, options.spec);
+ShardSet::Shard scanned(const ListedShard& listed, const OpenOptions& options) {
+  const MappedShard shard(listed.path);
+  ShardIndex index = scan_shard(shard.bytes(), listed.path, options.spec);
   shard.check();
-  return {path, std::move(index), shard.state()};
+  if (index.classes.empty() && listed.encoded) index.classes = listed.encoded->classes;
+  // It is mapped later, maybe from elsewhere.
+  return {std::filesystem::absolute(listed.path), std::move(index), shard.state()};
 }
 
-/// Scans shards, some at a time, in the caller's order.
-void scan_all(std::vector<ShardSet::Shard>& shards, const std::vector<std::size_t>& missing,
-              const OpenOptions& options) {
+/// Scans those of the listed shards that are missing, some at a time.
+void scan_all(std::vector<ShardSet::Shard>& shards, const std::vector<ListedShard>& listed,
+              const std::vector<std::size_t>& missing, const OpenOptions& options) {
   const std::size_t wanted = options.scan_threads != 0 ? options.scan_threads : usable_threads();
   std::vector<std::exception_ptr> errors(missing.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < missing.size(); i = next++) {
       try {
-        shards[missing[i]] = scanned(shards[missing[i]].path, options);
+        shards[missing[i]] = scanned(listed[missing[i]], options);
       } catch (...) {
         errors[i] = std::current_exception();
         next = missing.size();  // the first error ends the opening
@@ -58,6 +62,14 @@ void scan_all(std::vector<ShardSet::Shard>& shards, const std::vector<std::size_
   }
 }
 
+/// A caller who is wrong about the tensors would compute with something else than he thinks.
+void check_spec(const ShardSet::Shard& shard, const TensorSpec& given) {
+  if (shard.index.samples == 0 || !shard.index.spec || *shard.index.spec == given) return;
+  throw InvalidArgument(fmt::format("the tensors of '{}' are {}, not {}", shard.path.string(),
+                                    shard.index.spec->text(), given.text()),
+                        "A spec is for shards that do not say what they hold; leave it out.");
+}
+
 }  // namespace
 
 std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& listed,
@@ -69,27 +81,26 @@ std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& list
   std::vector<ShardSet::Shard> shards;
   std::vector<std::size_t> missing;
   std::vector<std::string> classes;
-  for (ListedShard shard : listed) {
-    shard.path = std::filesystem::absolute(shard.path);  // it is mapped later, maybe from elsewhere
+  for (const ListedShard& shard : listed) {
     if (shard.entry == nullptr) {
       missing.push_back(shards.size());
-      shards.push_back({shard.path, {}, {}});
+      shards.emplace_back();
       continue;
     }
-    shards.push_back({shard.path, index_from(*shard.manifest, *shard.entry), {}});
+    shards.push_back(open_shard(shard, options));
     if (classes.empty()) classes = shard.manifest->classes;
   }
-  scan_all(shards, missing, options);
+  scan_all(shards, listed, missing, options);
   for (const auto& shard : shards) {
+    if (options.spec) check_spec(shard, *options.spec);
     if (classes.empty()) classes = shard.index.classes;
   }
   return std::make_shared<const ShardSet>(std::move(shards), std::move(classes), options);
 }
 
 ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options) {
-  const Path path = std::filesystem::absolute(listed.path);
-  if (listed.entry == nullptr) return scanned(path, options);
-  return {path, index_from(*listed.manifest, *listed.entry), {}};
+  if (listed.entry == nullptr) return scanned(listed, options);
+  return {std::filesystem::absolute(listed.path), index_from(*listed.manifest, *listed.entry), {}};
 }
 
 Dataset Dataset::open(const std::vector<Path>& shards, const OpenOptions& options) {

@@ -127,6 +127,18 @@ bool PixelPass::is_exact(PixelMath math) const {
   return by_table == by_math;
 }
 
+std::vector<std::string> PixelPass::warnings() const {
+  const auto& crop = transform_.crop;
+  if (!crop || crop->place != CropPlace::kRandom || crop->height != stored_.height ||
+      crop->width != stored_.width) {
+    return {};
+  }
+  return {fmt::format(
+      "A random crop of {}x{} from tensors of that size cannot move. Build the dataset larger than "
+      "the crop.",
+      crop->height, crop->width)};
+}
+
 PixelChoice PixelPass::choose(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample) const {
   SampleRandom random(seed, epoch, sample);
   const std::uint32_t free_rows = stored_.height - result_.height;

@@ -5,18 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "precache/reader/batch_transform.hpp"
+#include "reader/pixel_choice.hpp"
 #include "reader/pixel_kernels.hpp"
 
 namespace precache {
-
-/// What is drawn for one sample.
-struct PixelChoice {
-  std::uint32_t y = 0;  // of the crop
-  std::uint32_t x = 0;
-  bool flip = false;
-};
 
 /// Takes one stored tensor into a batch: crop, flip, normalise, cast and order of axes in one pass.
 ///
@@ -32,6 +28,10 @@ class PixelPass {
   [[nodiscard]] bool is_copy() const { return is_copy_; }
   /// Which of the kernels' ways was seen to be exact.
   [[nodiscard]] PixelMath math() const { return math_; }
+  /// What pixels become, by channel modulo 3. Of tensors that are stored as floats it says nothing.
+  [[nodiscard]] const std::array<ChannelRule, 3>& rules() const { return rules_; }
+  /// Options that work but will not do what was probably meant, each a sentence.
+  [[nodiscard]] std::vector<std::string> warnings() const;
   /// What (seed, epoch, sample) decides for this sample.
   [[nodiscard]] PixelChoice choose(std::uint64_t seed, std::uint64_t epoch,
                                    std::uint64_t sample) const;

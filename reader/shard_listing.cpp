@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <string>
@@ -16,12 +17,41 @@ namespace {
 
 using Path = std::filesystem::path;
 
-const SplitEntry& choose_split(const Manifest& manifest, std::string_view split, const Path& path) {
-  if (split.empty() && manifest.splits.size() == 1) return manifest.splits.begin()->second;
-  const auto found = manifest.splits.find(split.empty() ? "train" : std::string(split));
-  if (found != manifest.splits.end()) return found->second;
+constexpr std::string_view kDigits = "0123456789";
+
+std::string_view without_ending(std::string_view file) {
+  constexpr std::array<std::string_view, 9> kEndings{".tar.gz",      ".tgz",       ".tar",
+                                                     ".tfrecord.gz", ".tfrecords", ".tfrecord",
+                                                     ".record",      ".hdf5",      ".h5"};
+  for (const std::string_view ending : kEndings) {
+    if (file.size() > ending.size() && file.ends_with(ending)) {
+      return file.substr(0, file.size() - ending.size());
+    }
+  }
+  return file;
+}
+
+/// "train-00012" of "train-00012-of-01024".
+std::string_view without_total(std::string_view file) {
+  constexpr std::string_view kOf = "-of-";
+  const std::size_t of = file.rfind(kOf);
+  if (of == std::string_view::npos || of == 0 || kDigits.find(file[of - 1]) == kDigits.npos ||
+      of + kOf.size() == file.size() ||
+      file.find_first_not_of(kDigits, of + kOf.size()) != std::string_view::npos) {
+    return file;
+  }
+  return file.substr(0, of);
+}
+
+/// Of a manifest of either kind.
+template <typename Split>
+const Split& choose_split(const std::map<std::string, Split>& splits, std::string_view split,
+                          const Path& path) {
+  if (split.empty() && splits.size() == 1) return splits.begin()->second;
+  const auto found = splits.find(split.empty() ? "train" : std::string(split));
+  if (found != splits.end()) return found->second;
   std::string known;
-  for (const auto& [known_name, entry] : manifest.splits) {
+  for (const auto& [known_name, entry] : splits) {
     known += (known.empty() ? "" : ", ") + known_name;
   }
   if (known.empty()) throw InvalidArgument(fmt::format("'{}' has no splits", path.string()));
@@ -56,14 +86,14 @@ std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view spli
 
 /// The shards of a folder that no manifest describes, by name.
 std::vector<Path> shards_in(const Path& folder) {
-  static const std::set<std::string> kExtensions{".tar", ".tfrecord", ".tfrecords", ".h5", ".hdf5"};
   std::error_code error;
   std::vector<Path> paths;
   const auto entries = std::filesystem::directory_iterator(folder, error);
   if (error) throw IoError("cannot read", folder, error.value());
   for (const auto& entry : entries) {
-    const bool known = kExtensions.contains(entry.path().extension().string());
-    if (known && entry.is_regular_file(error)) paths.push_back(entry.path());
+    if (is_shard_name(entry.path().filename().string()) && entry.is_regular_file(error)) {
+      paths.push_back(entry.path());
+    }
   }
   if (paths.empty()) {
     throw InvalidArgument(
@@ -85,7 +115,7 @@ std::vector<ListedShard> list_manifest(const Path& folder, std::optional<std::st
   const auto manifest = std::make_shared<const Manifest>(Manifest::read(folder / kManifestName));
   std::vector<ListedShard> shards;
   if (split) {
-    add_split(shards, manifest, choose_split(*manifest, *split, folder), folder);
+    add_split(shards, manifest, choose_split(manifest->splits, *split, folder), folder);
   } else {
     for (const auto& [split_name, entry] : manifest->splits) {
       add_split(shards, manifest, entry, folder);
@@ -94,10 +124,31 @@ std::vector<ListedShard> list_manifest(const Path& folder, std::optional<std::st
   return shards;
 }
 
-/// By file name, what a folder's manifest lists; nothing if it has none.
+/// What a manifest of encoded images lists; nothing if there is none.
+std::vector<ListedShard> list_encoded(const Path& folder, std::optional<std::string_view> split) {
+  const auto encoded = std::make_shared<const EncodedFolder>(EncodedFolder::find(folder));
+  std::vector<ListedShard> shards;
+  const auto add = [&](const EncodedSplit& entries) {
+    for (const EncodedShardEntry& entry : entries.shards) {
+      shards.push_back({folder / entry.file, nullptr, nullptr, encoded, &entry});
+    }
+  };
+  const auto& splits = encoded->manifest.splits;
+  if (split && !splits.empty()) {
+    add(choose_split(splits, *split, folder));
+  } else {
+    for (const auto& [split_name, entries] : splits) add(entries);
+  }
+  return shards;
+}
+
+/// By file name, what a folder's manifests list; nothing if it has none.
 std::map<std::string, ListedShard> neighbours(const Path& folder) {
   std::error_code ignored;
   std::map<std::string, ListedShard> found;
+  for (ListedShard& shard : list_encoded(folder, std::nullopt)) {
+    found.emplace(shard.encoded_entry->file, std::move(shard));
+  }
   if (!std::filesystem::exists(folder / kManifestName, ignored)) return found;
   for (ListedShard& shard : list_manifest(folder, std::nullopt)) {
     found.emplace(shard.entry->file, std::move(shard));
@@ -107,11 +158,25 @@ std::map<std::string, ListedShard> neighbours(const Path& folder) {
 
 }  // namespace
 
+std::optional<std::uint64_t> ListedShard::known_bytes() const {
+  if (entry != nullptr) return entry->bytes;
+  if (encoded_entry != nullptr) return encoded_entry->bytes;
+  return std::nullopt;
+}
+
+bool is_shard_name(std::string_view file) {
+  return without_ending(file) != file || without_total(file) != file ||
+         file.find(".tfrecord-") != std::string_view::npos;
+}
+
 std::string shard_prefix(const Path& shard) {
-  const std::string stem = shard.stem().string();
-  const std::size_t end = stem.find_last_not_of("0123456789");
+  const std::string file = shard.filename().string();
+  const std::string stem(without_total(
+      is_shard_name(file) ? without_ending(file) : std::string_view(shard.stem().native())));
+  const std::size_t end = stem.find_last_not_of(kDigits);
   if (end == std::string::npos || end + 1 == stem.size()) return stem;
-  return stem.substr(0, stem.find_last_not_of("-_.", end) + 1);
+  const std::size_t separator = stem.find_last_not_of("-_.", end) + 1;
+  return std::string(without_ending(std::string_view(stem).substr(0, separator)));
 }
 
 std::vector<ListedShard> list_shards(const std::vector<Path>& paths) {
@@ -122,8 +187,7 @@ std::vector<ListedShard> list_shards(const std::vector<Path>& paths) {
     auto [folder, is_new] = folders.try_emplace(path.parent_path());
     if (is_new) folder->second = neighbours(path.parent_path());
     const auto known = folder->second.find(path.filename().string());
-    shards.push_back(known == folder->second.end() ? ListedShard{path, nullptr, nullptr}
-                                                   : known->second);
+    shards.push_back(known == folder->second.end() ? ListedShard{path} : known->second);
   }
   return shards;
 }
@@ -134,6 +198,7 @@ std::vector<ListedShard> list_shards(const Path& path, std::optional<std::string
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) return list_shards(expand_pattern(path));
   if (path == folder && !std::filesystem::exists(folder / kManifestName, ignored)) {
+    if (auto encoded = list_encoded(folder, split); !encoded.empty()) return encoded;
     const std::vector<Path> paths = shards_in(folder);
     return list_shards(split ? of_split(paths, *split, folder) : paths);
   }

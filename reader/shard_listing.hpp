@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/encoded_manifest.hpp"
 #include "precache/formats/manifest.hpp"
 
 namespace precache {
@@ -15,13 +16,18 @@ namespace precache {
 /// A shard file, and what the manifest beside it says of it, if there is one that does.
 struct ListedShard {
   std::filesystem::path path;
-  std::shared_ptr<const Manifest> manifest;  // with `entry`, or none
+  std::shared_ptr<const Manifest> manifest{};  // with `entry`, or none
   const ShardEntry* entry = nullptr;
+  std::shared_ptr<const EncodedFolder> encoded{};  // with `encoded_entry`, or none
+  const EncodedShardEntry* encoded_entry = nullptr;
+
+  /// How many bytes it has by either manifest.
+  [[nodiscard]] std::optional<std::uint64_t> known_bytes() const;
 };
 
-/// The shards that a path means: a folder with a manifest, the manifest, a folder of shards, a
-/// shard, or a pattern of them. Of a folder with a manifest `split` is taken; empty: its only one,
-/// else `train`; none: all.
+/// The shards that a path means: a folder with a manifest (of tensors or of encoded images), the
+/// manifest of tensors, a folder of shards, a shard, or a pattern of them. Of a folder with a
+/// manifest `split` is taken; empty: its only one, else `train`; none: all.
 ///
 /// Opens no shard. Throws IoError, CorruptData and Unsupported for a manifest, and InvalidArgument
 /// for a split or pattern that names nothing.
@@ -32,7 +38,11 @@ struct ListedShard {
 [[nodiscard]] std::vector<ListedShard> list_shards(
     const std::vector<std::filesystem::path>& shards);
 
-/// What stands before a shard's number: "train" of "train-000012.tar".
+/// Whether files are called so by those who write shards: "x.tar", "x.tar.gz",
+/// "train-00000-of-00003".
+[[nodiscard]] bool is_shard_name(std::string_view file);
+
+/// What stands before a shard's number: "train" of "train-000012.tar" and "train-00012-of-01024".
 [[nodiscard]] std::string shard_prefix(const std::filesystem::path& shard);
 
 }  // namespace precache

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 #include "formats/base/checked.hpp"
 #include "precache/formats/error.hpp"
@@ -29,6 +31,7 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
       options_(options),
       entries_(shards_.size()) {
   if (options_.max_open_shards == 0) options_.max_open_shards = default_open_shards();
+  number_names();
   values_.reserve(shards_.size());
   first_samples_.reserve(shards_.size() + 1);
   first_samples_.push_back(0);
@@ -49,6 +52,27 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
                             speaker->path.string(), shard.index.spec->text(), shard.path.string())
               : fmt::format("'{}': {}", shard.path.string(), shard.index.obstacle);
       spec_.reset();
+    }
+  }
+}
+
+void ShardSet::number_names() {
+  std::set<std::string> names;
+  for (const Shard& shard : shards_) {
+    names.insert(shard.index.label_names.begin(), shard.index.label_names.end());
+  }
+  if (names.empty()) return;
+  // Classes that a file lists may have an order of their own.
+  const std::set<std::string> known(classes_.begin(), classes_.end());
+  if (!std::ranges::includes(known, names)) classes_.assign(names.begin(), names.end());
+  std::unordered_map<std::string, std::int64_t> numbers;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    numbers.emplace(classes_[i], static_cast<std::int64_t>(i));
+  }
+  for (Shard& shard : shards_) {
+    for (SamplePlace& place : shard.index.places) {
+      if (shard.index.label_names.empty() || place.label < 0) continue;
+      place.label = numbers.at(shard.index.label_names.at(static_cast<std::size_t>(place.label)));
     }
   }
 }

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +14,7 @@
 #include "formats/column_values.hpp"
 #include "formats/shard_index.hpp"
 #include "precache/reader/dataset.hpp"
+#include "reader/fork.hpp"
 #include "reader/mapped_shard.hpp"
 
 namespace precache {
@@ -41,6 +41,7 @@ class ShardSet {
   /// Why there is no spec.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   [[nodiscard]] bool verify_on_read() const { return options_.verify_on_read; }
+  [[nodiscard]] bool handle_bus_errors() const { return options_.handle_bus_errors; }
 
   struct Place {
     std::size_t shard = 0;
@@ -67,6 +68,8 @@ class ShardSet {
     std::list<std::size_t>::iterator recent;  // valid while mapped
   };
 
+  /// Where labels are names, makes numbers of all shards' together of them.
+  void number_names();
   /// Null if the shard is not mapped.
   [[nodiscard]] std::shared_ptr<const MappedShard> use_mapped(std::size_t shard) const;
 
@@ -78,7 +81,7 @@ class ShardSet {
   std::optional<TensorSpec> spec_;
   std::string obstacle_;
 
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   mutable std::vector<Entry> entries_;
   mutable std::list<std::size_t> recent_;  // mapped shards, the one used last first
 };

@@ -27,9 +27,26 @@ constexpr std::uint64_t kChunkBytes = 16 << 20;    // that one thread takes at a
 constexpr std::uint64_t kBufferBytes = 256 << 10;  // that stay in the cache between read and CRC
 constexpr std::size_t kMostFaultsPerFile = 100;
 
+/// What a manifest, of tensors or of encoded images, says of a file.
+struct Expected {
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t crc32c = 0;
+};
+
+std::optional<Expected> expected_of(const ListedShard& listed) {
+  const auto of = [](const auto& entry) {
+    return Expected{entry.samples, entry.bytes, entry.crc32c};
+  };
+  if (listed.entry != nullptr) return of(*listed.entry);
+  if (listed.encoded_entry != nullptr) return of(*listed.encoded_entry);
+  return std::nullopt;
+}
+
 /// One shard while it is being looked at.
 struct Shard {
   ListedShard listed;
+  std::optional<Expected> expected;
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
   std::vector<std::uint32_t> chunk_crcs;
@@ -44,19 +61,31 @@ struct Shard {
     try {
       call();
     } catch (const CorruptData& error) {
-      faults.push_back({listed.path, std::nullopt, error.offset(), error.reason()});
+      faults.push_back({listed.path, record_at(error.offset()), error.offset(), error.reason()});
     } catch (const Unsupported& error) {
       const std::string what = error.what();
-      unsupported = Fault{listed.path, std::nullopt, 0,
+      unsupported = Fault{listed.path, std::nullopt, std::nullopt,
                           error.hint().empty() ? what : fmt::format("{}. {}", what, error.hint())};
     } catch (const IoError& error) {
-      if (listed.entry != nullptr && error.code() == ENOENT) {
-        faults.push_back(
-            {listed.path, std::nullopt, 0, "the manifest lists it, but it is not there"});
+      if (expected && error.code() == ENOENT) {
+        faults.push_back({listed.path, std::nullopt, std::nullopt,
+                          "the manifest lists it, but it is not there"});
       } else {
         failure = std::current_exception();
       }
     }
+  }
+
+  /// The record that has this byte, where the manifest tells.
+  [[nodiscard]] std::optional<std::uint64_t> record_at(std::uint64_t offset) const {
+    if (listed.entry == nullptr) return std::nullopt;
+    const Column& image = listed.entry->columns.image;
+    // Tar and TFRecord files begin with a record; one of HDF5 is a row of the images alone.
+    const std::uint64_t begin =
+        listed.manifest->format == name(Format::kHdf5) ? image.base : std::uint64_t{0};
+    if (image.stride == 0 || offset < begin) return std::nullopt;
+    const std::uint64_t record = (offset - begin) / image.stride;
+    return record < listed.entry->samples ? std::optional(record) : std::nullopt;
   }
 
   [[nodiscard]] std::uint64_t chunk_size(std::size_t chunk) const {
@@ -82,29 +111,35 @@ void check_records(Shard& shard, const MappedShard& mapped, const ShardIndex& in
       shard.faults.push_back({shard.listed.path, i, error.offset(), error.reason()});
       if (shard.faults.size() >= kMostFaultsPerFile) return;
     }
-    if (shard.listed.entry == nullptr) progress.bytes_done += values.payload(i).bytes;
+    if (!shard.expected) progress.bytes_done += values.payload(i).bytes;
   }
+}
+
+/// The shape of tensors, where a manifest has it.
+std::optional<TensorSpec> spec_of(const ListedShard& listed) {
+  if (listed.entry == nullptr) return std::nullopt;
+  return listed.manifest->spec;
 }
 
 /// Framing, and where records lie.
 void check_structure(Shard& shard, VerifyProgress& progress) {
   const MappedShard mapped(shard.listed.path);
+  const auto& expected = shard.expected;
   const ShardEntry* const entry = shard.listed.entry;
-  if (entry != nullptr && mapped.state().bytes != entry->bytes) {
-    throw CorruptData(shard.listed.path, std::min(mapped.state().bytes, entry->bytes),
+  if (expected && mapped.state().bytes != expected->bytes) {
+    throw CorruptData(shard.listed.path, std::min(mapped.state().bytes, expected->bytes),
                       fmt::format("the file has {} bytes, the manifest says {}",
-                                  mapped.state().bytes, entry->bytes));
+                                  mapped.state().bytes, expected->bytes));
   }
-  const auto given = entry == nullptr ? std::nullopt : std::optional(shard.listed.manifest->spec);
-  const ShardIndex index = scan_shard(mapped.bytes(), shard.listed.path, given);
+  const ShardIndex index = scan_shard(mapped.bytes(), shard.listed.path, spec_of(shard.listed));
   shard.samples = index.samples;
-  if (entry == nullptr) {
+  if (!expected) {
     check_records(shard, mapped, index, progress);
-  } else if (index.samples != entry->samples) {
+  } else if (index.samples != expected->samples) {
     throw CorruptData(
         shard.listed.path, 0,
-        fmt::format("it has {} samples, the manifest says {}", index.samples, entry->samples));
-  } else if (index.samples != 0 &&
+        fmt::format("it has {} samples, the manifest says {}", index.samples, expected->samples));
+  } else if (entry != nullptr && index.samples != 0 &&
              (index.columns != entry->columns || index.spec != shard.listed.manifest->spec)) {
     throw CorruptData(shard.listed.path, 0, "its records do not lie where the manifest says");
   }
@@ -130,19 +165,19 @@ void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
 /// The CRC of the whole is wrong: says where, as far as the format tells.
 void locate_damage(Shard& shard, VerifyProgress& progress) {
   const std::uint32_t crc = shard.crc();
-  const std::uint32_t expected = shard.listed.entry->crc32c;
-  if (crc == expected || shard.bytes != shard.listed.entry->bytes) return;
+  const std::uint32_t expected = shard.expected->crc32c;
+  if (crc == expected || shard.bytes != shard.expected->bytes) return;
   if (shard.faults.empty()) {
     shard.look([&] {
       const MappedShard mapped(shard.listed.path);
-      const auto& spec = shard.listed.manifest->spec;
+      const auto spec = spec_of(shard.listed);
       check_records(shard, mapped, scan_shard(mapped.bytes(), shard.listed.path, spec), progress);
       mapped.check();
     });
   }
   if (shard.faults.empty()) {
     shard.faults.push_back(
-        {shard.listed.path, std::nullopt, 0,
+        {shard.listed.path, std::nullopt, std::nullopt,
          fmt::format("the CRC-32C of the file is {:08x}, the manifest says {:08x}; nothing in its "
                      "framing tells where the damage is",
                      crc, expected)});
@@ -156,6 +191,7 @@ std::vector<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
     for (ListedShard& listed : list_shards(path, options.split)) {
       Shard& shard = shards.emplace_back();
       shard.listed = std::move(listed);
+      shard.expected = expected_of(shard.listed);
       shard.look([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
       if (shard.failure) std::rethrow_exception(shard.failure);
     }
@@ -186,7 +222,7 @@ VerifyReport verify(const std::vector<std::filesystem::path>& paths, const Verif
     if (!shard.faults.empty()) continue;  // it is not there
     progress.bytes_planned += shard.bytes;
     tasks.emplace_back([&] { shard.look([&] { check_structure(shard, progress); }); });
-    if (shard.listed.entry == nullptr) continue;
+    if (!shard.expected) continue;
     shard.chunk_crcs.resize((shard.bytes + kChunkBytes - 1) / kChunkBytes);
     shard.chunk_errors.resize(shard.chunk_crcs.size());
     for (std::size_t chunk = 0; chunk < shard.chunk_crcs.size(); ++chunk) {
@@ -208,9 +244,9 @@ VerifyReport verify(const std::vector<std::filesystem::path>& paths, const Verif
       if (error && shard.faults.empty()) shard.look([&] { std::rethrow_exception(error); });
     }
     if (shard.failure) std::rethrow_exception(shard.failure);
-    if (shard.listed.entry != nullptr && !report.interrupted) locate_damage(shard, progress);
+    if (shard.expected && !report.interrupted) locate_damage(shard, progress);
     report.files += 1;
-    report.known_files += shard.listed.entry != nullptr ? 1 : 0;
+    report.known_files += shard.expected ? 1 : 0;
     report.samples += shard.samples;
     report.bytes += shard.bytes;
     std::move(shard.faults.begin(), shard.faults.end(), std::back_inserter(report.faults));

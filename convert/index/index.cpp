@@ -15,7 +15,9 @@
 #include "convert/index/remove_indexes.hpp"
 #include "convert/index/sidecar.hpp"
 #include "convert/index/tfds_metadata.hpp"
+#include "convert/index/unlocked_indexes.hpp"
 #include "convert/index/wids_index.hpp"
+#include "convert/work_folder.hpp"
 #include "formats/base/file.hpp"
 #include "formats/hdf5/hdf5_virtual.hpp"
 #include "formats/scan.hpp"
@@ -28,6 +30,9 @@ namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Of a lock, which is all that is wanted of the folder; no split can be called so.
+constexpr const char* kWorkName = ".index";
 
 /// The shards of one format that make up a split.
 struct SplitShards {
@@ -207,12 +212,24 @@ void write_fitting(const SplitShards& shards, IndexReport& report) {
   }
 }
 
+std::vector<SplitShards> find_splits(const fs::path& path, const IndexOptions& options) {
+  const auto split = options.split ? std::optional<std::string_view>(*options.split) : std::nullopt;
+  return splits_of(list_shards(path, split));
+}
+
 }  // namespace
 
 IndexReport write_indexes(const fs::path& path, const IndexOptions& options) {
+  std::map<fs::path, WorkFolder> locks;
+  for (const SplitShards& shards : find_splits(path, options)) {
+    locks.try_emplace(shards.folder, shards.folder.empty() ? "." : shards.folder, kWorkName, false);
+  }
+  return write_indexes_unlocked(path, options);  // which lists again: now they stay as they are
+}
+
+IndexReport write_indexes_unlocked(const fs::path& path, const IndexOptions& options) {
   bus_fault::install_handler();
-  const auto split = options.split ? std::optional<std::string_view>(*options.split) : std::nullopt;
-  const std::vector<SplitShards> splits = splits_of(list_shards(path, split));
+  const std::vector<SplitShards> splits = find_splits(path, options);
   for (const SplitShards& shards : splits) {
     const bool ours = shards.manifest != nullptr;
     for (const IndexKind kind : options.kinds) check_kind(kind, shards.format, ours, shards.text());

@@ -52,7 +52,7 @@ std::vector<IndexKind> parse_index_kinds(std::string_view names) {
     if (more) names.remove_prefix(comma + 1);
   }
   std::ranges::sort(kinds);
-  kinds.erase(std::ranges::unique(kinds).begin(), kinds.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   return kinds;
 }
 

@@ -92,12 +92,7 @@ Source Hdf5Images::finish(std::vector<SourceShard> shards, const std::filesystem
     return fmt::format("'{}' of '{}'", source.listing[i].path, root.string());
   };
   label_by_texts(source, texts_, labelling_.classes, where);
-  if (!source.classes.empty() || classes_.empty()) return source;
-  for (std::size_t i = 0; i < source.listing.size(); ++i) {
-    const auto label = static_cast<std::uint64_t>(source.listing[i].label);  // -1 becomes large
-    if (label >= classes_.size()) return source;  // the names are of something else
-  }
-  source.classes = classes_;
+  name_classes(source, classes_);
   return source;
 }
 

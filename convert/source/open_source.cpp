@@ -17,6 +17,7 @@
 #include "convert/source/source_path.hpp"
 #include "convert/source/tar_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
+#include "formats/encoded_manifest.hpp"
 #include "formats/file_kind.hpp"
 #include "formats/hdf5/scan_process.hpp"
 #include "formats/scan.hpp"
@@ -28,8 +29,6 @@ namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kConvert = "Shards of tensors go from format to format by: precache convert";
 
 File open_shard(const fs::path& path) {
   if (path != "-") return with_retries([&] { return File(path, O_RDONLY); });
@@ -212,9 +211,21 @@ std::vector<fs::path> shards_instead_of_images(const fs::path& folder) {
   if (fs::exists(folder / kManifestName, ignored)) {
     throw InvalidArgument(
         fmt::format("'{}' is a dataset of tensors: it has a {}", folder.string(), kManifestName),
-        kConvert);
+        kHowTensorsGo);
   }
   return shards_in_folder(folder);
+}
+
+/// Those of `precache convert --keep-encoded`, which has numbers in its shards.
+std::vector<std::string> class_names_beside(const std::vector<SourceShard>& shards) {
+  const fs::path folder = shards.front().given.path.parent_path();
+  if (shards.front().is_stream()) return {};
+  EncodedFolder known = EncodedFolder::find(folder.empty() ? "." : folder);
+  const bool all = std::ranges::all_of(shards, [&](const SourceShard& shard) {
+    return shard.given.path.parent_path() == folder &&
+           known.shard(shard.given.path.filename().string()) != nullptr;
+  });
+  return all ? std::move(known.classes) : std::vector<std::string>();
 }
 
 /// Nothing that was asked for goes unheard.
@@ -235,6 +246,9 @@ Source open_source(const fs::path& source, const Labelling& labelling, Unpacker&
   if (is_folder) what.files = shards_instead_of_images(source);
   if (!what.files.empty()) {
     result = ShardSource(source, what, labelling, unpacker).list();
+    if (labelling.kind == Labelling::Kind::kSource) {
+      name_classes(result, class_names_beside(result.shards));
+    }
   } else {
     refuse_keys(source, labelling);
     result = open_folder(source, labelling);

@@ -148,8 +148,11 @@ void label_by_texts(Source& source, const LabelTexts& texts,
   }
 }
 
-Labelling parse_labelling(const std::string& labels, const fs::path& classes) {
+Labelling parse_labelling(const std::string& labels, const fs::path& classes,
+                          const std::string& image_key, const std::string& label_key) {
   Labelling labelling;
+  labelling.image_key = image_key;
+  labelling.label_key = label_key;
   if (labels == "none") {
     labelling.kind = Labelling::Kind::kNone;
   } else if (labels != "folder") {
@@ -158,6 +161,15 @@ Labelling parse_labelling(const std::string& labels, const fs::path& classes) {
   }
   if (!classes.empty()) labelling.classes = read_class_names(classes);
   return labelling;
+}
+
+void name_classes(Source& source, const std::vector<std::string>& names) {
+  if (!source.classes.empty()) return;
+  for (std::size_t i = 0; i < source.listing.size(); ++i) {
+    const auto label = static_cast<std::uint64_t>(source.listing[i].label);  // -1 becomes large
+    if (label >= names.size()) return;  // the names are of something else
+  }
+  source.classes = names;
 }
 
 Source open_folder(const fs::path& root, const Labelling& labelling) {

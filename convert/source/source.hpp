@@ -75,10 +75,11 @@ struct Labelling {
   std::string label_key{};
 };
 
-/// As `--labels` ("folder", "none", or the path of a CSV file) and `--classes` say; `classes` may
-/// be empty. Throws as read_class_names() does.
+/// As `--labels` ("folder", "none", or the path of a CSV file), `--classes`, `--image-key` and
+/// `--label-key` say; all but the first may be empty. Throws as read_class_names() does.
 [[nodiscard]] Labelling parse_labelling(const std::string& labels,
-                                        const std::filesystem::path& classes);
+                                        const std::filesystem::path& classes,
+                                        const std::string& image_key, const std::string& label_key);
 
 /// Lists all images below `root`, or those that a CSV file names. Throws InvalidArgument where the
 /// folder and the way of labelling do not fit, IoError where something cannot be read.
@@ -95,5 +96,8 @@ void label_by_csv(Source& source, const std::filesystem::path& root, const Label
 /// Sets the labels of all samples, whose texts are in the order of the listing.
 void label_by_texts(Source& source, const LabelTexts& texts,
                     const std::vector<std::string>& fixed_classes, const LabelTexts::Where& where);
+
+/// Gives names to labels that are plain numbers, if there is one for each.
+void name_classes(Source& source, const std::vector<std::string>& names);
 
 }  // namespace precache

@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <map>
 #include <string>
 
 #include "precache/formats/error.hpp"
 #include "reader/path_pattern.hpp"
+#include "reader/shard_listing.hpp"
 
 namespace precache {
 namespace {
@@ -24,13 +24,6 @@ Kind kind_of(const fs::path& path) {
   if (::stat(path.c_str(), &status) != 0) throw IoError("cannot open", path, errno, kWhatSourceIs);
   if (S_ISDIR(status.st_mode)) return Kind::kFolder;
   return S_ISREG(status.st_mode) ? Kind::kShards : Kind::kStream;
-}
-
-bool is_named_as_shard(const std::string& file) {
-  constexpr std::array kEndings{".tar",         ".tar.gz", ".tgz",  ".tfrecord", ".tfrecords",
-                                ".tfrecord.gz", ".record", ".hdf5", ".h5"};
-  return std::ranges::any_of(kEndings, [&](const char* end) { return file.ends_with(end); }) ||
-         file.find(".tfrecord-") != std::string::npos;  // train.tfrecord-00000-of-00001
 }
 
 /// What names of shards that belong together have in common: "train-*.tar".
@@ -75,7 +68,7 @@ bool holds_shards(const fs::path& folder) {
   if (error) throw IoError("cannot list", folder, error.value());
   return std::ranges::any_of(entries, [](const fs::directory_entry& entry) {
     std::error_code ignored;
-    return is_named_as_shard(entry.path().filename().string()) && entry.is_regular_file(ignored);
+    return is_shard_name(entry.path().filename().string()) && entry.is_regular_file(ignored);
   });
 }
 
@@ -85,7 +78,7 @@ std::vector<fs::path> shards_in_folder(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string file = entry.path().filename().string();
     std::error_code ignored;
-    if (is_named_as_shard(file) && entry.is_regular_file(ignored)) {
+    if (is_shard_name(file) && entry.is_regular_file(ignored)) {
       forms[common_form(file)].push_back(entry.path());
     }
   }

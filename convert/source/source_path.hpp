@@ -10,6 +10,9 @@ inline constexpr const char* kWhatSourceIs =
     "SOURCE is a folder of images, a shard of them, a pattern of shards, or - for one on standard "
     "input.";
 
+inline constexpr const char* kHowTensorsGo =
+    "Shards of tensors go from format to format by: precache convert, without --keep-encoded";
+
 /// What SOURCE names.
 struct SourcePath {
   enum class Kind { kFolder, kShards, kStream };

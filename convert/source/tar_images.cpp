@@ -4,14 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/numbered_name.hpp"
+#include "convert/source/source_path.hpp"
 #include "formats/base/file.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/webdataset.hpp"
@@ -19,8 +20,6 @@
 
 namespace precache {
 namespace {
-
-constexpr std::size_t kLongestLabel = 256;  // a text beyond is a caption, no class
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -47,25 +46,11 @@ std::string normal_name(std::string_view name) {
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-std::optional<std::string> label_of_json(std::string_view text, const std::string& field) {
-  const nlohmann::json json = tar::parse_small_object(text);
-  const std::vector<std::string> fields =
-      field.empty() ? std::vector<std::string>{"label", "cls", "class", "target", "category"}
-                    : std::vector{field};
-  for (const std::string& name : fields) {
-    const auto found = json.find(name);
-    if (found == json.end()) continue;
-    if (found->is_number_integer()) return found->dump();
-    if (found->is_string()) return found->get<std::string>();
-  }
-  return std::nullopt;
-}
-
 class Scanner {
  public:
   Scanner(std::span<const std::byte> file, const std::filesystem::path& path, std::uint32_t shard,
           const Labelling& labelling)
-      : file_(file), path_(path), shard_(shard), labelling_(labelling) {
+      : file_(file), path_(path), shard_(shard) {
     const std::string& key = labelling.label_key;
     if (key.starts_with("json.")) json_field_ = key.substr(5);
     label_extension_ = json_field_.empty() ? lower(key) : "json";
@@ -182,13 +167,13 @@ class Scanner {
   }
 
   void enter_group(std::string_view key, const std::string& extension) {
-    const bool is_again = std::ranges::find(extensions_, extension) != extensions_.end();
+    const bool is_again = extensions_.contains(extension);
     if (found_.labels.empty() || key.empty() || key != key_ || is_again) {
       found_.labels.emplace_back();
       key_ = key;
       extensions_.clear();
     }
-    extensions_.push_back(extension);
+    extensions_.insert(extension);
   }
 
   /// How good a label such a file holds, from 1; 0 for none.
@@ -204,11 +189,11 @@ class Scanner {
     const std::string_view text = as_text(file_.subspan(entry.data, entry.size));
     std::optional<std::string> label;
     if (extension == "json") {
-      label = label_of_json(text, json_field_);
-    } else if (text.size() <= kLongestLabel) {
+      label = tar::label_of_json(text, json_field_);
+    } else if (text.size() <= tar::kLongestLabel) {
       label = tar::trimmed(text);
     }
-    if (!label || label->empty() || label->size() > kLongestLabel ||
+    if (!label || label->empty() || label->size() > tar::kLongestLabel ||
         label->find('\n') != std::string::npos) {
       return;
     }
@@ -220,7 +205,6 @@ class Scanner {
   std::span<const std::byte> file_;
   const std::filesystem::path& path_;
   std::uint32_t shard_;
-  const Labelling& labelling_;
   std::string label_extension_;  // that was named
   std::string json_field_;
   TarImages found_;
@@ -229,7 +213,7 @@ class Scanner {
   std::unordered_map<std::string, std::pair<std::uint64_t, std::uint64_t>> places_;  // of images
   std::string last_folder_;
   std::string key_;  // of the group
-  std::vector<std::string> extensions_;
+  std::unordered_set<std::string> extensions_;
 };
 
 /// What all images lie in and is no class: folders that have but one folder on the way to every
@@ -376,7 +360,7 @@ Source list_tar_images(std::vector<TarImages> tars, const std::filesystem::path&
   if (walk.images.size() == 0 &&
       std::ranges::any_of(tars, [](const TarImages& tar) { return tar.has_arrays; })) {
     throw InvalidArgument(fmt::format("'{}' holds arrays (.npy), no images", root.string()),
-                          "Shards of tensors go from format to format by: precache convert");
+                          kHowTensorsGo);
   }
   if (is_webdataset(tars, walk, labelling)) return list_groups(tars, root, labelling);
   return label_by_folder(std::move(walk), root, labelling);

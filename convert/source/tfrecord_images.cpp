@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <unordered_map>
 
 #include "convert/decode/image_kind.hpp"
 #include "convert/source/numbered_name.hpp"
+#include "convert/source/source_path.hpp"
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
 #include "formats/base/little_endian.hpp"
@@ -24,21 +25,19 @@ using tfrecord::ExampleCursor;
 using tfrecord::Feature;
 using tfrecord::FeatureKind;
 
-constexpr std::array<std::string_view, 3> kLabelTexts{"image/class/text", "label_name",
-                                                      "class_name"};
-
 bool is_image(std::span<const std::byte> bytes) { return image_kind(bytes) != ImageKind::kOther; }
 
 /// All features of an Example, the last of equal names; none if it is no Example.
 std::optional<std::vector<Feature>> features_of(std::span<const std::byte> example) {
   std::vector<Feature> features;
+  std::unordered_map<std::string_view, std::size_t> places;
   ExampleCursor cursor(example);
   while (const auto feature = cursor.next()) {
-    const auto same = std::ranges::find(features, feature->name, &Feature::name);
-    if (same == features.end()) {
+    const auto [place, is_new] = places.emplace(feature->name, features.size());
+    if (is_new) {
       features.push_back(*feature);
     } else {
-      *same = *feature;
+      features[place->second] = *feature;
     }
   }
   if (cursor.is_malformed()) return std::nullopt;
@@ -58,11 +57,12 @@ std::optional<std::string> label_text(const Feature& feature) {
 }
 
 std::string names_of(const std::vector<Feature>& features) {
+  constexpr std::size_t kMostNames = 20;
   std::string names;
-  for (const Feature& feature : features) {
+  for (const Feature& feature : std::span(features).first(std::min(features.size(), kMostNames))) {
     names += (names.empty() ? "" : ", ") + std::string(feature.name);
   }
-  return names;
+  return features.size() > kMostNames ? names + ", ..." : names;
 }
 
 std::string image_feature(const std::vector<Feature>& features, const std::filesystem::path& path,
@@ -84,9 +84,8 @@ std::string image_feature(const std::vector<Feature>& features, const std::files
   }
   throw InvalidArgument(
       fmt::format("the first record of '{}' holds no JPEG or PNG file", path.string()),
-      fmt::format("It has: {}. Name the feature with --image-key; shards of tensors go from format "
-                  "to format by: precache convert",
-                  names_of(features)));
+      fmt::format("It has: {}. Name the feature with --image-key. {}", names_of(features),
+                  kHowTensorsGo));
 }
 
 std::string first_present(const std::vector<Feature>& features,
@@ -170,7 +169,7 @@ std::optional<RecordFeatures> find_features(std::span<const std::byte> file,
   names.image = image_feature(*features, path, labelling.image_key);
   names.label = labelling.label_key;
   if (names.label.empty()) names.label = first_present(*features, tfrecord::kLabelNames);
-  if (names.label.empty()) names.label = first_present(*features, kLabelTexts);
+  if (names.label.empty()) names.label = first_present(*features, tfrecord::kLabelTexts);
   names.key = first_present(*features, tfrecord::kKeyNames);
   return names;
 }

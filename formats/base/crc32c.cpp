@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/base/crc32c.hpp"
 
+#include <fmt/format.h>
 #include <isa-l/crc.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace precache::crc32c {
 namespace {
@@ -56,6 +58,15 @@ BlockCombiner::BlockCombiner(std::uint64_t block_bytes) : shift_(shift_by_bytes(
 
 std::uint32_t BlockCombiner::append(std::uint32_t running, std::uint32_t block_crc) const {
   return multiply(shift_, running) ^ block_crc;
+}
+
+std::string text(std::uint32_t crc) { return fmt::format("{:08x}", crc); }
+
+std::optional<std::uint32_t> parse(std::string_view text) {
+  std::uint32_t crc = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), crc, 16);
+  if (error != std::errc{} || text.size() != 8 || end != text.data() + 8) return std::nullopt;
+  return crc;
 }
 
 }  // namespace precache::crc32c

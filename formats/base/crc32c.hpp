@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 /// CRC-32C (Castagnoli), the checksum of TFRecord and of our manifests.
 namespace precache::crc32c {
@@ -30,5 +33,9 @@ class BlockCombiner {
 [[nodiscard]] constexpr std::uint32_t masked(std::uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
+
+/// As manifests have it: eight hexadecimal digits.
+[[nodiscard]] std::string text(std::uint32_t crc);
+[[nodiscard]] std::optional<std::uint32_t> parse(std::string_view text);
 
 }  // namespace precache::crc32c

@@ -115,6 +115,11 @@ bool File::is_at_path() const {
          mine.st_ino == there.st_ino;
 }
 
+bool is_file_name(std::string_view text) {
+  return !text.empty() && text != "." && text != ".." &&
+         text.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+}
+
 std::vector<std::byte> read_file(const std::filesystem::path& path) {
   const File file(path, O_RDONLY);
   std::vector<std::byte> bytes(file.size());

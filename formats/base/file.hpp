@@ -57,6 +57,9 @@ class File {
 
 [[nodiscard]] std::vector<std::byte> read_file(const std::filesystem::path& path);
 
+/// Whether it names something in a folder, and nothing outside or below.
+[[nodiscard]] bool is_file_name(std::string_view text);
+
 /// Writes `text` under a temporary name beside `path`, syncs it and renames it into place.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 

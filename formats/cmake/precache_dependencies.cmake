@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds what one of the libraries is built on: for this build, and again for whoever links it.
+macro(precache_find_cuda)
+  # CMake 3.25 sets a property of this target, found or not, and CUDA 13 no longer has it.
+  if(NOT TARGET CUDA::nvToolsExt)
+    add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+  endif()
+  find_package(CUDAToolkit 13.0 ${ARGN})
+endmacro()
+
 macro(precache_find_dependencies library)
   if("${library}" STREQUAL "formats")
     find_package(PkgConfig REQUIRED)
@@ -11,6 +19,10 @@ macro(precache_find_dependencies library)
   elseif("${library}" STREQUAL "reader")
     find_package(Threads REQUIRED)
     find_package(hwy REQUIRED)
+  elseif("${library}" STREQUAL "reader_device")
+    if(PRECACHE_HAS_CUDA)
+      precache_find_cuda(REQUIRED)
+    endif()
   elseif("${library}" STREQUAL "convert")
     find_package(JPEG REQUIRED)
     find_package(PNG REQUIRED)

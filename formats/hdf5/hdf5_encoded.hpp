@@ -10,6 +10,9 @@
 
 namespace precache {
 
+/// Throws Unsupported in a build without HDF5.
+void check_encoded_hdf5();
+
 /// /images as bytes of variable length, /labels, /keys and /classes. Throws Unsupported in a build
 /// without HDF5.
 [[nodiscard]] std::unique_ptr<EncodedShard> make_encoded_hdf5(

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "formats/file_kind.hpp"
 #include "formats/hdf5/dataset_names.hpp"
+#include "formats/hdf5/hdf5_labels.hpp"
 #include "formats/hdf5/hdf5_objects.hpp"
 #include "formats/hdf5/hdf5_rows.hpp"
 #include "formats/spec_guess.hpp"
@@ -29,18 +29,12 @@ constexpr std::uint64_t kLargestRow = std::uint64_t{1} << 30;
 constexpr std::uint64_t kLargestChunk = std::uint64_t{1} << 30;
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{32} << 20;
 constexpr std::size_t kLongestText = 4096;
+constexpr std::uint64_t kMostTextBytes = std::uint64_t{64} << 20;  // of names of classes
 
 using Bytes = std::span<const std::byte>;
 
 bool is_bytes(const Dataset& dataset) {
   return dataset.type_class() == H5T_INTEGER && H5Tget_size(dataset.type) == 1;
-}
-
-bool is_various_bytes(const Dataset& dataset) {
-  if (dataset.type_class() != H5T_VLEN || dataset.extents.size() != 1) return false;
-  const Id base(H5Tget_super(dataset.type), H5Tclose);
-  return H5Tget_size(base) == 1 &&
-         (H5Tget_class(base) == H5T_INTEGER || H5Tget_class(base) == H5T_OPAQUE);
 }
 
 bool is_fixed_bytes(const Dataset& dataset) {
@@ -283,24 +277,10 @@ class Finder {
                                                 std::uint64_t count) const {
     const auto dataset = open_dataset(file_, name);
     if (!dataset || dataset->elements() != count) return {};
-    const H5T_class_t kind = dataset->type_class();
-    std::vector<std::string> result;
-    if (kind == H5T_STRING) return texts(name, count);
-    if (kind != H5T_INTEGER && kind != H5T_FLOAT) return {};
+    if (dataset->type_class() == H5T_STRING) return texts(name, count);
     check_storage(*dataset);
-    if (kind == H5T_INTEGER) {
-      std::vector<std::int64_t> values(count);
-      check(H5Dread(dataset->id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
-      for (const std::int64_t value : values) result.push_back(std::to_string(value));
-      return result;
-    }
-    std::vector<double> values(count);
-    check(H5Dread(dataset->id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()));
-    for (const double value : values) {
-      constexpr double kMostExact = 9007199254740992.0;
-      if (!(std::abs(value) <= kMostExact) || std::trunc(value) != value) return {};
-      result.push_back(std::to_string(static_cast<std::int64_t>(value)));
-    }
+    std::vector<std::string> result;
+    for (const std::int64_t value : read_numbers(*dataset)) result.push_back(std::to_string(value));
     return result;
   }
 
@@ -311,28 +291,12 @@ class Finder {
     if (!dataset || dataset->type_class() != H5T_STRING) return {};
     if (dataset->extents.size() != 1 || (count && dataset->extents[0] != *count)) return {};
     check_storage(*dataset);
-    std::vector<std::string> result;
-    if (H5Tis_variable_str(dataset->type) > 0) {
-      const ItemMemory memory;
-      for (std::uint64_t i = 0; i < dataset->extents[0]; ++i) {
-        const auto item = read_item(*dataset, i, memory);
-        result.emplace_back(reinterpret_cast<const char*>(item.data()),
-                            std::min(item.size(), kLongestText));
-      }
-      return result;
+    // Unpacked, what never was written takes no bytes of the file.
+    const std::uint64_t width = H5Tget_size(dataset->type);
+    if (!count && dataset->extents[0] > kMostTextBytes / width) {
+      refuse(fmt::format("'{}' has too many texts", name));
     }
-    const std::size_t width = H5Tget_size(dataset->type);
-    if (width > kLongestText) return {};
-    std::vector<char> all(dataset->extents[0] * width);
-    check(H5Dread(dataset->id, dataset->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, all.data()));
-    const bool spaces = H5Tget_strpad(dataset->type) == H5T_STR_SPACEPAD;
-    for (std::size_t at = 0; at < all.size(); at += width) {
-      std::string_view text(all.data() + at, width);
-      text = text.substr(0, text.find('\0'));
-      if (spaces) text = text.substr(0, text.find_last_not_of(' ') + 1);
-      result.emplace_back(text);
-    }
-    return result;
+    return read_texts(*dataset, kLongestText);
   }
 
   /// So many that every chunk is unpacked once, within reasonable memory.

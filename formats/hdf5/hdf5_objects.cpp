@@ -99,6 +99,21 @@ std::uint64_t MemoryFile::user_block() const {
   return bytes;
 }
 
+bool MemoryFile::has_wide_addresses() const {
+  const Id create(H5Fget_create_plist(*id_), H5Pclose);
+  std::size_t addresses = 0;
+  std::size_t lengths = 0;
+  check(H5Pget_sizes(create, &addresses, &lengths));
+  return addresses == 8 && lengths == 8;
+}
+
+bool is_various_bytes(const Dataset& dataset) {
+  if (dataset.type_class() != H5T_VLEN || dataset.extents.size() != 1) return false;
+  const Id base(H5Tget_super(dataset.type), H5Tclose);
+  return H5Tget_size(base) == 1 &&
+         (H5Tget_class(base) == H5T_INTEGER || H5Tget_class(base) == H5T_OPAQUE);
+}
+
 std::optional<std::uint64_t> Dataset::elements() const {
   std::uint64_t product = 1;
   for (const std::uint64_t extent : extents) {

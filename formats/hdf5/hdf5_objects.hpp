@@ -25,6 +25,8 @@ class MemoryFile {
   operator hid_t() const { return *id_; }
   /// Bytes before the file's own; its addresses count from there.
   [[nodiscard]] std::uint64_t user_block() const;
+  /// Whether its addresses and lengths have eight bytes, as in all files but some rare ones.
+  [[nodiscard]] bool has_wide_addresses() const;
 
  private:
   std::span<const std::byte> file_;
@@ -51,6 +53,9 @@ struct Dataset {
   /// Where in the file its elements lie in one piece; none if they do not, or have no place yet.
   [[nodiscard]] std::optional<std::uint64_t> contiguous_offset() const;
 };
+
+/// Whether each of its elements is a row of bytes, of a length of its own.
+[[nodiscard]] bool is_various_bytes(const Dataset& dataset);
 
 /// What an attribute `layout` of `chw` or `hwc` says.
 [[nodiscard]] std::optional<AxisOrder> order_of(const Dataset& images);

@@ -55,7 +55,9 @@ bool has_sound_places(const ShardIndex& index) {
          std::ranges::all_of(index.places, [&](const SamplePlace& place) {
            return lies_within(place.payload, place.payload_bytes, index.bytes) &&
                   lies_within(place.key_begin, place.key_bytes, index.keys.size()) &&
-                  place.record <= index.bytes;
+                  place.record <= index.bytes &&
+                  (index.label_names.empty() ||
+                   place.label < static_cast<std::int64_t>(index.label_names.size()));
          });
 }
 
@@ -72,10 +74,68 @@ ShardIndex index_from(const Json& json) {
   const Blob& keys = json.at("keys").get_binary();
   index.keys.assign(keys.begin(), keys.end());
   index.classes = json.at("classes").get<std::vector<std::string>>();
+  index.label_names = json.at("label_names").get<std::vector<std::string>>();
   return index;
 }
 
+Json to_json(const Hdf5Anatomy::Object& object) {
+  Json json{{"name", object.name},   {"kind", object.kind},       {"target", object.target},
+            {"type", object.type},   {"shape", object.shape},     {"storage", object.storage},
+            {"chunk", object.chunk}, {"filters", object.filters}, {"stored", object.stored_bytes}};
+  if (object.offset) json["offset"] = *object.offset;
+  return json;
+}
+
+Hdf5Anatomy::Object object_from(const Json& json) {
+  Hdf5Anatomy::Object object{.name = json.at("name").get<std::string>(),
+                             .kind = json.at("kind").get<std::string>()};
+  object.target = json.at("target").get<std::string>();
+  object.type = json.at("type").get<std::string>();
+  object.shape = json.at("shape").get<std::vector<std::uint64_t>>();
+  object.storage = json.at("storage").get<std::string>();
+  object.chunk = json.at("chunk").get<std::vector<std::uint64_t>>();
+  object.filters = json.at("filters").get<std::vector<std::string>>();
+  if (json.contains("offset")) object.offset = json["offset"].get<std::uint64_t>();
+  object.stored_bytes = json.at("stored").get<std::uint64_t>();
+  return object;
+}
+
+/// Throws the error that a message tells of.
+void rethrow(const Json& json, const std::filesystem::path& path) {
+  if (json.contains("corrupt")) {
+    throw CorruptData(path, json.at("offset").get<std::uint64_t>(),
+                      json["corrupt"].get<std::string>());
+  }
+  if (json.contains("unsupported")) {
+    throw Unsupported(json["unsupported"].get<std::string>(), json.at("hint").get<std::string>());
+  }
+  if (json.contains("failed")) {
+    throw IoError("cannot scan: " + json["failed"].get<std::string>(), path, 0);
+  }
+}
+
+/// What `read` makes of a message that is no error.
+template <typename Read>
+auto decode_by(const Read& read, std::span<const std::uint8_t> message,
+               const std::filesystem::path& path) {
+  try {
+    const Json json = Json::from_cbor(message);
+    rethrow(json, path);
+    return read(json);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    throw CorruptData(path, 0, "the HDF5 library went astray on it");
+  }
+}
+
 }  // namespace
+
+std::vector<std::uint8_t> encode(const Hdf5Anatomy& anatomy) {
+  Json objects = Json::array();
+  for (const Hdf5Anatomy::Object& object : anatomy.objects) objects.push_back(to_json(object));
+  return Json::to_cbor({{"objects", std::move(objects)}, {"has_more", anatomy.has_more}});
+}
 
 std::vector<std::uint8_t> encode(const ShardIndex& index) {
   static_assert(std::is_trivially_copyable_v<SamplePlace>);
@@ -87,7 +147,8 @@ std::vector<std::uint8_t> encode(const ShardIndex& index) {
             {"key", to_json(index.columns.key)},
             {"places", to_blob(index.places.data(), index.places.size() * sizeof(SamplePlace))},
             {"keys", to_blob(index.keys.data(), index.keys.size())},
-            {"classes", index.classes}};
+            {"classes", index.classes},
+            {"label_names", index.label_names}};
   if (index.spec) json["spec"] = to_json(*index.spec);
   return Json::to_cbor(json);
 }
@@ -110,28 +171,21 @@ std::vector<std::uint8_t> encode(const std::exception_ptr& error) {
 
 ShardIndex decode(std::span<const std::uint8_t> message, const std::filesystem::path& path,
                   std::uint64_t bytes) {
-  ShardIndex index;
-  try {
-    const Json json = Json::from_cbor(message);
-    if (json.contains("corrupt")) {
-      throw CorruptData(path, json.at("offset").get<std::uint64_t>(),
-                        json["corrupt"].get<std::string>());
-    }
-    if (json.contains("unsupported")) {
-      throw Unsupported(json["unsupported"].get<std::string>(), json.at("hint").get<std::string>());
-    }
-    if (json.contains("failed")) {
-      throw IoError("cannot scan: " + json["failed"].get<std::string>(), path, 0);
-    }
-    index = index_from(json);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception&) {
-    throw CorruptData(path, 0, "the HDF5 library went astray on it");
-  }
+  ShardIndex index = decode_by(index_from, message, path);
   if (index.bytes != bytes) throw CorruptData(path, 0, "the file changed while it was scanned");
   if (!has_sound_places(index)) throw CorruptData(path, 0, "the HDF5 library went astray on it");
   return index;
+}
+
+Hdf5Anatomy decode_anatomy(std::span<const std::uint8_t> message,
+                           const std::filesystem::path& path) {
+  const auto read = [](const Json& json) {
+    Hdf5Anatomy anatomy;
+    for (const Json& object : json.at("objects")) anatomy.objects.push_back(object_from(object));
+    anatomy.has_more = json.at("has_more").get<bool>();
+    return anatomy;
+  };
+  return decode_by(read, message, path);
 }
 
 }  // namespace precache::hdf5

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "formats/shard_index.hpp"
+#include "precache/formats/anatomy.hpp"
 
-// What a scanning process tells the one that asked: an index, or why there is none. Both are the
-// same program, so the message needs no version.
+// What a scanning process tells the one that asked: an index or an anatomy, or why there is none.
+// Both are the same program, so the message needs no version.
 namespace precache::hdf5 {
 
 [[nodiscard]] std::vector<std::uint8_t> encode(const ShardIndex& index);
+[[nodiscard]] std::vector<std::uint8_t> encode(const Hdf5Anatomy& anatomy);
 /// CorruptData and Unsupported stay what they are.
 [[nodiscard]] std::vector<std::uint8_t> encode(const std::exception_ptr& error);
 
@@ -22,5 +24,8 @@ namespace precache::hdf5 {
 /// led astray may have written it.
 [[nodiscard]] ShardIndex decode(std::span<const std::uint8_t> message,
                                 const std::filesystem::path& path, std::uint64_t bytes);
+/// The same of an anatomy.
+[[nodiscard]] Hdf5Anatomy decode_anatomy(std::span<const std::uint8_t> message,
+                                         const std::filesystem::path& path);
 
 }  // namespace precache::hdf5

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "formats/base/file.hpp"
+#include "formats/hdf5/hdf5_anatomy.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "formats/hdf5/scan_message.hpp"
 #include "precache/formats/error.hpp"
@@ -52,19 +53,23 @@ struct Pipe {
   File in;
 };
 
-pid_t start(const std::filesystem::path& program, const std::filesystem::path& path, int out) {
+using hdf5::ScanQuestion;
+
+pid_t start(const std::filesystem::path& program, const std::filesystem::path& path,
+            ScanQuestion question, int out) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   // The C library and the HDF5 library have words for the terminal when they find memory broken.
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string name = "precache";
-  std::string command = hdf5::kScanCommand;
-  std::string end_of_options = "--";  // a file may be called -x
-  std::string file = path.string();
-  const std::array<char*, 5> words{name.data(), command.data(), end_of_options.data(), file.data(),
-                                   nullptr};
+  std::vector<std::string> texts{"precache", hdf5::kScanCommand};
+  if (question == ScanQuestion::kAnatomy) texts.emplace_back(hdf5::kAnatomyOption);
+  texts.emplace_back("--");  // a file may be called -x
+  texts.push_back(path.string());
+  std::vector<char*> words;
+  for (std::string& text : texts) words.push_back(text.data());
+  words.push_back(nullptr);
   pid_t child = 0;
   const int error =
       ::posix_spawn(&child, program.c_str(), &actions, nullptr, words.data(), environ);
@@ -128,7 +133,7 @@ void limit_resources([[maybe_unused]] std::uint64_t file_bytes) {
 #endif
 }
 
-Message scan_message(const std::filesystem::path& path) {
+Message scan_message(const std::filesystem::path& path, ScanQuestion question) {
   try {
     const File file(path, O_RDONLY);
     const std::uint64_t size = file.size();
@@ -136,10 +141,25 @@ Message scan_message(const std::filesystem::path& path) {
     limit_resources(size);
     const void* const base = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
     if (base == MAP_FAILED) throw IoError("cannot map", path, errno);
-    return hdf5::encode(hdf5::scan({static_cast<const std::byte*>(base), size}, path));
+    const std::span bytes(static_cast<const std::byte*>(base), size);
+    if (question == ScanQuestion::kAnatomy) return hdf5::encode(hdf5::dissect(bytes, path));
+    return hdf5::encode(hdf5::scan(bytes, path));
   } catch (...) {
     return hdf5::encode(std::current_exception());
   }
+}
+
+Message ask(const std::filesystem::path& program, const std::filesystem::path& path,
+            ScanQuestion question, std::uint64_t bytes) {
+  Pipe pipe(path);
+  const pid_t child = start(program, path, question, pipe.in.descriptor());
+  pipe.in = File();  // so that its end is seen
+  // A place takes 48 bytes, and there is at most one for 16 bytes of the file, and its key.
+  Message message = receive(pipe.out, 4 * bytes + kSmallestMessageLimit);
+  const int status = wait_for(child);
+  check_death(status, path);
+  if (message.empty()) throw IoError(fmt::format("'{}' cannot scan", program.string()), path, 0);
+  return message;
 }
 
 }  // namespace
@@ -150,20 +170,17 @@ const std::filesystem::path& hdf5::scan_program() { return program_setting(); }
 
 ShardIndex hdf5::scan_apart(const std::filesystem::path& program, const std::filesystem::path& path,
                             std::uint64_t bytes) {
-  Pipe pipe(path);
-  const pid_t child = start(program, path, pipe.in.descriptor());
-  pipe.in = File();  // so that its end is seen
-  // A place takes 48 bytes, and there is at most one for 16 bytes of the file, and its key.
-  const Message message = receive(pipe.out, 4 * bytes + kSmallestMessageLimit);
-  const int status = wait_for(child);
-  check_death(status, path);
-  if (message.empty()) throw IoError(fmt::format("'{}' cannot scan", program.string()), path, 0);
-  return decode(message, path, bytes);
+  return decode(ask(program, path, ScanQuestion::kIndex, bytes), path, bytes);
 }
 
-void hdf5::answer_scan(const std::filesystem::path& path) {
+Hdf5Anatomy hdf5::dissect_apart(const std::filesystem::path& program,
+                                const std::filesystem::path& path, std::uint64_t bytes) {
+  return decode_anatomy(ask(program, path, ScanQuestion::kAnatomy, bytes), path);
+}
+
+void hdf5::answer_scan(const std::filesystem::path& path, ScanQuestion question) {
   ::signal(SIGINT, SIG_IGN);  // the terminal sends it to both; the other one decides
-  const Message message = scan_message(path);
+  const Message message = scan_message(path, question);
   std::span<const std::uint8_t> rest(message);
   while (!rest.empty()) {
     const ssize_t size = ::write(STDOUT_FILENO, rest.data(), rest.size());

@@ -5,11 +5,14 @@
 #include <optional>
 
 #include "formats/shard_index.hpp"
+#include "precache/formats/anatomy.hpp"
 
-// Scanning in a process of its own: `precache scan-hdf5 PATH` writes a message to a pipe.
+// Scanning in a process of its own: `precache scan-hdf5 [--anatomy] PATH` writes a message to a
+// pipe.
 namespace precache::hdf5 {
 
 inline constexpr const char* kScanCommand = "scan-hdf5";
+inline constexpr const char* kAnatomyOption = "--anatomy";
 
 /// The program that isolate_hdf5() named; empty if there is none.
 [[nodiscard]] const std::filesystem::path& scan_program();
@@ -21,8 +24,13 @@ inline constexpr const char* kScanCommand = "scan-hdf5";
 [[nodiscard]] ShardIndex scan_apart(const std::filesystem::path& program,
                                     const std::filesystem::path& path, std::uint64_t bytes);
 
+/// Has `program` list what is in the file. Throws as scan_apart() does.
+[[nodiscard]] Hdf5Anatomy dissect_apart(const std::filesystem::path& program,
+                                        const std::filesystem::path& path, std::uint64_t bytes);
+
+enum class ScanQuestion { kIndex, kAnatomy };
 /// What the process does: scans, writes the message to standard output, and ends, without the
 /// library's last words.
-[[noreturn]] void answer_scan(const std::filesystem::path& path);
+[[noreturn]] void answer_scan(const std::filesystem::path& path, ScanQuestion question);
 
 }  // namespace precache::hdf5

@@ -28,6 +28,8 @@ std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLi
   refuse();
 }
 
+void check_encoded_hdf5() { refuse(); }
+
 std::unique_ptr<EncodedShard> make_encoded_hdf5(const std::filesystem::path&, const NameLimits&,
                                                 const std::vector<std::string>&) {
   refuse();
@@ -44,7 +46,12 @@ ShardIndex hdf5::scan_apart(const std::filesystem::path&, const std::filesystem:
   refuse();
 }
 
-void hdf5::answer_scan(const std::filesystem::path&) { refuse(); }
+Hdf5Anatomy hdf5::dissect_apart(const std::filesystem::path&, const std::filesystem::path&,
+                                std::uint64_t) {
+  refuse();
+}
+
+void hdf5::answer_scan(const std::filesystem::path&, ScanQuestion) { refuse(); }
 
 const std::filesystem::path& hdf5::scan_program() {
   static const std::filesystem::path none;

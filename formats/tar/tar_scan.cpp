@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +19,6 @@
 
 namespace precache::tar {
 namespace {
-
-constexpr std::size_t kLongestLabel = 64;  // of text around a number
 
 struct ImageKind {
   std::string_view extension;
@@ -70,15 +67,11 @@ std::optional<std::int64_t> decimal(std::string_view text) {
   return value;
 }
 
-std::int64_t label_of_json(std::string_view text) {
-  const nlohmann::json json = parse_small_object(text);
-  for (const char* key : {"label", "cls"}) {
-    const auto found = json.find(key);
-    if (found == json.end() || !found->is_number_integer()) continue;
-    if (found->is_number_unsigned() && found->get<std::uint64_t>() > INT64_MAX) continue;
-    return found->get<std::int64_t>();
-  }
-  return -1;
+/// Without white space around it; empty if it is no text that a class may have.
+std::string short_line(std::string_view text) {
+  if (text.size() > kLongestLabel) return {};
+  text = trimmed(text);
+  return text.find('\n') == std::string_view::npos ? std::string(text) : std::string();
 }
 
 /// One file of a sample.
@@ -98,7 +91,7 @@ struct Group {
   std::string key;  // empty: there is no group
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::optional<Field> npy, image, cls, json, other;
+  std::optional<Field> npy, image, cls, json, txt, other;
   std::vector<Field> numbered;  // images called KEY.1.jpg and the like, if it has nothing else
   bool only_numbered = true;
 };
@@ -158,6 +151,7 @@ class Scanner {
   std::optional<Field>& slot_for(std::string_view extension) {
     if (extension == "cls") return group_.cls;
     if (extension == "json") return group_.json;
+    if (extension == "txt") return group_.txt;
     if (last_part(extension) == "npy") return group_.npy;
     return image_kind(extension).empty() ? group_.other : group_.image;
   }
@@ -178,7 +172,8 @@ class Scanner {
   }
 
   [[nodiscard]] const Field& payload() const {
-    for (const auto* field : {&group_.npy, &group_.image, &group_.other, &group_.cls}) {
+    for (const auto* field :
+         {&group_.npy, &group_.image, &group_.other, &group_.txt, &group_.cls}) {
       if (*field) return **field;
     }
     return *group_.json;
@@ -209,20 +204,32 @@ class Scanner {
     builder_.add(sample);
   }
 
-  void find_label(FoundSample& sample) const {
+  [[nodiscard]] std::string_view text_of(const Field& field) const {
+    return as_text(file_.subspan(field.data, field.size));
+  }
+
+  /// By the best of the files that may hold it, as a build does.
+  void find_label(FoundSample& sample) {
     using Kind = ValueSpot::Kind;
+    label_name_.clear();
     if (group_.cls) {
-      const Field& cls = *group_.cls;
-      const std::string_view text = as_text(file_.subspan(cls.data, cls.size));
-      if (text.size() > kLongestLabel) return void(sample.label_spot.kind = Kind::kElsewhere);
-      // A column's number ends at a zero byte, so the filling has to be one.
-      const bool is_bare = decimal(text) && file_[cls.data + cls.size] == std::byte{0};
-      sample.label = decimal(trimmed(text)).value_or(-1);
-      sample.label_spot = {is_bare ? Kind::kColumn : Kind::kElsewhere, cls.data, "decimal"};
+      label_name_ = short_line(text_of(*group_.cls));
     } else if (group_.json) {
-      const Field& json = *group_.json;
-      sample.label = label_of_json(as_text(file_.subspan(json.data, json.size)));
-      if (sample.label != -1) sample.label_spot.kind = Kind::kElsewhere;
+      label_name_ = short_line(label_of_json(text_of(*group_.json)).value_or(""));
+    }
+    // Beside images it may be a caption; who makes tensors of them keeps no captions there.
+    if (label_name_.empty() && group_.npy && group_.txt) {
+      label_name_ = short_line(text_of(*group_.txt));
+    }
+    if (const auto number = decimal(label_name_)) {
+      sample.label = *number;
+      sample.label_spot.kind = Kind::kElsewhere;
+      // A column's number ends at a zero byte, so the filling has to be one.
+      const bool is_column = group_.cls && decimal(text_of(*group_.cls)) &&
+                             file_[group_.cls->data + group_.cls->size] == std::byte{0};
+      if (is_column) sample.label_spot = {Kind::kColumn, group_.cls->data, "decimal"};
+    } else {
+      sample.label_name = label_name_;
     }
   }
 
@@ -239,6 +246,7 @@ class Scanner {
   const std::filesystem::path& path_;
   IndexBuilder builder_;
   Group group_;
+  std::string label_name_;  // of the sample that is added
 };
 
 }  // namespace

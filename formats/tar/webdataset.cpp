@@ -9,6 +9,22 @@ namespace {
 constexpr std::size_t kLargestJson = std::size_t{1} << 20;
 constexpr int kDeepestJson = 16;
 
+/// Null if it is no object, or too large or deep.
+nlohmann::json parse_small_object(std::string_view text) {
+  using Json = nlohmann::json;
+  if (text.size() > kLargestJson) return nullptr;
+  bool too_deep = false;
+  Json json = Json::parse(
+      text,
+      [&](int depth, Json::parse_event_t, Json&) {
+        too_deep = too_deep || depth > kDeepestJson;
+        return !too_deep;  // what is refused is not kept
+      },
+      false);
+  if (too_deep || !json.is_object()) return nullptr;
+  return json;
+}
+
 }  // namespace
 
 SplitName split_name(std::string_view path) {
@@ -27,19 +43,18 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-nlohmann::json parse_small_object(std::string_view text) {
-  using Json = nlohmann::json;
-  if (text.size() > kLargestJson) return nullptr;
-  bool too_deep = false;
-  Json json = Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t, Json&) {
-        too_deep = too_deep || depth > kDeepestJson;
-        return !too_deep;  // what is refused is not kept
-      },
-      false);
-  if (too_deep || !json.is_object()) return nullptr;
-  return json;
+std::optional<std::string> label_of_json(std::string_view text, const std::string& field) {
+  const nlohmann::json json = parse_small_object(text);
+  const std::vector<std::string> fields =
+      field.empty() ? std::vector<std::string>{"label", "cls", "class", "target", "category"}
+                    : std::vector{field};
+  for (const std::string& name : fields) {
+    const auto found = json.find(name);
+    if (found == json.end()) continue;
+    if (found->is_number_integer()) return found->dump();
+    if (found->is_string()) return found->get<std::string>();
+  }
+  return std::nullopt;
 }
 
 }  // namespace precache::tar

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 
 /// How webdataset names the files of a sample, and what it puts into them.
@@ -17,7 +18,12 @@ struct SplitName {
 /// Without white space around it.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
-/// Null if it is no object, or larger or deeper than the notes of a sample need to be.
-[[nodiscard]] nlohmann::json parse_small_object(std::string_view text);
+/// A text beyond is a caption, no class.
+inline constexpr std::size_t kLongestLabel = 256;
+
+/// The label, a number or a name, in the notes of a sample; in `field`, if that is given. None if
+/// they are no object, or larger or deeper than notes need to be.
+[[nodiscard]] std::optional<std::string> label_of_json(std::string_view text,
+                                                       const std::string& field = {});
 
 }  // namespace precache::tar

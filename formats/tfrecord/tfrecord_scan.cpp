@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 2> kWidthNames{"width", "image/width"};
 constexpr std::array<std::string_view, 4> kChannelNames{"channels", "image/channels", "depth",
                                                         "image/depth"};
 constexpr std::array<std::string_view, 2> kShapeNames{"shape", "image/shape"};
+constexpr std::size_t kLongestLabel = 256;  // a text beyond is a caption, no class
 
 /// The feature of a record that is best by some order; the last of equals, as in protobuf's maps.
 class Choice {
@@ -51,7 +52,7 @@ class Choice {
 
 /// What the features of one Example say.
 struct Fields {
-  Choice image, label, key, height, width, channels, shape;
+  Choice image, label, label_text, key, height, width, channels, shape;
 };
 
 std::optional<std::uint64_t> extent(const Choice& choice) {
@@ -152,13 +153,15 @@ class Scanner {
   void offer_bytes(const Feature& feature, Fields& fields) const {
     fields.key.offer(feature, kKeyNames);
     fields.label.offer(feature, kLabelNames);  // as text, from those who convert tars
+    fields.label_text.offer(feature, kLabelTexts);
     const auto named = std::ranges::find(kImageNames, feature.name);
     if (feature.name == image_name_ && !image_name_.empty()) {
       fields.image.offer(feature, 0);  // what the first record had
     } else if (named != kImageNames.end()) {
       fields.image.offer(feature, 1 + static_cast<std::size_t>(named - kImageNames.begin()));
     } else if (std::ranges::find(kKeyNames, feature.name) == kKeyNames.end() &&
-               std::ranges::find(kLabelNames, feature.name) == kLabelNames.end()) {
+               std::ranges::find(kLabelNames, feature.name) == kLabelNames.end() &&
+               std::ranges::find(kLabelTexts, feature.name) == kLabelTexts.end()) {
       fields.image.offer(feature, SIZE_MAX - feature.bytes.size());  // the largest
     }
   }
@@ -181,8 +184,8 @@ class Scanner {
 
   void take_label(const Fields& fields, FoundSample& sample) const {
     using Kind = ValueSpot::Kind;
-    if (!fields.label) return;
-    const Feature& label = *fields.label;
+    if (!fields.label && !fields.label_text) return;
+    const Feature& label = fields.label ? *fields.label : *fields.label_text;
     if (label.kind == FeatureKind::kIntegers) {
       sample.label = label.integers[0];
       sample.label_spot = {Kind::kColumn, offset_of(label.encoded), "varint"};
@@ -195,6 +198,8 @@ class Scanner {
         result.ec == std::errc{} && result.ptr == end) {
       sample.label = value;
       sample.label_spot.kind = Kind::kElsewhere;
+    } else if (text.size() <= kLongestLabel) {
+      sample.label_name = text;
     }
   }
 

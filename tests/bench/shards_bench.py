@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures `precache convert` against `cat` of the same shards, and `precache verify` against reading them, in one run.
+"""Measures `precache convert` against `cat` of the same shards, and `precache verify` against reading them, in one run,
+and how long `precache inspect` takes.
 
     tests/bench/shards_bench.py [--photos FOLDER] [--images 10500] [--rounds 5] [--out FOLDER]
 
 `convert` syncs its shards before it says that it is done. So there are two bounds: `cat SHARD > OTHER` for each shard, after
-which the data is on its way to the disk, and the same with `sync OTHER` behind it, after which it is there. Each round runs
-every contender once, on shards in the page cache and with nothing left to write; the table has medians over the rounds, and
-medians of the rounds' ratios.
+which the data is on its way to the disk, and the same with `sync OTHER` behind it, after which it is there. Where Debian's
+`eatmydata` is installed, which takes the syncs out of a program, `convert` runs without them too, as `cat` does. Each round
+runs every contender once, on shards in the page cache and with nothing left to write; the table has medians over the rounds,
+and medians of the rounds' ratios.
 """
 
 import argparse
@@ -59,9 +61,9 @@ class Bench:
             seconds_of(["sh", "-c", f'cat "$0" > "$1"{sync}', shard, self.out / shard.name])
         return size_of(source) / (time.monotonic() - begin)
 
-    def convert(self, source, file_format, threads, *options):
-        seconds = seconds_of([TOOL, "convert", source, self.out, "--format", file_format, "--jobs", threads, "--quiet",
-                              *options], stdout=subprocess.DEVNULL)
+    def convert(self, source, file_format, threads, *options, wrapper=()):
+        seconds = seconds_of([*wrapper, TOOL, "convert", source, self.out, "--format", file_format, "--jobs", threads,
+                              "--quiet", *options], stdout=subprocess.DEVNULL)
         return size_of(self.out) / seconds
 
     def read(self, source):
@@ -71,6 +73,13 @@ class Bench:
     def verify(self, source):
         return size_of(source) / seconds_of([TOOL, "verify", source, "--quiet", "--jobs", self.threads],
                                             stdout=subprocess.DEVNULL)
+
+    def print_inspect(self, rounds):
+        print("\n| what | ms |\n|---|---|")
+        for name, folder in self.datasets.items():
+            words = [TOOL, "inspect", folder, "--quiet"]
+            times = [seconds_of(words, stdout=subprocess.DEVNULL) for _ in range(rounds)]
+            print(f"| inspect {name} | {statistics.median(times) * 1e3:.0f} |")
 
     def clean(self):
         shutil.rmtree(self.out, ignore_errors=True)
@@ -84,6 +93,9 @@ class Bench:
             for target in FORMATS:
                 yield (f"convert {source} to {target}",
                        lambda source=source, target=target: self.convert(self.datasets[source], target, self.threads))
+        for source, target in zip(FORMATS, (*FORMATS[1:], FORMATS[0])) if shutil.which("eatmydata") else ():
+            yield (f"convert {source} to {target}, not synced", lambda source=source, target=target: self.convert(
+                self.datasets[source], target, self.threads, wrapper=["eatmydata"]))
         yield "convert tar to tfrecord, 1 thread", lambda: self.convert(tar, "tfrecord", 1)
         yield "convert tar to tar, --seed 1", lambda: self.convert(tar, "tar", self.threads, "--seed", "1")
         yield ("convert tar to tar, float16",
@@ -128,6 +140,7 @@ def main():
         measure(bench.writers(), 2, arguments.rounds, bench.clean)
         bench.clean()
         measure(bench.readers(), 1, arguments.rounds, lambda: None)
+        bench.print_inspect(arguments.rounds)
 
 
 if __name__ == "__main__":

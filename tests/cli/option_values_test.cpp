@@ -43,6 +43,9 @@ TEST_CASE("bytes have binary and decimal units", "[cli]") {
 
 TEST_CASE("bytes have one unit with a prefix", "[cli]") {
   check_refused([](const std::string& text) { return values::bytes(text); }, {"1iB", "1BiB"});
+  CHECK_THAT(test::message_of<InvalidArgument>(
+                 [] { static_cast<void>(values::bytes("1X", "--register-budget")); }),
+             test::contains("--register-budget '1X'"));
 }
 
 TEST_CASE("integers lie in their range", "[cli]") {
@@ -57,6 +60,16 @@ TEST_CASE("integers lie in their range", "[cli]") {
              test::contains("--jobs 'x'"));
   CHECK(values::not_empty("--labels", "x") == "x");
   CHECK_THROWS_AS(values::not_empty("--labels", ""), InvalidArgument);
+}
+
+TEST_CASE("decimals lie in their range", "[cli]") {
+  CHECK(values::decimal("--step", "0.5", 0.5, 10) == 0.5);
+  CHECK(values::decimal("--step", "1e1", 0.5, 10) == 10);
+  check_refused([](const std::string& text) { return values::decimal("--step", text, 0.5, 10); },
+                {"", "0.4", "10.1", "-1", "+1", " 1", "1 ", "1ms", "nan", "inf", "one"});
+  CHECK_THAT(test::message_of<InvalidArgument>(
+                 [] { static_cast<void>(values::decimal("--step", "x", 0.5, 10)); }),
+             test::contains("--step 'x' is not a number from 0.5 to 10"));
 }
 
 TEST_CASE("percentages are numbers from 0 to 100", "[cli]") {

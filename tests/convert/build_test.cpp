@@ -313,7 +313,8 @@ TEST_CASE("one build at a time works on a folder", "[convert][build]") {
   const BuildOptions options = options_for(folder / "source", folder / "out");
   for (const bool shared : {true, false}) {
     const WorkFolder other(options.out, "val", shared);
-    CHECK_THAT(test::message_of<IoError>([&] { run(options); }), test::contains("another build"));
+    CHECK_THAT(test::message_of<IoError>([&] { run(options); }),
+               test::contains("another process is writing to"));
   }
   check_complete(options.out, run(options));
 }

@@ -73,7 +73,7 @@ TEST_CASE("malformed csv rows are refused with their line", "[convert][csv][malf
            {"\"x\ny\",1\nz\n", "line 3: 1 fields, not two"}}) {
     CAPTURE(text);
     const std::string message =
-        test::message_of<InvalidArgument>([&] { static_cast<void>(rows_of(text)); });
+        test::message_of<InvalidArgument>([&, &text = text] { static_cast<void>(rows_of(text)); });
     CHECK_THAT(message, test::contains("'l.csv' " + words));
   }
 }

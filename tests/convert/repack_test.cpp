@@ -53,7 +53,7 @@ RepackReport run(const RepackOptions& options) {
 TEST_CASE("encoded images are packed as they are", "[convert][repack][tbb]") {
   const TempFolder folder;
   const auto images = write_source(folder / "source");
-  for (const char* format : {"tar", "tfrecord"}) {
+  for (const char* format : {"tar", "tfrecord", "hdf5"}) {
     RepackOptions options = options_for(folder / "source", folder / format, format);
     options.shards = 3;
     const RepackReport report = run(options);
@@ -82,7 +82,8 @@ TEST_CASE("shards of encoded images are packed again", "[convert][repack][roundt
   write_source(folder / "source");
   run(options_for(folder / "source", folder / "tar", "tar"));
   run(options_for(folder / "tar", folder / "tfrecord", "tfrecord"));
-  run(options_for(folder / "tfrecord", folder / "again", "tar"));
+  run(options_for(folder / "tfrecord", folder / "hdf5", "hdf5"));
+  run(options_for(folder / "hdf5", folder / "again", "tar"));
   auto first = contents_of(folder / "tar");
   auto last = contents_of(folder / "again");
   for (auto* contents : {&first, &last}) contents->erase("encoded.json");  // of another source

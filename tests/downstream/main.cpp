@@ -4,6 +4,7 @@
 #include <precache/formats/error.hpp>
 #include <precache/formats/manifest.hpp>
 #include <precache/formats/permutation.hpp>
+#include <precache/reader/device_loader.hpp>
 
 int main() {
   precache::Manifest manifest;
@@ -13,6 +14,12 @@ int main() {
   const auto read = precache::Manifest::from_json(manifest.to_json(), "dataset.json");
   if (read.spec.size_bytes() != 150'528) return 1;
   if (precache::Permutation(10, 0)(0) != 7) return 2;
+  try {  // linked, and started, whether there is a GPU or not
+    precache::DeviceLoader loader(precache::Dataset::open("there/is/no/such/folder"), {});
+    return 4;
+  } catch (const precache::IoError& error) {
+    std::printf("%s, as it should be\n", error.what());
+  }
   try {
     precache::BuildOptions options;
     options.source = "there/is/no/such/folder";

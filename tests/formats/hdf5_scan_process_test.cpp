@@ -58,6 +58,38 @@ TEST_CASE("an index arrives as it was sent", "[formats][hdf5][roundtrip]") {
   CHECK(again.obstacle == bare.obstacle);
 }
 
+Hdf5Anatomy anatomy() {
+  Hdf5Anatomy anatomy;
+  anatomy.objects.push_back({.name = "a\xff", .kind = "soft link", .target = "/b"});
+  anatomy.objects.push_back({.name = "b",
+                             .kind = "dataset",
+                             .type = "uint8",
+                             .shape = {3, 4},
+                             .storage = "chunked",
+                             .chunk = {1, 4},
+                             .filters = {"gzip", "shuffle"},
+                             .offset = 77,
+                             .stored_bytes = 12});
+  anatomy.has_more = true;
+  return anatomy;
+}
+
+TEST_CASE("an anatomy arrives as it was sent", "[formats][hdf5][roundtrip]") {
+  const Hdf5Anatomy sent = anatomy();
+  const auto message = hdf5::encode(sent);
+  const Hdf5Anatomy got = hdf5::decode_anatomy(message, "a.h5");
+  CHECK(got.objects == sent.objects);
+  CHECK(got.has_more);
+  for (std::size_t size = 0; size < message.size(); ++size) {
+    const std::vector<std::uint8_t> cut(message.begin(),
+                                        message.begin() + static_cast<std::ptrdiff_t>(size));
+    CHECK_THROWS_AS(hdf5::decode_anatomy(cut, "a.h5"), CorruptData);
+  }
+  CHECK_THROWS_AS(hdf5::decode_anatomy(hdf5::encode(table()), "a.h5"), CorruptData);
+  const auto error = hdf5::encode(std::make_exception_ptr(Unsupported("not this", "")));
+  CHECK_THROWS_AS(hdf5::decode_anatomy(error, "a.h5"), Unsupported);
+}
+
 TEST_CASE("errors arrive as what they were", "[formats][hdf5][roundtrip]") {
   const auto send = [](const auto& error) {
     (void)hdf5::decode(hdf5::encode(std::make_exception_ptr(error)), "a.h5", 1);
@@ -131,6 +163,8 @@ TEST_CASE("a scanning process gets the file's name whatever it is", "[formats][h
   const auto program = script(folder, "printf '%s|' \"$@\" > \"${0%/*}/words\"; kill -SEGV $$");
   CHECK_THROWS_AS(hdf5::scan_apart(program, "-a b.h5", 10), CorruptData);
   CHECK(test::read_text(folder / "words") == "scan-hdf5|--|-a b.h5|");
+  CHECK_THROWS_AS(hdf5::dissect_apart(program, "-a b.h5", 10), CorruptData);
+  CHECK(test::read_text(folder / "words") == "scan-hdf5|--anatomy|--|-a b.h5|");
 }
 
 TEST_CASE("only HDF5 files are scanned by another process", "[formats][hdf5]") {

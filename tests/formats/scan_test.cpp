@@ -291,7 +291,7 @@ TEST_CASE("what is no shard is named", "[formats][scan][malformed]") {
         Case{"\n\n<!DOCTYPE html>", "HTML page"},
         Case{"some text", "none of tar, TFRecord and HDF5"}, Case{"x", "none of"}}) {
     CAPTURE(words);
-    const auto call = [&] { (void)detect_format(bytes_of(text), "data"); };
+    const auto call = [&, &text = text] { (void)detect_format(bytes_of(text), "data"); };
     CHECK_THAT(test::message_of<Unsupported>(call), test::contains(words));
   }
 }

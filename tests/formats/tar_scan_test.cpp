@@ -120,31 +120,51 @@ TEST_CASE("tar entries of one name are samples of their own", "[formats][tar]") 
   CHECK(index.places[0].label == 3);
 }
 
-TEST_CASE("tar labels are read where they are numbers", "[formats][tar]") {
-  const auto label = [](const std::string& name, const std::string& text) {
-    return scan(tar_entry("a.jpg", "x") + tar_entry("a." + name, text)).places[0].label;
+TEST_CASE("tar labels are numbers or names", "[formats][tar]") {
+  const auto label = [](const std::string& name, const std::string& text,
+                        const std::string& image = "jpg") {
+    const ShardIndex index =
+        scan(tar_entry("a." + image, image == "npy" ? npy_file(kDict, 12) : "x") +
+             tar_entry("a." + name, text));
+    if (index.places.empty()) return std::string("column");
+    const auto number = index.places[0].label;
+    if (index.label_names.empty()) return std::to_string(number);
+    return "'" + index.label_names.at(static_cast<std::size_t>(number)) + "'";
   };
-  CHECK(label("cls", "5") == 5);
-  CHECK(label("cls", " -7\r\n") == -7);
-  CHECK(label("cls", "007") == 7);
-  CHECK(label("CLS", "8") == 8);
-  for (const std::string& text : {std::string(), std::string("cat"), std::string("5.0"),
-                                  std::string("9223372036854775808"), std::string(100, '1')}) {
-    CHECK(label("cls", text) == -1);
+  CHECK(label("cls", "5") == "5");
+  CHECK(label("cls", " -7\r\n") == "-7");
+  CHECK(label("cls", "007") == "7");
+  CHECK(label("CLS", "8") == "8");
+  CHECK(label("cls", " red cat\n") == "'red cat'");
+  CHECK(label("cls", "9223372036854775808") == "'9223372036854775808'");
+  CHECK(label("cls", "\x1b[2J\xff") == "'\\x1b[2J\\xff'");
+  for (const std::string& text :
+       {std::string(), std::string("two\nlines"), std::string(257, '1')}) {
+    CHECK(label("cls", text) == "-1");
   }
-  CHECK(label("json", R"({"cls": 4})") == 4);
-  CHECK(label("json", R"({"label": "cat", "cls": 4})") == 4);
-  CHECK(label("json", R"({"label": 1.5})") == -1);
-  CHECK(label("json", R"({"label": true})") == -1);
-  CHECK(label("json", R"({"label": 18446744073709551615})") == -1);
-  CHECK(label("json", R"([1])") == -1);
-  CHECK(label("json", "{") == -1);
-  CHECK(label("json", "{\"label\": 3, \"x\": \"\xff\"}") == -1);
+  CHECK(label("json", R"({"cls": 4})") == "4");
+  CHECK(label("json", R"({"label": "cat", "cls": 4})") == "'cat'");
+  CHECK(label("json", R"({"class": "cat"})") == "'cat'");
+  CHECK(label("json", R"({"label": 1.5})") == "-1");
+  CHECK(label("json", R"({"label": true})") == "-1");
+  CHECK(label("json", R"([1])") == "-1");
+  CHECK(label("json", "{") == "-1");
+  CHECK(label("json", "{\"label\": 3, \"x\": \"\xff\"}") == "-1");
   CHECK(label("json",
-              R"({"label": 3, "x": )" + std::string(14, '[') + std::string(14, ']') + "}") == 3);
+              R"({"label": 3, "x": )" + std::string(14, '[') + std::string(14, ']') + "}") == "3");
   CHECK(label("json", R"({"label": 3, "x": )" + std::string(100'000, '[') +
-                          std::string(100'000, ']') + "}") == -1);
-  CHECK(label("json", R"({"label": 3, "x": ")" + std::string(1 << 20, 'x') + "\"}") == -1);
+                          std::string(100'000, ']') + "}") == "-1");
+  CHECK(label("json", R"({"label": 3, "x": ")" + std::string(1 << 20, 'x') + "\"}") == "-1");
+  // Beside a photo a text may be its caption.
+  CHECK(label("txt", "a cat") == "-1");
+  CHECK(label("txt", "cat", "npy") == "'cat'");
+  CHECK(label("txt", "3", "npy") == "3");
+}
+
+TEST_CASE("tar labels that are numbers and names are refused", "[formats][tar]") {
+  CHECK_THROWS_AS(scan(tar_entry("a.jpg", "x") + tar_entry("a.cls", "1") + tar_entry("b.jpg", "x") +
+                       tar_entry("b.cls", "cat")),
+                  Unsupported);
 }
 
 TEST_CASE("tar records of others are columns where all are equal", "[formats][tar]") {
@@ -169,7 +189,7 @@ TEST_CASE("tar records of others are columns where all are equal", "[formats][ta
 
   const std::string first = sample("a", "1") + sample("b", "2");
   for (const std::string& last :
-       {sample("c", "3\n"), sample("c", "x"), tar_entry("c.npy", npy),
+       {sample("c", "3\n"), tar_entry("c.npy", npy),
         tar_entry("c.npy", npy) + tar_entry("c.cls", "3"), sample("c", "3") + tar_entry("d", ""),
         sample("c.NPY", "3"), sample("c", "3", {.magic = test::kGnuMagic, .prefix = "0123"}),
         pax_header(pax_record("path", "c.cls")) + sample("c", "3")}) {

@@ -64,7 +64,12 @@ TEST_CASE("tfrecord labels and keys are told by the names of features", "[format
   CHECK(label(int_feature("label", {7}) + int_feature("image/class/label", {8})) == 8);
   CHECK(label(int_feature("class", {7}) + int_feature("cls", {8})) == 7);
   CHECK(label(bytes_feature("cls", "12")) == 12);
-  CHECK(label(bytes_feature("label", "cat")) == -1);
+  const ShardIndex named = scan_one(image + bytes_feature("label", "cat"));
+  CHECK(named.places[0].label == 0);
+  CHECK(named.label_names == std::vector<std::string>{"cat"});
+  CHECK(scan_one(image + bytes_feature("image/class/text", "cat")).label_names ==
+        std::vector<std::string>{"cat"});
+  CHECK(label(bytes_feature("label", std::string(257, 'x'))) == -1);
   CHECK(label(int_feature("other", {3})) == -1);
   CHECK(label("") == -1);
   const auto key = [&](const std::string& features) {

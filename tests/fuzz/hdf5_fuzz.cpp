@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HDF5 files. The library that parses them has faults of its own, which run.sh tells from ours.
 #include "formats/base/little_endian.hpp"
+#include "formats/hdf5/hdf5_anatomy.hpp"
+#include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "formats/hdf5/scan_message.hpp"
 #include "tests/fuzz/mutate.hpp"
@@ -41,6 +43,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = fuzz::bytes_of(data, size);
   if (file.empty()) return 0;
+  fuzz::may_refuse([&] { (void)hdf5::dissect(file, "fuzz.h5"); });
+  fuzz::may_refuse_source([&] { (void)hdf5::find_images(file, "fuzz.h5", "", ""); });
   const auto index = fuzz::scanned([&] { return hdf5::scan(file, "fuzz.h5"); });
   fuzz::read_all(index, file);
   if (!index) return 0;

@@ -7,6 +7,8 @@
 #include <exception>
 #include <filesystem>
 
+#include "formats/base/file.hpp"
+#include "formats/encoded_shard.hpp"
 #include "tests/fuzz/seed_dataset.hpp"
 #include "tests/support/example_writer.hpp"
 #include "tests/support/tar_writer.hpp"
@@ -85,11 +87,22 @@ void write_lists(const Path& folder) {
   write_text(folder / "quoted", "\xef\xbb\xbf\"a, b.jpg\",\"the \"\"cat\"\"\"\r\n\r\n\"x\ny\",z");
 }
 
+void write_encoded_hdf5(const Path& folder) {
+  NameLimits limits;
+  limits.longest_key = 3;
+  const auto shard = make_encoded_shard(Format::kHdf5, folder / "encoded", limits, {"ant", "bee"});
+  for (const char* const key : {"a/1", "b/2"}) {
+    shard->append({{key, 1}, "jpg", "bee", as_bytes(kJpeg)});
+  }
+  (void)shard->finish();
+}
+
 void write_all(const Path& folder) {
   write_own(folder, Format::kTar);
   write_own(folder, Format::kTfrecord);
 #ifdef PRECACHE_WITH_HDF5
   write_own(folder, Format::kHdf5);
+  write_encoded_hdf5(folder / "hdf5");
 #endif
   write_tars(folder / "tar");
   write_tfrecords(folder / "tfrecord");

@@ -22,6 +22,17 @@ void may_refuse(const Call& call) {
   }
 }
 
+/// The same for a source of a build, which may also lack what a build needs.
+template <typename Call>
+void may_refuse_source(const Call& call) {
+  may_refuse([&] {
+    try {
+      call();
+    } catch (const InvalidArgument&) {
+    }
+  });
+}
+
 /// What `scan` finds; none if it refuses the file.
 template <typename Scan>
 std::optional<ShardIndex> scanned(const Scan& scan) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives of others: every entry, then samples as the reader sees them.
+// Archives of others: every entry, then samples as the reader, a build and inspect see them.
 #include <charconv>
 #include <cstring>
 
+#include "convert/source/tar_images.hpp"
+#include "formats/base/inflate.hpp"
 #include "formats/scan.hpp"
+#include "formats/tar/tar_anatomy.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/tar_scan.hpp"
 #include "tests/fuzz/mutate.hpp"
@@ -47,6 +50,26 @@ void walk(std::span<const std::byte> file) {
   }
 }
 
+/// As a source of a build.
+void list(std::span<const std::byte> file, Labelling::Kind kind) {
+  Labelling labelling;
+  labelling.kind = kind;
+  std::vector<TarImages> tars;
+  tars.push_back(scan_tar_images(file, "fuzz.tar", 0, labelling));
+  const Source source = list_tar_images(std::move(tars), "fuzz.tar", labelling);
+  for (std::size_t i = 0; i < source.listing.size(); ++i) {
+    const ListedFile image = source.listing[i];
+    fuzz::expect(image.offset <= file.size() && image.size <= file.size() - image.offset,
+                 "an image lies in the file");
+  }
+}
+
+void dissect(std::span<const std::byte> file) {
+  tar::Dissector dissector;
+  fuzz::may_refuse([&] { dissector.add(file, "fuzz.tar"); });
+  (void)dissector.result();
+}
+
 }  // namespace
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
@@ -59,6 +82,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const TensorSpec given{DType::kBfloat16, AxisOrder::kChw, 4, 4, 3};
   fuzz::may_refuse([&] { (void)detect_format(file, "fuzz.tar"); });
   fuzz::may_refuse([&] { walk(file); });
+  fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kSource); });
+  fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kNone); });
+  dissect(file);
+  (void)inflate_head(file, 64 << 10);
   fuzz::read_all(fuzz::scanned([&] { return tar::scan(file, "fuzz.tar", {}); }), file);
   fuzz::read_all(fuzz::scanned([&] { return tar::scan(file, "fuzz.tar", given); }), file);
   return 0;

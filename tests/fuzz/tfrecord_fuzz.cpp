@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFRecord files, and the Examples in them.
+// TFRecord files, and the Examples in them, as the reader, a build and inspect see them.
+#include "convert/source/tfrecord_images.hpp"
 #include "formats/base/crc32c.hpp"
 #include "formats/base/little_endian.hpp"
 #include "formats/scan.hpp"
+#include "formats/tfrecord/tfrecord_anatomy.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "formats/tfrecord/tfrecord_scan.hpp"
 #include "tests/fuzz/mutate.hpp"
@@ -37,6 +39,30 @@ void repair_crcs(std::span<std::uint8_t> file) {
   }
 }
 
+/// As a source of a build.
+void list(std::span<const std::byte> file, Labelling::Kind kind) {
+  Labelling labelling;
+  labelling.kind = kind;
+  const auto features = find_features(file, "fuzz.tfrecord", labelling);
+  if (!features) return;
+  const RecordImages found = scan_records(file, "fuzz.tfrecord", 0, *features, labelling);
+  for (std::size_t i = 0; i < found.records.size(); ++i) {
+    const ListedFile record = found.records[i];
+    fuzz::expect(record.offset <= file.size() && record.size <= file.size() - record.offset,
+                 "a record lies in the file");
+    fuzz::may_refuse([&] {
+      (void)image_of_record(file.subspan(record.offset, record.size), features->image,
+                            "fuzz.tfrecord", record.offset);
+    });
+  }
+}
+
+void dissect(std::span<const std::byte> file) {
+  tfrecord::Dissector dissector;
+  fuzz::may_refuse([&] { dissector.add(file, "fuzz.tfrecord"); });
+  (void)dissector.result();
+}
+
 }  // namespace
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
@@ -48,6 +74,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = fuzz::bytes_of(data, size);
   const TensorSpec given{DType::kFloat32, AxisOrder::kHwc, 2, 2, 3};
   fuzz::may_refuse([&] { (void)detect_format(file, "fuzz.tfrecord"); });
+  fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kSource); });
+  fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kNone); });
+  dissect(file);
   fuzz::read_all(fuzz::scanned([&] { return tfrecord::scan(file, "fuzz.tfrecord", {}); }), file);
   fuzz::read_all(fuzz::scanned([&] { return tfrecord::scan(file, "fuzz.tfrecord", given); }), file);
   return 0;

@@ -2,6 +2,7 @@
 """Fixtures: the tool under test and the test data."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,11 @@ import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before any import of tensorflow
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+# Jobs in the background of a script have these ignored, and so would have all programs that are tested.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
 
 import images  # noqa: E402
 from shards import Dataset  # noqa: E402

@@ -2,12 +2,11 @@
 """The command line: what it accepts, what it prints where, and its exit codes."""
 
 import contextlib
+import io
 import json
 import os
-import pty
 import re
-import select
-import termios
+import tarfile
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 import images
 from reference import SMALL
 from shards import FORMATS, Dataset
+from terminal import Terminal, read_until
 from tool import differing, files, finish
 
 pytest_plugins = ("tool_fixtures",)
@@ -382,16 +382,6 @@ HELD = ("--size", "16", "--jobs", "1", "--no-shuffle")  # held at the image that
 ELEVENTH = "class2/02.png"
 
 
-def read_until(descriptor, pattern):
-    """What was read when the pattern came; a tool that never writes it is ended by the test's own limit."""
-    text, end = "", time.monotonic() + 60
-    while not re.search(pattern, text):
-        assert time.monotonic() < end, f"no {pattern!r} in {text!r}"
-        if select.select([descriptor], [], [], 1)[0]:
-            text += os.read(descriptor, 4096).decode()
-    return text
-
-
 def test_progress_is_a_line_now_and_then_where_no_terminal_is(tool, interference, source, tmp_path):
     command = ("build", source, tmp_path / "out", *HELD)
     with interference.hold(tool, *command, path=ELEVENTH) as (process, gate):
@@ -402,36 +392,6 @@ def test_progress_is_a_line_now_and_then_where_no_terminal_is(tool, interference
     assert int(re.search(r"(\d+) images/s", text).group(1)) <= 10  # 10 images, and the line comes after some seconds
     assert result.code == 0 and "\x1b" not in result.err and "\r" not in result.err
     assert "20 samples" in result.out
-
-
-class Terminal:
-    def __init__(self, columns):
-        self.columns = columns
-
-    def __enter__(self):
-        try:
-            self.ours, self.theirs = pty.openpty()
-        except OSError as error:
-            pytest.skip(f"no terminal to be had: {error}")
-        termios.tcsetwinsize(self.theirs, (24, self.columns))
-        return self
-
-    def __exit__(self, *_):
-        os.close(self.theirs)
-        self.hang_up()
-
-    def hang_up(self):
-        """Whoever writes now gets an error."""
-        if self.ours is not None:
-            os.close(self.ours)
-        self.ours = None
-
-    def rest(self):
-        """What was written and not yet read."""
-        text = b""
-        while select.select([self.ours], [], [], 0)[0]:
-            text += os.read(self.ours, 4096)
-        return text.decode()
 
 
 @contextlib.contextmanager
@@ -461,6 +421,33 @@ def test_a_bar_is_cut_to_the_width_of_the_terminal(tool, interference, source, t
     with hold_on_terminal(tool, interference, source, tmp_path, columns=30) as (terminal, _, _):
         line = read_until(terminal.ours, r"\x1b\[K")
     assert len(line.split("\x1b")[0]) == 1 + 29  # a carriage return, and no last column: the cursor stands there
+
+
+def write_foreign_tars(folder, count):
+    folder.mkdir()
+    for number in range(count):
+        with tarfile.open(folder / f"x-{number}.tar", "w") as archive:
+            for name in ("a", "b"):
+                entry = tarfile.TarInfo(f"{name}{number}.jpg")
+                entry.size = 4
+                archive.addfile(entry, io.BytesIO(b"\xff\xd8\xff\xe0"))
+
+
+def test_inspect_shows_how_far_it_is(tool, interference, tmp_path):
+    write_foreign_tars(tmp_path / "tars", 20)
+    command = ("inspect", tmp_path / "tars", "--all", "--json")
+    with Terminal(100) as terminal:
+        with interference.hold(tool, *command, path="/x-3.tar", stderr=terminal.theirs) as (process, gate):
+            assert re.search(r"\r\[[#.]{12}\] scanning files: \d+% \d+/20", read_until(terminal.ours, "/20"))
+            gate.open()
+            result = finish(process)
+        assert result.code == 0 and result.json()["paths"][0]["samples"] == 40
+        assert terminal.rest().endswith("\r\x1b[K")
+    with Terminal(100) as terminal:
+        with interference.hold(tool, *command, "--quiet", path="/x-3.tar", stderr=terminal.theirs) as (process, gate):
+            gate.open()
+            assert finish(process).code == 0
+        assert terminal.rest() == ""
 
 
 def test_a_build_outlives_its_terminal(tool, interference, source, tmp_path):

@@ -383,6 +383,95 @@ def test_tensors_of_others_are_converted(convert, arrays, tmp_path, origin, targ
     assert differing(files(convert(floats.out, "--dtype", "uint8")), files(dataset.out)) == []
 
 
+NAMES = ("owl", "cat", "a newt", "owl", "cat", "bee", "owl")
+
+
+def write_named_tar(path, arrays, names, kind):
+    import webdataset
+
+    label = {"cls": str.encode, "txt": str, "json": lambda name: {"label": name}}[kind]
+    with webdataset.TarWriter(str(path)) as writer:
+        for array, name in zip(arrays, names):
+            writer.write({"__key__": f"{array[0, 0, 0]:03}", "npy": array, kind: label(name)})
+
+
+def write_named_tfrecord(path, arrays, names, feature):
+    import tensorflow as tf
+
+    def text(value):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for array, name in zip(arrays, names):
+            shape = tf.train.Feature(int64_list=tf.train.Int64List(value=array.shape))
+            features = {"image": text(array.tobytes()), "shape": shape, feature: text(name.encode())}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+
+
+def write_named_hdf5(path, arrays, names, kind):
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file["images"] = arrays
+        file["labels"] = list(names) if kind == "various" else np.array(names, "S9")
+
+
+NAMED = {
+    "cls": (write_named_tar, "cls"),
+    "json": (write_named_tar, "json"),
+    "txt": (write_named_tar, "txt"),
+    "label": (write_named_tfrecord, "label"),
+    "image/class/text": (write_named_tfrecord, "image/class/text"),
+    "various": (write_named_hdf5, "various"),
+    "fixed": (write_named_hdf5, "fixed"),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_labels_that_are_names_become_those_of_classes(convert, arrays, tmp_path, kind):
+    """In two files, each of which has names that the other lacks."""
+    write, how = NAMED[kind]
+    for number, part in enumerate((slice(0, 3), slice(3, 7))):
+        write(tmp_path / f"x-{number}.shard", arrays[part], NAMES[part], how)
+    dataset = Dataset(convert(tmp_path / "x-*.shard", "--format", "tar"))
+    assert dataset.classes == sorted(set(NAMES))
+    samples = list(dataset.samples().values())
+    assert [dataset.classes[sample.label] for sample in samples] == list(NAMES)
+    np.testing.assert_array_equal([sample.array for sample in samples], arrays)
+
+
+def test_labels_that_are_whole_floats_are_kept(convert, arrays, tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"] = arrays
+        file["labels"] = np.arange(len(arrays), dtype="f4")
+    assert sorted(Dataset(convert(tmp_path / "x.h5")).labels().values()) == list(range(len(arrays)))
+
+
+def test_shards_of_several_splits_are_converted_one_by_one(tool, convert, arrays, tmp_path):
+    (tmp_path / "mixed").mkdir()
+    for name in ("train-000000", "train-000001", "val-000000"):
+        write_webdataset(tmp_path / "mixed" / f"{name}.tar", arrays)
+    assert "--split" in refuse(tool, tmp_path / "mixed", tmp_path / "out")
+    assert len(Dataset(convert(tmp_path / "mixed", "--split", "train")).shards()) == 2
+    assert len(Dataset(convert(tmp_path / "mixed", "--split", "val")).shards("val")) == 1
+
+
+def test_what_is_stored_otherwise_is_refused_with_the_way_to_go(tool, arrays, tmp_path):
+    import h5py
+
+    for name, data, options in (
+        ("gzip", arrays, {"compression": "gzip"}),
+        ("big-endian", arrays.astype(">u2"), {}),
+        ("double", arrays / 255, {}),
+    ):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.create_dataset("images", data=data, **options)
+        assert "precache build" in refuse(tool, tmp_path / f"{name}.h5", tmp_path / "out", expect=5)
+        tool.build(tmp_path / f"{name}.h5", tmp_path / name, "--size", "8", "--labels", "none")
+
+
 def test_floats_of_unknown_meaning_are_cast_and_nothing_else(tool, convert, tmp_path):
     random = np.random.default_rng(2)
     floats = random.normal(size=(4, 3, 5, 6)).astype(np.float32)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every file of the tar, TFRecord and HDF5 corpora has the outcome that tests/data/corpora_outcomes.tsv says.
 
-Each command has a column there: what it ends with (`verify`: the exit codes; `reader`: the number of samples, or the
-kinds of error), and a pattern of what it says. The last column tells what another tool makes of the file: rows are
+Each command has a column there: what it ends with (the exit codes; `reader`: the number of samples, or the kinds of
+error), and a pattern of what it says. The last column tells what another tool makes of the file: rows are
 judged by that, not by what we do.
 """
 
@@ -75,3 +75,23 @@ def test_reader(row, corpora, tool, run_limited):
     else:
         check(row["reader"], str(result["samples"]), result.get("spec") or result["obstacle"])
         assert len(result.get("items", [])) == result["samples"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["file"])
+def test_build(row, corpora, tool, run_limited, tmp_path):
+    out = tmp_path / "out"
+    options = ("--quiet", "--json", "--size", "16", "--labels", "none", "--max-bad", "100%")
+    code, summary, err = run_limited(tool.path, "build", row["file"], out, *options, cwd=corpora)
+    if code == 0:
+        result = json.loads(summary)
+        check(row["build"], "0", f"{result['samples']} samples, {result['skipped']} skipped")
+    else:
+        assert err.startswith("precache: ") and not (out / "dataset.json").exists()
+        check(row["build"], str(code), err)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["file"])
+def test_inspect(row, corpora, tool, run_limited):
+    code, out, err = run_limited(tool.path, "inspect", "--quiet", row["file"], cwd=corpora)
+    assert err == ""
+    check(row["inspect"], str(code), " ".join(out.split()))  # lines are folded

@@ -467,7 +467,7 @@ def test_a_second_build_into_the_same_folder_is_refused(tool, interference, few,
         wait_for_first_shards(process, out)
         before = snapshot(out)
         text = tool.refuse(few, out, *ORDERED, *options.split(), expect=3)
-        assert f"another build is writing to '{out}'" in text
+        assert f"another process is writing to '{out}'" in text
         assert snapshot(out) == before
         gate.open()
         assert finish(process).code == 0

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoded images are packed as they are, and the readers of others find them."""
 
+import json
 import shutil
 import signal
+import subprocess
 
 import h5py
+import numpy as np
 import pytest
 
 import images
@@ -87,21 +90,150 @@ def test_labels_come_from_where_build_takes_them(tool, source, tmp_path):
         [("class0/03", 7), ("class1/01", 9)]
 
 
+def pack_tar(folder, path):
+    subprocess.run(["tar", "-czf" if path.suffix == ".gz" else "-cf", path, "--sort=name", "-C", folder, "."], check=True)
+    return path
+
+
+def write_tfrecord(encoded, path, compression=""):
+    """As TensorFlow writes it, in the order of `encoded`."""
+    import tensorflow as tf
+
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for key, (data, label, _) in encoded.items():
+            features = {"image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
+                        "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+                        "key": tf.train.Feature(bytes_list=tf.train.BytesList(value=[key.encode()]))}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    return path
+
+
+def write_hdf5(encoded, path, **storage):
+    """As h5py writes it."""
+    with h5py.File(path, "w") as file:
+        rows = file.create_dataset("images", (len(encoded),), h5py.vlen_dtype(np.uint8), **storage)
+        for row, (data, _, _) in enumerate(encoded.values()):
+            rows[row] = np.frombuffer(data, np.uint8)
+        file["labels"] = [label for _, label, _ in encoded.values()]
+        file["keys"] = np.array([key.encode() for key in encoded])
+    return path
+
+
+@pytest.mark.parametrize("packed", ["x.tar", "x.tar.gz", "-"])
+def test_a_tar_of_a_folder_gives_the_shards_of_the_folder(tool, source, tmp_path, packed):
+    folder, _ = source
+    options = ("--keep-encoded", "--quiet", "--shards", "3", "--seed", "5")
+    tool.run("convert", folder, tmp_path / "of-folder", *options)
+    tar = pack_tar(folder, tmp_path / ("x.tar.gz" if packed == "-" else packed))
+    if packed == "-":
+        with subprocess.Popen(["cat", tar], stdout=subprocess.PIPE) as cat:
+            tool.run("convert", "-", tmp_path / "of-tar", *options, stdin=cat.stdout)
+    else:
+        tool.run("convert", tar, tmp_path / "of-tar", *options)
+    found = files(tmp_path / "of-tar")
+    assert differing(found, files(tmp_path / "of-folder")) == []
+    assert "classes.txt" in found
+
+
+@pytest.mark.parametrize("make", [
+    pytest.param(lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord"), id="TFRecord"),
+    pytest.param(lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord.gz", "GZIP"), id="TFRecord, gzip"),
+    pytest.param(lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord", "ZLIB"), id="TFRecord, zlib"),
+    pytest.param(lambda encoded, folder: write_hdf5(encoded, folder / "x.h5"), id="HDF5"),
+    pytest.param(lambda encoded, folder: write_hdf5(encoded, folder / "x.h5", chunks=(4,), compression="gzip"), id="HDF5, chunks"),
+])
+def test_shards_of_others_are_packed_image_by_image(tool, source, tmp_path, make):
+    _, encoded = source
+    path = make(encoded, tmp_path)
+    tool.run("convert", path, tmp_path / "out", "--keep-encoded", "--quiet")
+    assert {key: tuple(rest) for key, *rest in read_tar(tmp_path / "out" / "train-000000.tar")} == encoded
+    preview = tool.run("convert", path, tmp_path / "other", "--keep-encoded", "--dry-run", "--json").json()
+    assert preview["samples"] == len(encoded)
+    is_copied = path.read_bytes()[:1] in (b"\x1f", b"\x78", b"\x89")
+    assert (preview["bytes_unpacked"] != 0) == is_copied
+    assert not (tmp_path / "other").exists()
+
+
+def test_features_are_named_as_for_build(tool, source, tmp_path):
+    import tensorflow as tf
+
+    _, encoded = source
+    with tf.io.TFRecordWriter(str(tmp_path / "x.tfrecord")) as writer:
+        for data, label, _ in encoded.values():
+            features = {"left": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"\xff\xd8\xff\xe0 of another kind"])),
+                        "right": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
+                        "kind": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"abc"[label:label + 1]]))}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
+    tool.run("convert", tmp_path / "x.tfrecord", tmp_path / "out", "--keep-encoded", "--quiet", "--image-key", "right",
+             "--label-key", "kind")
+    found = [(data, label) for _, data, label, _ in read_tar(tmp_path / "out" / "train-000000.tar")]
+    assert found == [(data, label) for data, label, _ in encoded.values()]
+    assert (tmp_path / "out" / "classes.txt").read_text() == "a\nb\nc\n"
+    result = tool.run("convert", tmp_path / "x.tfrecord", tmp_path / "none", "--keep-encoded", "--quiet", expect=2)
+    assert "--label-key" in result.err
+
+
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_kill_at_any_call_leaves_nothing_partial(tool, interference, source, tmp_path, quick_folder, file_format):
+def test_a_build_of_packed_images_is_that_of_the_folder(tool, source, tmp_path, file_format):
+    folder, _ = source
+    tool.run("convert", folder, tmp_path / "packed", "--keep-encoded", "--quiet", "--format", file_format, "--shards", "2")
+    tool.build(folder, tmp_path / "of-folder", "--size", "8")
+    tool.build(tmp_path / "packed", tmp_path / "of-packed", "--size", "8")
+    # Keys have no extension, so that the fingerprint of such a source is another one than that of the files.
+    allowed = [] if file_format == "tar" else ["dataset.json"]
+    assert differing(files(tmp_path / "of-folder"), files(tmp_path / "of-packed")) == allowed
+    first, second = (json.loads((tmp_path / name / "dataset.json").read_text()) for name in ("of-folder", "of-packed"))
+    assert first["classes"] == second["classes"] == ["class0", "class1", "class2"]
+
+
+def test_arrays_of_pixels_are_no_encoded_images(tool, tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
+        file["labels"] = np.zeros(4, np.int64)
+    result = tool.run("convert", tmp_path / "x.h5", tmp_path / "out", "--keep-encoded", "--quiet", expect=5)
+    assert "arrays of pixels" in result.err and "--keep-encoded" in result.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_image_in_a_shard_is_listed_with_the_shard(tool, source, tmp_path):
+    folder, encoded = source
+    shutil.copytree(folder, tmp_path / "images")
+    (tmp_path / "images" / "class1" / "bad.jpg").write_text("none")
+    tool.run("convert", pack_tar(tmp_path / "images", tmp_path / "x.tar.gz"), tmp_path / "out", "--keep-encoded", "--quiet")
+    lines = (tmp_path / "out" / "skipped.tsv").read_text().splitlines()
+    assert [line.split("\t")[1] for line in lines[1:]] == ["x.tar.gz:class1/bad.jpg"]
+    assert len([*read_tar(tmp_path / "out" / "train-000000.tar")]) == len(encoded)
+
+
+def test_an_interrupted_pipe_goes_on_from_its_copy(tool, interference, source, tmp_path):
+    options = ("--keep-encoded", "--quiet", "--shards", "3", "--jobs", "1")
+    tar = pack_tar(source[0], tmp_path / "x.tar")
+    tool.run("convert", tar, tmp_path / "whole", *options)
+    with tar.open() as file:
+        env = interference.kill("rename", path=tmp_path / "out" / "train-000001.tar")
+        result = finish(tool.start("convert", "-", tmp_path / "out", *options, env=env, stdin=file))
+    assert result.code == -signal.SIGKILL
+    tool.run("convert", "-", tmp_path / "out", *options)  # standard input is empty now
+    assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
+    assert not (tmp_path / "out" / ".precache").exists()
+
+
+@pytest.mark.parametrize("file_format, is_packed", [*((name, False) for name in FORMATS), ("tar", True)])
+def test_a_kill_at_any_call_leaves_nothing_partial(tool, interference, source, tmp_path, quick_folder, file_format, is_packed):
     options = ("--keep-encoded", "--quiet", "--format", file_format, "--shards", "3")
-    tool.run("convert", source[0], tmp_path / "out", *options)
+    images_path = pack_tar(source[0], tmp_path / "x.tar.gz") if is_packed else source[0]
+    tool.run("convert", images_path, tmp_path / "out", *options)
     final = files(tmp_path / "out")
     for step in range(10_000):
         out = quick_folder / str(step)
         env = interference.kill("mkdir,pwrite,fsync,rename,unlink", path=out, after=step)
-        result = finish(tool.start("convert", source[0], out, *options, env=env))
+        result = finish(tool.start("convert", images_path, out, *options, env=env))
         if result.code == 0:
             break
         assert result.code == -signal.SIGKILL
         for shard in out.glob("train-*"):
             assert shard.read_bytes() == final[shard.name]
-        tool.run("convert", source[0], out, *options)
+        tool.run("convert", images_path, out, *options)
         assert differing(files(out), final) == [], f"after a kill before call {step}"
         shutil.rmtree(out)
     assert step > 10

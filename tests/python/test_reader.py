@@ -2,7 +2,6 @@
 """The reader against the libraries that wrote, or also read, the same shards, and against its documents."""
 
 import json
-import re
 import subprocess
 
 import google_crc32c
@@ -11,7 +10,8 @@ import numpy as np
 import pytest
 import webdataset
 
-from conftest import REPOSITORY, TIMEOUT_SECONDS
+from conftest import TIMEOUT_SECONDS
+from documented_order import documented_crop, documented_order
 from images import pixels
 from shards import FORMATS
 
@@ -174,44 +174,6 @@ def test_normalised_batches_equal_torchvision(read, build, animals, tmp_path, dt
 
 # --- docs/reader.md ---------------------------------------------------------------------------------------------------
 
-MASK = (1 << 64) - 1
-G = 0x9E3779B97F4A7C15
-
-
-def mix(x):
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & MASK
-    return x ^ (x >> 31)
-
-
-def combine(a, b):
-    return mix(mix(a + G & MASK) ^ (b + G & MASK))
-
-
-@pytest.fixture(scope="module")
-def permutation():
-    page = (REPOSITORY / "docs" / "formats" / "permutation.md").read_text()
-    scope = {}
-    exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], scope)
-    return scope["permutation"]
-
-
-def documented_order(permutation, samples, shuffle, block_rows, window_blocks, seed, epoch):
-    key = combine(seed, epoch)
-    if shuffle == "none":
-        return list(range(samples))
-    if shuffle == "full":
-        return [permutation(position, samples, key) for position in range(samples)]
-    blocks = -(-samples // block_rows)
-    order = [permutation(position, blocks, key) for position in range(blocks)]
-    result = []
-    for window in range(-(-blocks // window_blocks)):
-        rows = [row for block in order[window * window_blocks:(window + 1) * window_blocks]
-                for row in range(block * block_rows, min((block + 1) * block_rows, samples))]
-        result += [rows[permutation(place, len(rows), combine(key, window + 1))] for place in range(len(rows))]
-    return result
-
-
 @pytest.fixture(scope="module")
 def stamps(build, tmp_path_factory):
     """A dataset whose pixels tell where they were."""
@@ -226,24 +188,19 @@ def stamps(build, tmp_path_factory):
 
 
 @pytest.mark.parametrize("shuffle", ["none", "full", "block"])
-def test_the_order_is_the_documented_one(read, stamps, permutation, tmp_path, shuffle):
+def test_the_order_is_the_documented_one(read, stamps, tmp_path, shuffle):
     for block_rows, window_blocks, seed, epoch in [(10, 3, 0, 0), (7, 1, 5, 9), (1, 200, 2, 1), (500, 4, 1, 2)]:
         seen = read(stamps.out, "--batches", tmp_path / "rows", "--shuffle", shuffle, "--block-rows", block_rows,
                     "--window-blocks", window_blocks, "--seed", seed, "--epoch", epoch, "--batch-size", 10)
         samples = [sample for batch in seen["batches"] for sample in batch["samples"]]
-        assert samples == documented_order(permutation, 103, shuffle, block_rows, window_blocks, seed, epoch)
+        assert samples == documented_order(103, shuffle, block_rows, window_blocks, seed, epoch)
 
 
 def test_crops_and_flips_are_the_documented_ones(read, stamps, tmp_path):
     read(stamps.out, "--batches", tmp_path / "rows", "--crop", 12, "--flip", "--seed", 3, "--epoch", 4)
     rows = np.frombuffer((tmp_path / "rows").read_bytes(), np.uint8).reshape(-1, 3, 12, 12)
     for sample, (ys, xs, _) in enumerate(rows):
-        state = combine(combine(3, 4), ~sample & MASK)
-        draws = []
-        for largest in (4, 4, 1):
-            state = state + G & MASK
-            draws.append(mix(state) * (largest + 1) >> 64)
-        y, x, flip = draws
+        y, x, flip = documented_crop(3, 4, sample, 4, 4)
         columns = np.arange(x, x + 12)
         assert (ys == np.arange(y, y + 12)[:, None]).all()
         assert (xs == (columns[::-1] if flip else columns)).all()

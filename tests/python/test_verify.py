@@ -46,6 +46,17 @@ def test_paths_that_are_none(run, tmp_path):
     assert b"required" in run("verify", expect=2).stderr
 
 
+def test_folders_of_shards_that_tensorflow_names(run, corpora, tmp_path):
+    source = corpora / "tfrecord" / "tf-models" / "val-00000-of-00001.tfrecord"
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for number in range(3):
+        (shards / f"train-{number:05}-of-00003").write_bytes(source.read_bytes())
+    assert "9 samples in 3 files" in run("verify", shards).stdout.decode()
+    assert "9 in 3 files" in run("inspect", shards).stdout.decode()
+    run("build", shards, tmp_path / "out", "--quiet", "--size", "16", "--labels", "none")
+
+
 def test_foreign_files(run, tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"\xff\xd8\xff\xe0")
     with tarfile.open(tmp_path / "a.tar", "w") as archive:

@@ -226,6 +226,32 @@ TEST_CASE("a spec of no extent is refused", "[reader][dataset]") {
   }
 }
 
+TEST_CASE("a spec that shards contradict is refused", "[reader][dataset]") {
+  const TempFolder folder;
+  for (const Format format : kFormats) {
+    CAPTURE(name(format));
+    const auto path = folder / std::string(name(format));
+    const MadeDataset made = make_dataset(path, {.format = format, .shards = {0, 2}});
+    const auto open = [&](const TensorSpec& spec) {
+      OpenOptions options;
+      options.spec = spec;
+      return Dataset::open(path, {}, options);
+    };
+    TensorSpec other = made.manifest.spec;
+    other.order = other.order == AxisOrder::kChw ? AxisOrder::kHwc : AxisOrder::kChw;
+    const auto check = [&] {
+      CHECK(open(made.manifest.spec).spec() == made.manifest.spec);
+      CHECK_THAT(message_of<InvalidArgument>([&] { (void)open(other); }),
+                 contains(made.shards[1].string()) && contains(other.text()) &&
+                     contains(made.manifest.spec.text()));
+    };
+    check();
+    if (format == Format::kTfrecord) continue;  // without a manifest it does not say
+    std::filesystem::remove(path / kManifestName);
+    check();
+  }
+}
+
 TEST_CASE("a manifest that is none is refused", "[reader][dataset][malformed]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {});

@@ -195,6 +195,7 @@ TEST_CASE("loaders of one dataset do not see each other's writes",
   }
 }
 
+#ifdef PRECACHE_WITH_HDF5  // whose records lie so close
 TEST_CASE("a batch may be dropped while its neighbours on the same pages stay",
           "[reader][loader]") {
   // Three batches on the same pages; the one in the middle comes and goes.
@@ -226,6 +227,7 @@ TEST_CASE("a batch may be dropped while its neighbours on the same pages stay",
     CHECK(is_filled(last, std::byte{3}));
   }
 }
+#endif
 
 TEST_CASE("what was written is gone after its loader is", "[reader][loader]") {
   const TempFolder folder;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include "precache/formats/error.hpp"
@@ -168,8 +169,8 @@ TEST_CASE("batches are transformed as single samples are", "[reader][loader]") {
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kFloat32}) {
     for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
       const auto path = folder / fmt::format("{}-{}", name(dtype), name(order));
-      const MadeDataset made =
-          make_dataset(path, {.format = Format::kHdf5, .spec = spec_of(9, 7, 3, dtype, order)});
+      const MadeDataset made = make_dataset(
+          path, {.format = *std::rbegin(kFormats), .spec = spec_of(9, 7, 3, dtype, order)});
       const Dataset dataset = Dataset::open(path);
       for (const BatchTransform& transform : some_transforms(dtype)) {
         LoaderOptions options;
@@ -295,6 +296,33 @@ TEST_CASE("stats tell what was done", "[reader][loader]") {
   CHECK_THAT(waiting.verdict(), test::contains("the consumer waits"));
 }
 
+TEST_CASE("who waits in pieces gets the same batches, and is counted once for each",
+          "[reader][loader][concurrency]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder.path(), {.shards = {30}});
+  LoaderOptions options;
+  options.batch_size = 5;
+  options.order.shuffle = Shuffle::kFull;
+  options.threads = 1;
+  options.prefetch = 1;
+  Loader loader(Dataset::open(made.folder), options);
+  Indices seen;
+  for (int batches = 0; batches <= 6; ++batches) {
+    while (!loader.wait_for(std::chrono::microseconds(1))) {
+    }
+    CHECK(loader.wait_for(std::chrono::nanoseconds(0)));
+    const auto batch = loader.next();
+    REQUIRE(batch.has_value() == (batches < 6));
+    if (batch) std::ranges::copy(batch->samples(), std::back_inserter(seen));
+  }
+  CHECK(loader.stats().batches == 6);
+  CHECK(loader.stats().batches_ahead <= 1);
+  std::ranges::sort(seen);
+  Indices all(30);
+  std::iota(all.begin(), all.end(), std::uint64_t{0});
+  CHECK(seen == all);
+}
+
 TEST_CASE("a crop that cannot move is warned of", "[reader][loader]") {
   const TempFolder folder;
   const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
@@ -323,6 +351,12 @@ TEST_CASE("options that make no sense are refused", "[reader][loader]") {
   };
   refused([](LoaderOptions& options) { options.batch_size = 0; });
   refused([](LoaderOptions& options) { options.batch_size = UINT64_MAX; });
+  for (const std::uint64_t batch_size : {(1U << 20) + 1, UINT32_MAX}) {
+    refused([&](LoaderOptions& options) {
+      options.batch_size = batch_size;
+      options.tail = Tail::kPad;
+    });
+  }
   refused([](LoaderOptions& options) { options.prefetch = 0; });
   refused([](LoaderOptions& options) { options.world_size = 0; });
   refused([](LoaderOptions& options) { options.rank = 1; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handler of SIGBUS, in processes of their own: it is installed once and for all.
+// The handler of SIGBUS, in processes of their own: it is installed for all of a process.
 #include <signal.h>
 #include <sys/mman.h>
 
@@ -176,6 +176,47 @@ const std::map<std::string, std::function<int()>> kScenarios{
        set_predecessor([](int) { ::_exit(1); });
        return read_cut_shard({});
      }},
+    {"our fault, one over ours",
+     [] {
+       bus_fault::install_handler();
+       set_predecessor([](int) { ::_exit(1); });
+       return read_cut_shard({});
+     }},
+    {"our fault, reset since",
+     [] {
+       for (int i = 0; i < 10; ++i) {
+         bus_fault::install_handler();
+         set_predecessor(SIG_DFL);
+       }
+       return read_cut_shard({});
+     }},
+    {"raised, one over ours that passes on",
+     [] {
+       set_predecessor([](int) { calls = calls + 100; });
+       bus_fault::install_handler();
+       static struct sigaction before {};
+       struct sigaction action {};
+       action.sa_flags = SA_SIGINFO;
+       action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
+         calls = calls + 1;
+         before.sa_sigaction(signal, info, context);
+       };
+       ::sigaction(SIGBUS, &action, &before);
+       bus_fault::install_handler();
+       ::raise(SIGBUS);
+       ::raise(SIGBUS);
+       return check(calls == 202);
+     }},
+    {"raised, one over ours each time",
+     [] {
+       for (int i = 0; i < 10; ++i) {
+         set_predecessor(i % 2 == 0 ? [](int) { calls = calls + 1; }
+                                    : [](int) { calls = calls + 2; });
+         bus_fault::install_handler();
+       }
+       ::raise(SIGBUS);
+       return check(calls == 2);
+     }},
 };
 
 constexpr const char* kScenarioCase = "what another test starts in a process of its own";
@@ -198,6 +239,8 @@ constexpr ChildEnd kBusError{-1, SIGBUS};
 TEST_CASE("a fault of ours is handled, whatever was there before", "[reader][fault]") {
   CHECK(end_of("our fault") == kDone);
   CHECK(end_of("our fault, predecessor") == kDone);
+  CHECK(end_of("our fault, one over ours") == kDone);
+  CHECK(end_of("our fault, reset since") == kDone);
   CHECK(end_of("our fault, opted out elsewhere") == kDone);
 }
 
@@ -218,6 +261,8 @@ TEST_CASE("a bus error that is not ours ends the process as usual", "[reader][fa
 TEST_CASE("a bus error that is not ours goes to the handler before", "[reader][fault]") {
   CHECK(end_of("raised, ignored before") == kDone);
   CHECK(end_of("raised, plain predecessor") == kDone);
+  CHECK(end_of("raised, one over ours that passes on") == kDone);
+  CHECK(end_of("raised, one over ours each time") == kDone);
   CHECK(end_of("foreign fault, plain predecessor") == ChildEnd{42, 0});
   CHECK(end_of("foreign fault, predecessor with information") == ChildEnd{42, 0});
 }

@@ -94,9 +94,31 @@ TEST_CASE("a TFRecord's own checksums find any flipped byte, and name its record
     REQUIRE(report.faults.size() == 1);
     const Fault& fault = report.faults[0];
     CHECK(fault.file == made.shards[0]);
-    CHECK(fault.offset / stride == offset / stride);
+    CHECK(fault.offset.value() / stride == offset / stride);
     if (offset % stride >= 12) CHECK(fault.record == offset / stride);
   }
+}
+
+TEST_CASE("a damaged header of a tar names its record", "[reader][verify][malformed]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder.path(), {.shards = {4}});
+  const std::uint64_t stride = made.manifest.splits.begin()->second.shards[0].columns.image.stride;
+  test::flip_byte(made.shards[0], 2 * stride + 3);
+  const VerifyReport report = verified(folder.path());
+  REQUIRE(report.faults.size() == 1);
+  CHECK(report.faults[0].record == 2);
+  CHECK(report.faults[0].offset == 2 * stride);
+}
+
+TEST_CASE("what nothing locates has no offset", "[reader][verify][malformed]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder.path(), {.shards = {4}});
+  const Column image = made.manifest.splits.begin()->second.shards[0].columns.image;
+  test::flip_byte(made.shards[0], image.base + 2 * image.stride);
+  const VerifyReport report = verified(folder.path());
+  REQUIRE(report.faults.size() == 1);
+  CHECK_FALSE(report.faults[0].record);
+  CHECK_FALSE(report.faults[0].offset);
 }
 
 TEST_CASE("damage in several records is named one by one", "[reader][verify][malformed]") {

@@ -56,11 +56,12 @@ struct IndexReport {
 /// pattern of them. Of a dataset of ours a shard stands for its whole split.
 ///
 /// Each file is written under a temporary name and renamed. A file that is there already is
-/// replaced only if it is an index of the same kind, and left alone if it is the same. Runs in the
-/// caller's TBB arena.
+/// replaced only if it is an index of the same kind, and left alone if it is the same. The folder
+/// is locked meanwhile, as a build does. Runs in the caller's TBB arena.
 ///
 /// Throws InvalidArgument for kinds that do not fit the shards and for files that would be lost,
-/// Unsupported for shards that a reader asked for by name cannot read, CorruptData and IoError.
+/// Unsupported for shards that a reader asked for by name cannot read, CorruptData, and IoError,
+/// also if another process is writing to the folder.
 IndexReport write_indexes(const std::filesystem::path& path, const IndexOptions& options = {});
 
 }  // namespace precache

@@ -12,13 +12,16 @@
 namespace precache {
 
 struct RepackOptions {
-  /// A folder of images, or shards of encoded images: a folder of them, one, or a pattern.
+  /// As that of build: a folder of images, a shard of them, a folder or a pattern of shards, or `-`
+  /// for standard input.
   std::filesystem::path source;
   std::filesystem::path out;
   std::string format = "tar";
   std::string split = "train";
-  /// As those of build, for a folder of images.
+  /// As those of build.
   std::string labels = "folder";
+  std::string image_key;
+  std::string label_key;
   std::filesystem::path classes;
   std::uint64_t shard_size_bytes = std::uint64_t{512} << 20;
   std::uint64_t shards = 0;           // 0: by shard size
@@ -35,7 +38,8 @@ struct RepackPreview {
   std::uint64_t shards = 0;
   std::uint64_t smallest_shard_samples = 0;
   std::uint64_t largest_shard_samples = 0;
-  std::uint64_t bytes_needed = 0;  // about
+  std::uint64_t bytes_needed = 0;    // about, for the shards and bytes_unpacked
+  std::uint64_t bytes_unpacked = 0;  // of copies that are there until all is done
   std::uint64_t bytes_free = 0;
 };
 

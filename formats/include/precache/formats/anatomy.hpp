@@ -79,6 +79,7 @@ struct Hdf5Anatomy {
     std::vector<std::string> filters{};
     std::optional<std::uint64_t> offset{};  // of contiguous elements in the file
     std::uint64_t stored_bytes = 0;
+    bool operator==(const Object&) const = default;
   };
   std::vector<Object> objects;  // by name
   bool has_more = false;

@@ -68,4 +68,11 @@ class Unsupported : public Error {
       : Error(message, std::move(hint)) {}
 };
 
+/// A GPU, or the software that drives it, refused.
+class DeviceError : public Error {
+ public:
+  explicit DeviceError(const std::string& message, std::string hint = {})
+      : Error(message, std::move(hint)) {}
+};
+
 }  // namespace precache

@@ -20,6 +20,7 @@ class ShardSet;
 
 struct OpenOptions {
   /// What the tensors are, for shards that do not say (TFRecords of raw bytes without a manifest).
+  /// Opening those that say something else throws InvalidArgument.
   std::optional<TensorSpec> spec;
   /// Mappings and file descriptors that are kept open; views that are held count on top. 0: a
   /// quarter of the descriptors that the process may have, at most 1024.
@@ -141,6 +142,7 @@ class Dataset {
 
  private:
   friend class Loader;
+  friend class DeviceLoader;
   explicit Dataset(std::shared_ptr<const ShardSet> shards) : shards_(std::move(shards)) {}
   std::shared_ptr<const ShardSet> shards_;
 };

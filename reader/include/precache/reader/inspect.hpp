@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,15 +15,21 @@
 
 namespace precache {
 
+/// What another thread may look at.
+struct InspectProgress {
+  std::atomic<std::uint64_t> files_planned{0};  // to be scanned, as no manifest describes them
+  std::atomic<std::uint64_t> files_done{0};
+  std::atomic<std::uint64_t> reads_planned{0};  // of labels and payloads, when files are done
+  std::atomic<std::uint64_t> reads_done{0};
+};
+
 struct InspectOptions {
   std::optional<std::string> split;  // of dataset folders; none: all
   /// Look at every file, label and value, however long it takes. Else at a part that takes moments,
   /// and the facts say at which.
   bool all = false;
   std::size_t first_keys = 5;
-  /// Tries what a hostile file might end the process with (the HDF5 library is not proof against
-  /// all), where that does no harm; false if it did. None: files are trusted not to.
-  std::function<bool(const std::function<void()>&)> survives;
+  InspectProgress* progress = nullptr;  // is told, if there is one
 };
 
 struct SplitFacts {

@@ -17,6 +17,8 @@
 
 namespace precache {
 
+struct BatchPlacement;
+
 struct LoaderOptions {
   std::uint64_t batch_size = 256;  // of this rank
   OrderOptions order;
@@ -29,8 +31,7 @@ struct LoaderOptions {
   /// Batches that are filled ahead of the consumer. Memory is bounded by these and those that the
   /// consumer holds.
   std::size_t prefetch = 3;
-  /// Have the loader's threads make batches writable. Saves the consumer time if all are written
-  /// to; costs time if they are views, each of which then needs a mapping of its own.
+  /// For consumers that write to every batch: no batch is a view, all are copies.
   bool writable = false;
 };
 
@@ -53,8 +54,7 @@ class Batch {
   [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const;
   /// Memory of the holder's alone, at the same stride; data() is the same from now on. What is
   /// written to it is never seen by another batch, by another epoch or in the file. A view is
-  /// mapped anew for that unless LoaderOptions::writable has done so; throws IoError if the system
-  /// refuses.
+  /// mapped anew for that; throws IoError if the system refuses.
   [[nodiscard]] std::byte* make_writable();
   [[nodiscard]] std::span<const std::int64_t> labels() const;
   /// Which samples of the dataset these are.
@@ -87,7 +87,8 @@ struct LoaderStats {
 /// Hands out the batches of one epoch after another, filled ahead by threads of its own.
 ///
 /// Batches come in the order of docs/reader.md whatever the number of threads. Use one loader from
-/// one thread at a time.
+/// one thread at a time. In a process that was forked since, every call throws InvalidArgument:
+/// make a loader there. Batches and datasets go on.
 class Loader {
  public:
   /// Throws InvalidArgument for options that make no sense, Unsupported if the samples are not
@@ -101,8 +102,12 @@ class Loader {
   /// Throws IoError or CorruptData, naming the shard, where one cannot be read; state() is then
   /// that before the batch, and every call throws the same until resume() or set_epoch().
   [[nodiscard]] std::optional<Batch> next();
+  /// Waits until next() has no need to, but no longer than this; false if it still would. For those
+  /// who have to look after something else meanwhile.
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds time);
 
-  /// Batches that are left of the epoch.
+  /// Batches of a whole epoch, and those that are left of this one.
+  [[nodiscard]] std::uint64_t batches_per_epoch() const;
   [[nodiscard]] std::uint64_t batches_left() const;
   [[nodiscard]] std::uint64_t epoch() const;
   /// Goes to the beginning of an epoch.
@@ -120,7 +125,13 @@ class Loader {
   [[nodiscard]] const std::vector<std::string>& warnings() const;
 
  private:
+  friend class DeviceLoader;
   class Impl;
+  Loader(Dataset dataset, const LoaderOptions& options, const BatchPlacement& placement);
+  /// Whether next() would not wait.
+  [[nodiscard]] bool is_next_ready() const;
+  /// Throws InvalidArgument in a process that was forked since.
+  [[nodiscard]] Impl& impl() const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -26,7 +26,7 @@ struct VerifyProgress {
 struct Fault {
   std::filesystem::path file;
   std::optional<std::uint64_t> record;  // where that is known
-  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> offset;  // none where nothing tells, or the whole file is meant
   std::string reason;
 };
 

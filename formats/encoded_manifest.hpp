@@ -6,17 +6,21 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace precache {
 
 /// Stands beside finished shards of encoded images, and is written last.
 inline constexpr const char* kEncodedManifestName = "encoded.json";
+/// Beside it: the names of the classes, one a line.
+inline constexpr const char* kClassesName = "classes.txt";
 
 struct EncodedShardEntry {
   std::string file;
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
+  std::uint32_t crc32c = 0;  // of the whole file
 };
 
 struct EncodedSplit {
@@ -35,6 +39,17 @@ struct EncodedManifest {
   [[nodiscard]] std::string to_json() const;
   /// Of a folder; empty if it has none. Throws IoError, CorruptData and Unsupported.
   [[nodiscard]] static EncodedManifest read(const std::filesystem::path& folder);
+};
+
+/// What a folder says of shards of encoded images that lie in it.
+struct EncodedFolder {
+  EncodedManifest manifest;
+  std::vector<std::string> classes;  // names by label; may be empty
+
+  /// Nothing if the folder has no `encoded.json`, or one of somebody else. Throws IoError.
+  [[nodiscard]] static EncodedFolder find(const std::filesystem::path& folder);
+  /// Null if it is not in the manifest.
+  [[nodiscard]] const EncodedShardEntry* shard(std::string_view file) const;
 };
 
 }  // namespace precache

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/source_samples.hpp"
+
+#include "convert/source/file_reader.hpp"
+
+namespace precache {
+
+std::string SourceSamples::origin(std::uint64_t sample) const {
+  const ListedFile listed = source_.listing[sample];
+  if (source_.shards.empty()) return std::string(listed.path);
+  const std::filesystem::path& shard = source_.shards[listed.shard].given.path;
+  return shard.filename().string() + ":" + std::string(listed.path);
+}
+
+std::filesystem::path SourceSamples::full_origin(std::uint64_t sample) const {
+  if (source_.shards.empty()) return root_ / origin(sample);
+  const ListedFile listed = source_.listing[sample];
+  return source_.shards[listed.shard].given.path.parent_path() / origin(sample);
+}
+
+std::unique_ptr<SampleReader> SourceSamples::reader() const {
+  if (source_.shards.empty()) return std::make_unique<FileReader>(root_);
+  return std::make_unique<ShardReader>(shards_);
+}
+
+}  // namespace precache

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/hdf5/hdf5_objects.hpp"
+
+// Where the data of datasets lies, for mappings. All of it throws LibraryFailure, and wants the
+// LibraryLock to be held.
+namespace precache::hdf5 {
+
+/// A file while it is scanned. Borrows all.
+struct ScannedFile {
+  std::span<const std::byte> bytes;
+  const std::filesystem::path& path;
+  const MemoryFile& library;
+
+  /// Throws Unsupported.
+  [[noreturn]] void refuse(const std::string& reason) const;
+  /// Of a dataset that lies in one piece of `size` bytes. Throws Unsupported and CorruptData.
+  [[nodiscard]] std::uint64_t offset_of(const Dataset& dataset, std::uint64_t size) const;
+  /// Throws CorruptData if it does not lie in the file.
+  void check_range(const Dataset& dataset, std::uint64_t offset, std::uint64_t size) const;
+};
+
+/// Where the rows of a dataset lie: one after another from `base`, or in chunks of some.
+struct RowPlaces {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;  // of one
+  std::uint64_t base = 0;
+  std::uint64_t rows_per_chunk = 0;
+  std::vector<std::uint64_t> chunks;  // empty if the rows are contiguous
+
+  [[nodiscard]] std::uint64_t offset(std::uint64_t row) const {
+    if (chunks.empty()) return base + row * bytes;
+    return chunks[row / rows_per_chunk] + row % rows_per_chunk * bytes;
+  }
+};
+
+/// Finds the rows, whose elements take `element_bytes` each. Throws Unsupported for storage that no
+/// mapping can read, and CorruptData.
+[[nodiscard]] RowPlaces find_rows(const ScannedFile& file, const Dataset& dataset,
+                                  std::uint64_t element_bytes);
+
+}  // namespace precache::hdf5

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`precache bench`: what it prints and refuses; never how fast anything is."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+HAS_GPU = Path("/dev/nvidiactl").exists()
+# Without a driver, with a driver but no GPU (or none that may be seen), and of a build without CUDA.
+NO_GPU = (
+    "precache: there is no GPU to put batches on: CUDA driver version is insufficient for CUDA runtime version "
+    "(cudaErrorInsufficientDriver)\n  There is no driver: this build needs r580 or later (CUDA 13).\n",
+    "precache: there is no GPU to put batches on: no CUDA-capable device is detected (cudaErrorNoDevice)\n"
+    "  See what nvidia-smi says; a Loader needs no GPU.\n",
+    "precache: this build of precache has no CUDA, so batches cannot be put on a GPU\n"
+    "  Build it where the CUDA Toolkit 13 is installed, with PRECACHE_WITH_CUDA=ON.\n",
+)
+SHORT = ("--seconds", "0.02", "--batch", "4")
+
+
+@pytest.fixture(scope="module")
+def dataset(build, animals, tmp_path_factory):
+    return build(animals[0], tmp_path_factory.mktemp("bench") / "out", "--size", "32", "--shards", "3")
+
+
+def samples_of(dataset):
+    return dataset.manifest["splits"]["train"]["samples"]
+
+
+def test_a_loader_is_measured(run, dataset):
+    result = json.loads(run("bench", dataset.out, *SHORT, "--json").stdout)
+    row, = result.pop("paths")
+    assert result == {"device": "cpu", "samples": samples_of(dataset), "stored": "uint8 3x32x32 chw",
+                      "loaded": "uint8 3x32x32 chw", "batch": 4, "shuffle": "none", "step_seconds": 0}
+    assert row["path"] == "cpu" and "step" not in row and row["bytes_registered"] == 0
+    assert row["batches"] >= 1 and row["images"] == 4 * row["batches"] and row["bytes"] == row["images"] * 3072
+    assert row["seconds"] >= 0.02
+    assert row["images_per_second"] == pytest.approx(row["images"] / row["seconds"])
+    assert row["bytes_per_second"] == pytest.approx(row["bytes"] / row["seconds"])
+
+
+def test_a_transform_and_a_step_are_measured(run, dataset):
+    words = ("--crop", "24", "--flip", "--dtype", "float16", "--normalize", "imagenet", "--shuffle", "full", "--step", "2.5", "--jobs", "1",
+             "--device", "cpu", "--split", "train")
+    result = json.loads(run("bench", dataset.out, *SHORT, *words, "--json").stdout)
+    assert (result["loaded"], result["shuffle"], result["step_seconds"]) == ("float16 3x24x24 chw", "full", 0.0025)
+    row, = result["paths"]
+    assert row["bytes"] == row["images"] * 3 * 24 * 24 * 2
+    step = row["step"]
+    assert step["steps"] >= 1 and 0 < step["waited_seconds"] <= step["seconds"] - 0.0025 * step["steps"]
+    assert step["waited_share"] == pytest.approx(step["waited_seconds"] / step["seconds"])
+
+
+def test_the_words(run, dataset):
+    data, row = run("bench", dataset.out, *SHORT, "--step", "2.5").stdout.decode().splitlines()
+    assert data == (f"data      {samples_of(dataset)} samples of uint8 3x32x32 chw, loaded as uint8 3x32x32 chw in batches of 4, "
+                    "shuffle none")
+    assert re.fullmatch(r"cpu +[\d,]+ images/s +\d+\.\d\d GB/s   steps of 2.5 ms wait \d+\.\d% of the time", row)
+
+
+def test_a_batch_may_be_larger_than_the_dataset(run, dataset):
+    result = json.loads(run("bench", dataset.out, "--seconds", "0.01", "--batch", "1000", "--json").stdout)
+    assert result["paths"][0]["images"] == 1000 * result["paths"][0]["batches"]
+
+
+@pytest.mark.skipif(HAS_GPU, reason="there is a GPU here")
+@pytest.mark.parametrize("words", [("cuda",), ("cuda:1",), ("cuda", "--path", "gather", "--json")], ids=" ".join)
+def test_without_a_gpu_it_says_so(run, dataset, words):
+    done = run("bench", dataset.out, "--device", *words, expect=5)
+    assert done.stdout == b"" and done.stderr.decode() in NO_GPU
+
+
+@pytest.mark.skipif(not HAS_GPU, reason="there is no GPU here")
+def test_with_a_gpu_all_paths_are_measured(run, dataset):
+    result = json.loads(run("bench", dataset.out, *SHORT, "--device", "cuda", "--json").stdout)
+    assert result["device"] == "cuda:0" and result["link_bytes_per_second"] > 0
+    assert [row["path"] for row in result["paths"]] == ["staged", "strided", "gather"]
+    assert all("refused" in row or row["images"] == 4 * row["batches"] > 0 for row in result["paths"])
+
+
+@pytest.mark.parametrize("words, says", [
+    (("--device", "gpu"), "--device 'gpu' is none of cpu, cuda, cuda:N"),
+    (("--device", "cuda:x"), "--device cuda:N, N 'x' is not a whole number from 0 to 1023"),
+    (("--path", "gather"), "--path has no meaning without --device cuda"),
+    (("--path", "auto"), "--path 'auto' is none of all, staged, strided, gather"),
+    (("--step", "0"), "--step '0' is not a number from 0.01 to 1e+06"),
+    (("--seconds", "x"), "--seconds 'x' is not a number"),
+    (("--register-budget", "some"), "--register-budget 'some' is no number of bytes"),
+    (("--crop", "33"), "crop"),
+    (("--normalize", "imagenet", "--dtype", "uint8"), "normali"),
+    (("--split", "val"), "no split 'val'"),
+], ids=lambda value: value[-1] if isinstance(value, tuple) else "")
+def test_what_makes_no_sense_is_refused(run, dataset, words, says):
+    done = run("bench", dataset.out, *words, expect=2)
+    assert done.stdout == b"" and says in done.stderr.decode()
+
+
+def test_what_is_not_there_cannot_be_measured(run, tmp_path):
+    assert "missing" in run("bench", tmp_path / "missing", expect=3).stderr.decode()
