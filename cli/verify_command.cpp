@@ -128,7 +128,8 @@ void add_verify(CLI::App& app, Action& action) {
   verify_app->add_flag("--json", command->json, "Result as JSON on stdout");
   verify_app->footer(
       "With a manifest every byte is checked; without one what the format can tell: framing,\n"
-      "checksums of tar headers, CRCs of TFRecords, the structure of HDF5.\n"
+      "checksums of tar headers, CRCs of TFRecords and of all records of ours, the structure of\n"
+      "HDF5.\n"
       "Exit status: 0 whole, 2 usage, 3 system, 4 damaged, 5 unsupported.");
   verify_app->callback([&action, command] { action = [command] { return run_verify(*command); }; });
 }

@@ -130,10 +130,10 @@ std::vector<std::uint64_t> ShardBuilder::close_holes() {
 
 void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name_of_slot) {
   const auto slots = close_holes();
-  std::vector<SampleName> names;
-  names.reserve(slots.size());
-  for (const std::uint64_t slot : slots) names.push_back(name_of_slot(slot));
-  const Envelope envelope = framing_.envelope(names, file_.path().parent_path());
+  std::vector<WrittenRecord> records;
+  records.reserve(slots.size());
+  for (const std::uint64_t slot : slots) records.push_back({name_of_slot(slot), crcs_[slot]});
+  const Envelope envelope = framing_.envelope(records, file_.path().parent_path());
   const std::uint64_t end = offset(slots.size());
   file_.write_at(0, envelope.prologue);
   file_.write_at(end, envelope.epilogue);

@@ -21,6 +21,7 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::uint64_t kInt64Bytes = 8;
 constexpr std::uint64_t kDecimalBytes = 64;  // as far as scanning a tar looks: leading zeros
+constexpr std::uint64_t kCrcBytes = 4;
 constexpr int kLongestVarint = 10;
 
 /// A varint and how many bytes it took; none if it does not end in time.
@@ -62,7 +63,8 @@ ColumnValues::ColumnValues(const ShardIndex& index, const std::filesystem::path&
       path_(path),
       tensor_bytes_(index.spec ? index.spec->size_bytes() : 0),
       label_(type_of(index.columns.label)),
-      key_(type_of(index.columns.key)) {
+      key_(type_of(index.columns.key)),
+      crc32c_(type_of(index.columns.crc32c)) {
   if (!index.places.empty() || index.samples == 0) return;
   // Without a type the column would pass for one that is not there, and be read all the same.
   if (!index.spec || index.columns.image.type != name(index.spec->dtype)) {
@@ -75,13 +77,14 @@ ColumnValues::ColumnValues(const ShardIndex& index, const std::filesystem::path&
   check_fits(index.columns.key, key_ == Type::kUstar || key_ == Type::kPax ? ustar::kBlock
                                 : key_ == Type::kUtf8 ? index.columns.key.stride
                                                       : 1);
+  check_fits(index.columns.crc32c, kCrcBytes);
 }
 
 ColumnValues::Type ColumnValues::type_of(const Column& column) const {
   static constexpr std::pair<std::string_view, Type> kTypes[] = {
       {"", Type::kNone},       {"decimal", Type::kDecimal}, {"varint", Type::kVarint},
       {"int64", Type::kInt64}, {"ustar", Type::kUstar},     {"pax", Type::kPax},
-      {"bytes", Type::kBytes}, {"utf8", Type::kUtf8}};
+      {"bytes", Type::kBytes}, {"utf8", Type::kUtf8},       {"uint32", Type::kUint32}};
   for (const auto& [known, type] : kTypes) {
     if (column.type == known) return type;
   }
@@ -112,7 +115,7 @@ ColumnValues::Extent ColumnValues::payload(std::uint64_t i) const {
   if (!index_->places.empty()) {
     return {index_->places[i].payload, index_->places[i].payload_bytes};
   }
-  return {index_->columns.image.base + i * index_->columns.image.stride, tensor_bytes_};
+  return {at(index_->columns.image, i), tensor_bytes_};
 }
 
 Bytes ColumnValues::rest(Bytes file, std::uint64_t offset) const {
@@ -123,7 +126,7 @@ Bytes ColumnValues::rest(Bytes file, std::uint64_t offset) const {
 std::int64_t ColumnValues::label(Bytes file, std::uint64_t i) const {
   if (!index_->places.empty()) return index_->places[i].label;
   if (label_ == Type::kNone) return -1;
-  const std::uint64_t offset = index_->columns.label.base + i * index_->columns.label.stride;
+  const std::uint64_t offset = at(index_->columns.label, i);
   const Bytes bytes = rest(file, offset);
   switch (label_) {
     case Type::kInt64:
@@ -149,7 +152,7 @@ std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
   }
   if (key_ == Type::kNone) return {};
   const Column& column = index_->columns.key;
-  const std::uint64_t offset = column.base + i * column.stride;
+  const std::uint64_t offset = at(column, i);
   const Bytes bytes = rest(file, offset);
   switch (key_) {
     case Type::kUstar:
@@ -178,7 +181,6 @@ std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
 
 void ColumnValues::verify(Bytes file, std::uint64_t i) const {
   const bool has_table = !index_->places.empty();
-  const auto at = [&](const Column& column) { return column.base + i * column.stride; };
   if (index_->format == Format::kTfrecord) {
     // Nothing stands before, between or after TFRecords.
     const std::uint64_t record =
@@ -186,12 +188,21 @@ void ColumnValues::verify(Bytes file, std::uint64_t i) const {
     verify_tfrecord(rest(file, record), record, i);
   } else if (index_->format == Format::kTar) {
     const std::uint64_t image = payload(i).offset;
-    if (has_table) return verify_entries(file, index_->places[i].record, image, i);
+    if (has_table) {
+      const bool is_last = i + 1 == index_->samples;
+      const std::uint64_t end = is_last ? file.size() : index_->places[i + 1].record;
+      return verify_entries(file, index_->places[i].record, end, image, i);
+    }
+    const std::uint64_t label = label_ == Type::kDecimal ? at(index_->columns.label, i) : image;
     // In tars of others the label may stand before the image, whose header has the key.
-    const std::uint64_t begin = at(index_->columns.key);
-    const std::uint64_t label = label_ == Type::kDecimal ? at(index_->columns.label) : image;
-    if (label < begin) verify_header(file, label - ustar::kBlock, i);
-    verify_entries(file, begin, std::max(image, label), i);
+    const std::uint64_t key = at(index_->columns.key, i);
+    const std::uint64_t begin = label < key ? label - ustar::kBlock : key;
+    const std::uint64_t stride = index_->columns.image.stride;
+    const std::uint64_t end =
+        stride < file.size() - std::min(begin, file.size()) ? begin + stride : file.size();
+    verify_entries(file, begin, end, std::max(image, label), i);
+  } else if (crc32c_ == Type::kUint32 && !has_table) {
+    verify_row(file, i);
   }
 }
 
@@ -209,22 +220,37 @@ void ColumnValues::verify_tfrecord(Bytes bytes, std::uint64_t offset, std::uint6
   }
 }
 
-void ColumnValues::verify_entries(Bytes file, std::uint64_t begin, std::uint64_t last,
-                                  std::uint64_t i) const {
+void ColumnValues::verify_entries(Bytes file, std::uint64_t begin, std::uint64_t end,
+                                  std::uint64_t last, std::uint64_t i) const {
   if (begin > file.size()) throw CorruptData(path_, begin, "the file ends too early");
   tar::EntryCursor cursor(file, path_, begin);
-  for (std::uint64_t end = begin; end <= last;) {
+  bool has_last = false;
+  std::uint64_t next = begin;
+  while (next < end) {
     const auto entry = cursor.next();  // throws if a checksum is wrong
-    if (!entry) throw CorruptData(path_, end, fmt::format("record {} ends too early", i));
-    if (entry->data == last) return;  // which an empty file ends at, too
-    end = entry->end;
+    if (!entry) break;
+    if (!tar::has_right_crc(*entry, file)) {
+      throw CorruptData(path_, entry->data, fmt::format("record {} has a wrong CRC", i));
+    }
+    // An empty file begins and ends at one byte.
+    has_last = has_last || (entry->data <= last && last <= entry->end);
+    next = entry->end;
   }
+  if (!has_last) throw CorruptData(path_, next, fmt::format("record {} ends too early", i));
 }
 
-void ColumnValues::verify_header(Bytes file, std::uint64_t offset, std::uint64_t i) const {
-  const Bytes bytes = rest(file, offset);
-  if (!tar::is_header(bytes.first(std::min(bytes.size(), ustar::kBlock)))) {
-    throw CorruptData(path_, offset, fmt::format("a header of record {} has a wrong checksum", i));
+void ColumnValues::verify_row(Bytes file, std::uint64_t i) const {
+  const auto bytes = [&](const Column& column, std::uint64_t size) {
+    const Bytes value = rest(file, at(column, i));
+    if (value.size() < size) throw CorruptData(path_, at(column, i), "the file ends too early");
+    return value.first(size);
+  };
+  const ShardLayout& columns = index_->columns;
+  std::uint32_t crc = crc32c::value(bytes(columns.image, tensor_bytes_));
+  crc = crc32c::extend(crc, bytes(columns.label, kInt64Bytes));
+  crc = crc32c::extend(crc, bytes(columns.key, columns.key.stride));
+  if (crc != little_endian(bytes(columns.crc32c, kCrcBytes))) {
+    throw CorruptData(path_, at(columns.image, i), fmt::format("record {} has a wrong CRC", i));
   }
 }
 

@@ -33,21 +33,24 @@ class ColumnValues {
   [[nodiscard]] std::int64_t label(std::span<const std::byte> file, std::uint64_t i) const;
   /// Throws CorruptData, and Unsupported for tar headers that no reader of ours takes.
   [[nodiscard]] std::string key(std::span<const std::byte> file, std::uint64_t i) const;
-  /// Checks what the format has to tell damage by: a TFRecord's CRCs, the checksums of a tar
-  /// record's headers. Throws CorruptData.
+  /// Checks what the record has to tell damage by: a TFRecord's CRCs, the checksums of a tar
+  /// record's headers, the CRCs in tar and HDF5 files of ours. Throws CorruptData.
   void verify(std::span<const std::byte> file, std::uint64_t i) const;
 
  private:
-  enum class Type { kNone, kDecimal, kVarint, kInt64, kUstar, kPax, kBytes, kUtf8 };
+  enum class Type { kNone, kDecimal, kVarint, kInt64, kUstar, kPax, kBytes, kUtf8, kUint32 };
 
+  [[nodiscard]] static std::uint64_t at(const Column& column, std::uint64_t i) {
+    return column.base + i * column.stride;
+  }
   [[nodiscard]] Type type_of(const Column& column) const;
   void check_fits(const Column& column, std::uint64_t bytes) const;
   void verify_tfrecord(std::span<const std::byte> bytes, std::uint64_t offset,
                        std::uint64_t i) const;
-  /// The headers of the tar entries from the one at `begin` to the one that holds `last`.
-  void verify_entries(std::span<const std::byte> file, std::uint64_t begin, std::uint64_t last,
-                      std::uint64_t i) const;
-  void verify_header(std::span<const std::byte> file, std::uint64_t offset, std::uint64_t i) const;
+  /// The tar entries from the one at `begin` on; one of them has to hold `last`.
+  void verify_entries(std::span<const std::byte> file, std::uint64_t begin, std::uint64_t end,
+                      std::uint64_t last, std::uint64_t i) const;
+  void verify_row(std::span<const std::byte> file, std::uint64_t i) const;
   [[nodiscard]] std::span<const std::byte> rest(std::span<const std::byte> file,
                                                 std::uint64_t offset) const;
 
@@ -56,6 +59,7 @@ class ColumnValues {
   std::uint64_t tensor_bytes_;
   Type label_;
   Type key_;
+  Type crc32c_;
 };
 
 }  // namespace precache

@@ -85,10 +85,12 @@ class EncodedTar : public EncodedShard {
     const std::size_t pax = needs_pax ? 1 + ustar::pax_data_blocks(name.size()) : 0;
     std::vector<std::byte> headers((pax + 1) * ustar::kBlock);
     if (needs_pax) ustar::write_pax(std::span(headers).first(pax * ustar::kBlock), name);
-    ustar::write_header(std::span(headers).subspan(pax * ustar::kBlock), name, data.size());
+    const std::string filling(round_up(data.size(), ustar::kBlock) - data.size(), '\0');
+    ustar::write_header(std::span(headers).subspan(pax * ustar::kBlock), name, data.size(),
+                        crc32c::extend(crc32c::value(data), as_bytes(filling)));
     stream_.write(headers);
     stream_.write(data);
-    stream_.write(std::string(round_up(data.size(), ustar::kBlock) - data.size(), '\0'));
+    stream_.write(filling);
   }
 
   FileStream stream_;

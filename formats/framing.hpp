@@ -30,6 +30,12 @@ struct SampleName {
   std::int64_t label = -1;
 };
 
+/// A record that is in place.
+struct WrittenRecord {
+  SampleName name;
+  std::uint32_t crc32c = 0;  // what frame() returned
+};
+
 /// The bytes of a shard before and after its records.
 struct Envelope {
   std::vector<std::byte> prologue;
@@ -53,9 +59,9 @@ class Framing {
   /// of the record.
   virtual std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const = 0;
 
-  /// The rest of a shard that holds these samples, in this order. A temporary file may be made in
+  /// The rest of a shard that holds these records, in this order. A temporary file may be made in
   /// `scratch_folder`.
-  [[nodiscard]] virtual Envelope envelope(std::span<const SampleName> samples,
+  [[nodiscard]] virtual Envelope envelope(std::span<const WrittenRecord> records,
                                           const std::filesystem::path& scratch_folder) const = 0;
   [[nodiscard]] virtual ShardLayout layout(std::uint64_t samples) const = 0;
   /// The size of a whole shard.

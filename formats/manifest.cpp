@@ -24,14 +24,15 @@ Json to_json(const Column& column) {
 }
 
 Json to_json(const ShardEntry& shard) {
+  Json columns = {{"image", to_json(shard.columns.image)},
+                  {"label", to_json(shard.columns.label)},
+                  {"key", to_json(shard.columns.key)}};
+  if (!shard.columns.crc32c.type.empty()) columns["crc32c"] = to_json(shard.columns.crc32c);
   return {{"file", shard.file},
           {"samples", shard.samples},
           {"bytes", shard.bytes},
           {"crc32c", crc32c::text(shard.crc32c)},
-          {"columns",
-           {{"image", to_json(shard.columns.image)},
-            {"label", to_json(shard.columns.label)},
-            {"key", to_json(shard.columns.key)}}}};
+          {"columns", std::move(columns)}};
 }
 
 Json to_json(const SplitEntry& split) {
@@ -93,7 +94,8 @@ ShardEntry shard_from(const Json& json) {
   shard.crc32c = *value;
   const Json& columns = object_at(json, "columns");
   shard.columns = {column_from(columns.at("image")), column_from(columns.at("label")),
-                   column_from(columns.at("key"))};
+                   column_from(columns.at("key")),
+                   columns.contains("crc32c") ? column_from(columns["crc32c"]) : Column{}};
   return shard;
 }
 

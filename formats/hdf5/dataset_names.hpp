@@ -15,5 +15,6 @@ inline constexpr std::array kLabelNames{
     "train_y",     "y_test",     "Y_test", "test_y", "train_labels", "test_labels",
     "train_set_y", "test_set_y", "target", "targets"};
 inline constexpr std::array kClassNames{"classes", "class_names", "list_classes"};
+inline constexpr const char* kCrcName = "crc32c";  // ours alone
 
 }  // namespace precache::hdf5

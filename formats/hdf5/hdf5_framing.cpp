@@ -116,19 +116,25 @@ std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&)
   return crc32c::value(record);
 }
 
-Envelope Hdf5Framing::envelope(std::span<const SampleName> samples,
+Envelope Hdf5Framing::envelope(std::span<const WrittenRecord> records,
                                const std::filesystem::path& scratch_folder) const {
-  return hdf5::write(scratch_folder, [&] { return make_envelope(samples, scratch_folder); });
+  return hdf5::write(scratch_folder, [&] { return make_envelope(records, scratch_folder); });
 }
 
-Envelope Hdf5Framing::make_envelope(std::span<const SampleName> samples,
+Envelope Hdf5Framing::make_envelope(std::span<const WrittenRecord> records,
                                     const std::filesystem::path& scratch_folder) const {
-  const hsize_t count = samples.size();
+  const hsize_t count = records.size();
   std::vector<std::int64_t> labels;
+  std::vector<std::uint32_t> crcs;
   std::string keys(count * key_bytes_, '\0');
   for (std::size_t i = 0; i < count; ++i) {
-    labels.push_back(samples[i].label);
-    samples[i].key.copy(&keys[i * key_bytes_], key_bytes_);
+    const SampleName& sample = records[i].name;
+    labels.push_back(sample.label);
+    const auto key = std::span(keys).subspan(i * key_bytes_, key_bytes_);
+    sample.key.copy(key.data(), key.size());
+    const std::uint32_t crc =
+        crc32c::extend(records[i].crc32c, std::as_bytes(std::span(&labels.back(), 1)));
+    crcs.push_back(crc32c::extend(crc, std::as_bytes(key)));
   }
   const hdf5::PackedTexts class_names = hdf5::pack(classes_);
 
@@ -141,12 +147,15 @@ Envelope Hdf5Framing::make_envelope(std::span<const SampleName> samples,
       skeleton.add("images", hdf5::image_type(spec_.dtype), images, nullptr, name(spec_.order)),
       skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1),
                    labels.data()),
-      skeleton.add("keys", hdf5::string_type(key_bytes_), std::span(&count, 1), keys.data())};
+      skeleton.add("keys", hdf5::string_type(key_bytes_), std::span(&count, 1), keys.data()),
+      skeleton.add("crc32c", Id(H5Tcopy(H5T_STD_U32LE), H5Tclose), std::span(&count, 1),
+                   crcs.data())};
   skeleton.add("classes", hdf5::string_type(class_names.width), std::span(&classes, 1),
                class_names.bytes.data());
   skeleton.close();
   const ShardLayout wanted = layout(count);
-  if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base}) {
+  if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base,
+                                          wanted.crc32c.base}) {
     throw Unsupported("this version of the HDF5 library places datasets elsewhere",
                       "Use HDF5 1.10, or another --format.");
   }
@@ -162,16 +171,20 @@ ShardLayout Hdf5Framing::layout(std::uint64_t samples) const {
       labels_base(checked_add(kImagesBase, checked_mul(samples, record_bytes_)));
   const std::uint64_t keys =
       round_up(checked_add(labels, checked_mul(samples, sizeof(std::int64_t))), kAlignment);
+  const std::uint64_t crcs =
+      round_up(checked_add(keys, checked_mul(samples, key_bytes_)), kAlignment);
   return {.image = {kImagesBase, record_bytes_, std::string(name(spec_.dtype))},
           .label = {labels, sizeof(std::int64_t), "int64"},
-          .key = {keys, key_bytes_, "utf8"}};
+          .key = {keys, key_bytes_, "utf8"},
+          .crc32c = {crcs, sizeof(std::uint32_t), "uint32"}};
 }
 
 std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
   const ShardLayout all = layout(samples);
-  const std::uint64_t keys_end = checked_add(all.key.base, checked_mul(samples, key_bytes_));
-  if (classes_.empty()) return keys_end;
-  return round_up(keys_end, kAlignment) + hdf5::pack(classes_).bytes.size();
+  const std::uint64_t crcs_end =
+      checked_add(all.crc32c.base, checked_mul(samples, all.crc32c.stride));
+  if (classes_.empty()) return crcs_end;
+  return round_up(crcs_end, kAlignment) + hdf5::pack(classes_).bytes.size();
 }
 
 std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec& spec, const NameLimits& limits,

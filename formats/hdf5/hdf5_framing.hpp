@@ -16,13 +16,13 @@ class Hdf5Framing : public Framing {
   Hdf5Framing(const TensorSpec& spec, const NameLimits& limits, std::vector<std::string> classes);
 
   std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const override;
-  [[nodiscard]] Envelope envelope(std::span<const SampleName> samples,
+  [[nodiscard]] Envelope envelope(std::span<const WrittenRecord> records,
                                   const std::filesystem::path& scratch_folder) const override;
   [[nodiscard]] ShardLayout layout(std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t samples) const override;
 
  private:
-  [[nodiscard]] Envelope make_envelope(std::span<const SampleName> samples,
+  [[nodiscard]] Envelope make_envelope(std::span<const WrittenRecord> records,
                                        const std::filesystem::path& scratch_folder) const;
 
   TensorSpec spec_;

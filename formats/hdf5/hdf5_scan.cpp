@@ -94,6 +94,7 @@ class Scanner {
       index.columns.image.type = name(guess.spec->dtype);
       index.columns.label = labels.column;
       index.columns.key = keys;
+      index.columns.crc32c = find_crcs(index);
     }
     if (!is_encoded) {
       index.spec = guess.spec;
@@ -226,6 +227,19 @@ class Scanner {
     std::uint64_t size = 0;
     if (__builtin_mul_overflow(count, width, &size)) size = UINT64_MAX;
     return {scanned_.offset_of(*dataset, size), width, "utf8"};
+  }
+
+  /// Those that a file of ours has.
+  [[nodiscard]] Column find_crcs(const ShardIndex& index) const {
+    const auto dataset = open_dataset(file_, group_ + kCrcName);
+    const ShardLayout& columns = index.columns;
+    if (!dataset || columns.label.type.empty() || columns.key.type.empty() ||
+        dataset->extents != std::vector<std::uint64_t>{index.samples} ||
+        H5Tequal(dataset->type, H5T_STD_U32LE) <= 0 || !dataset->contiguous_offset()) {
+      return {};
+    }
+    // The labels of as many samples lie in the file, so this cannot overflow.
+    return {scanned_.offset_of(*dataset, index.samples * 4), 4, "uint32"};
   }
 
   [[nodiscard]] static bool is_fixed_string(const Dataset& dataset) {

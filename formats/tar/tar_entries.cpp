@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
 #include "formats/tar/ustar.hpp"
 #include "formats/tar/ustar_fields.hpp"
@@ -66,6 +67,27 @@ std::optional<std::uint64_t> decimal(std::string_view text) {
   return value;
 }
 
+bool is_ustar(std::span<const std::byte> block) {
+  return field(block, ustar::kMagic, 6) == std::string_view("ustar\0", 6);
+}
+
+bool is_ours(std::span<const std::byte> block) {
+  const std::string_view mark = field(block, ustar::kDataCrcMark, ustar::kDataCrcMarkText.size());
+  return is_ustar(block) && mark == ustar::kDataCrcMarkText;
+}
+
+/// What headers of ours say of the blocks behind them.
+std::optional<std::uint32_t> stored_crc(std::span<const std::byte> block) {
+  if (!is_ours(block)) return std::nullopt;
+  return crc32c::parse(field(block, ustar::kDataCrc, ustar::kDataCrcBytes));
+}
+
+/// The two bytes of a header that its checksum does not cover: archivers end the digits in
+/// different ways, we in one.
+bool has_checksum_end(std::span<const std::byte> block) {
+  return !is_ours(block) || field(block, ustar::kChecksum + 6, 2) == std::string_view("\0 ", 2);
+}
+
 /// Data follows the header of all types but these.
 bool has_no_data(char type) { return type >= '1' && type <= '6'; }
 
@@ -89,6 +111,11 @@ EntryType type_of(char type) {
 }
 
 }  // namespace
+
+bool has_right_crc(const Entry& entry, std::span<const std::byte> file) {
+  return !entry.data_crc ||
+         *entry.data_crc == crc32c::value(file.subspan(entry.data, entry.end - entry.data));
+}
 
 bool is_header(std::span<const std::byte> block) {
   if (block.size() < kBlock) return false;
@@ -122,7 +149,9 @@ std::optional<EntryCursor::Header> EntryCursor::read_header() {
   if (rest < kBlock) fail(at_, "the archive is cut inside a header");
   Header header{.block = file_.subspan(at_, kBlock), .offset = at_};
   if (header.block[0] == std::byte{0} && is_zero(header.block)) return std::nullopt;
-  if (!is_header(header.block)) fail(at_, "the checksum of a tar header is wrong");
+  if (!is_header(header.block) || !has_checksum_end(header.block)) {
+    fail(at_, "the checksum of a tar header is wrong");
+  }
   header.type = static_cast<char>(header.block[ustar::kType]);
   const auto size = number(field(header.block, ustar::kSize, ustar::kSizeBytes));
   if (!size) fail(at_ + ustar::kSize, "the size of a tar entry is no number");
@@ -138,6 +167,10 @@ std::span<const std::byte> EntryCursor::data_of(const Header& header) const {
     fail(header.offset, "a tar entry runs past the end of the file");
   }
   return file_.subspan(begin, header.size);
+}
+
+std::uint64_t EntryCursor::data_end(const Header& header) const {
+  return header.offset + kBlock + (data_of(header).size() + kBlock - 1) / kBlock * kBlock;
 }
 
 void EntryCursor::read_pax(const Header& header, Extension& extension) const {
@@ -194,7 +227,12 @@ void EntryCursor::read_extension(const Header& header) {
     default:
       read_pax(header, local_);
   }
-  at_ = header.offset + kBlock + (data_of(header).size() + kBlock - 1) / kBlock * kBlock;
+  at_ = data_end(header);
+  const std::uint64_t data = header.offset + kBlock;
+  const auto crc = stored_crc(header.block);
+  if (crc && *crc != crc32c::value(file_.subspan(data, at_ - data))) {
+    fail(data, "a pax header has a wrong CRC");
+  }
 }
 
 void EntryCursor::name_entry(const Header& header, Entry& entry) {
@@ -212,10 +250,10 @@ void EntryCursor::name_entry(const Header& header, Entry& entry) {
   entry.name_header = header.offset;
   const std::string_view prefix =
       up_to_zero(field(header.block, ustar::kPrefix, ustar::kPrefixBytes));
-  const bool is_ustar = field(header.block, ustar::kMagic, 6) == std::string_view("ustar\0", 6);
+  const bool has_prefix = is_ustar(header.block) && !prefix.empty();
   // Other archivers keep other things where ustar has the prefix.
-  entry.name_source = is_ustar || prefix.empty() ? NameSource::kUstar : NameSource::kOther;
-  if (!is_ustar || prefix.empty()) return;
+  entry.name_source = has_prefix || prefix.empty() ? NameSource::kUstar : NameSource::kOther;
+  if (!has_prefix) return;
   joined_name_.assign(prefix);
   joined_name_ += '/';
   joined_name_ += entry.name;
@@ -246,7 +284,8 @@ Entry EntryCursor::make_entry(const Header& header) {
   }
   entry.data = data.offset + kBlock;
   entry.size = data_of(data).size();
-  entry.end = entry.data + (entry.size + kBlock - 1) / kBlock * kBlock;
+  entry.end = data_end(data);
+  if (header.type == '0') entry.data_crc = stored_crc(header.block);
   return entry;
 }
 

@@ -30,8 +30,12 @@ struct Entry {
   std::uint64_t begin = 0;  // of its first header, be it an extended one
   std::uint64_t data = 0;
   std::uint64_t size = 0;
-  std::uint64_t end = 0;  // where the next entry begins
+  std::uint64_t end = 0;                  // where the next entry begins
+  std::optional<std::uint32_t> data_crc;  // CRC-32C of all from `data` to `end`; ours tell it
 };
+
+/// Whether an entry of `file` has the CRC that it tells, if it tells one. Reads all of its data.
+[[nodiscard]] bool has_right_crc(const Entry& entry, std::span<const std::byte> file);
 
 /// Whether the block is a tar header whose checksum is right.
 [[nodiscard]] bool is_header(std::span<const std::byte> block);
@@ -66,6 +70,8 @@ class EntryCursor {
 
   [[nodiscard]] std::optional<Header> read_header();
   [[nodiscard]] std::span<const std::byte> data_of(const Header& header) const;
+  /// Blocks, with what fills the last one.
+  [[nodiscard]] std::uint64_t data_end(const Header& header) const;
   void read_extension(const Header& header);
   void read_pax(const Header& header, Extension& extension) const;
   [[nodiscard]] Entry make_entry(const Header& header);

@@ -8,7 +8,6 @@
 
 #include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
-#include "formats/tar/ustar.hpp"
 
 namespace precache {
 namespace {
@@ -44,6 +43,17 @@ std::string make_npy_header(const TensorSpec& spec) {
   return header + fmt::format("{:<{}}\n", dict, rest - 1);
 }
 
+/// The size of the blocks of KEY.npy.
+std::uint64_t npy_blocks_bytes(const TensorSpec& spec) {
+  constexpr std::uint64_t kLargestEntry = (std::uint64_t{1} << 33) - 1;  // eleven octal digits
+  const std::uint64_t bytes = checked_add(spec.size_bytes(), kNpyHeaderBytes);
+  if (bytes > kLargestEntry) {
+    throw InvalidArgument("a tensor of this size does not fit a tar entry",
+                          "Choose a smaller --size or another --format.");
+  }
+  return round_up(bytes, ustar::kBlock);
+}
+
 }  // namespace
 
 TarFraming::TarFraming(const TensorSpec& spec, const NameLimits& limits)
@@ -53,44 +63,46 @@ TarFraming::TarFraming(const TensorSpec& spec, const NameLimits& limits)
       pax_bytes_(limits.all_fit_ustar
                      ? 0
                      : ustar::kBlock *
-                           (1 + ustar::pax_data_blocks(limits.longest_key + ustar::kSuffixBytes))) {
-  constexpr std::uint64_t kLargestEntry = (std::uint64_t{1} << 33) - 1;  // eleven octal digits
-  if (checked_add(tensor_bytes_, kNpyHeaderBytes) > kLargestEntry) {
-    throw InvalidArgument("a tensor of this size does not fit a tar entry",
-                          "Choose a smaller --size or another --format.");
-  }
-  tensor_offset_ = pax_bytes_ + ustar::kBlock + kNpyHeaderBytes;
-  cls_offset_ = round_up(checked_add(tensor_offset_, tensor_bytes_), ustar::kBlock);
-  record_bytes_ = cls_offset_ + pax_bytes_ + 2 * ustar::kBlock;
+                           (1 + ustar::pax_data_blocks(limits.longest_key + ustar::kSuffixBytes))),
+      cls_offset_(headers_bytes() + npy_blocks_bytes(spec)),
+      npy_blocks_(npy_blocks_bytes(spec)) {
+  tensor_offset_ = headers_bytes() + kNpyHeaderBytes;
+  record_bytes_ = cls_offset_ + headers_bytes() + ustar::kBlock;
 }
 
-std::span<std::byte> TarFraming::write_headers(std::span<std::byte> entry, const std::string& path,
-                                               std::uint64_t size) const {
+void TarFraming::write_headers(std::span<std::byte> entry, const std::string& path,
+                               std::uint64_t size, std::uint32_t data_crc) const {
   if (pax_bytes_ != 0) ustar::write_pax(entry.first(pax_bytes_), path);
-  ustar::write_header(entry.subspan(pax_bytes_, ustar::kBlock), path, size);
-  return entry.subspan(pax_bytes_ + ustar::kBlock);
+  ustar::write_header(entry.subspan(pax_bytes_, ustar::kBlock), path, size, data_crc);
 }
 
 std::uint32_t TarFraming::frame(std::span<std::byte> record, const SampleName& sample) const {
-  const auto npy = write_headers(record.first(cls_offset_), sample.key + ".npy",
-                                 kNpyHeaderBytes + tensor_bytes_);
+  const auto npy_entry = record.first(cls_offset_);
+  const auto npy = npy_entry.subspan(headers_bytes());
   std::memcpy(npy.data(), npy_header_.data(), npy_header_.size());
   std::ranges::fill(npy.subspan(kNpyHeaderBytes + tensor_bytes_), std::byte{0});
+  const std::uint32_t npy_crc = crc32c::value(npy);
+  write_headers(npy_entry, sample.key + ".npy", kNpyHeaderBytes + tensor_bytes_, npy_crc);
 
+  const auto cls_entry = record.subspan(cls_offset_);
+  const auto cls = cls_entry.subspan(headers_bytes());
   const std::string label = fmt::format("{}", sample.label);
-  const auto cls = write_headers(record.subspan(cls_offset_), sample.key + ".cls", label.size());
   std::ranges::fill(cls, std::byte{0});
   std::memcpy(cls.data(), label.data(), label.size());
-  return crc32c::value(record);
+  write_headers(cls_entry, sample.key + ".cls", label.size(), crc32c::value(cls));
+
+  // The tensor is read once for the CRC in its header and that of the record.
+  const std::uint32_t headers_crc = crc32c::value(npy_entry.first(headers_bytes()));
+  return crc32c::extend(npy_blocks_.append(headers_crc, npy_crc), cls_entry);
 }
 
-Envelope TarFraming::envelope(std::span<const SampleName>, const std::filesystem::path&) const {
+Envelope TarFraming::envelope(std::span<const WrittenRecord>, const std::filesystem::path&) const {
   return {.prologue = {}, .epilogue = std::vector<std::byte>(kEndBytes)};
 }
 
 ShardLayout TarFraming::layout(std::uint64_t) const {
   return {.image = {tensor_offset_, record_bytes_, dtype_name_},
-          .label = {cls_offset_ + pax_bytes_ + ustar::kBlock, record_bytes_, "decimal"},
+          .label = {cls_offset_ + headers_bytes(), record_bytes_, "decimal"},
           .key = {0, record_bytes_, pax_bytes_ == 0 ? "ustar" : "pax"}};
 }
 

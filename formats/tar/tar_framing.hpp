@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "formats/base/crc32c.hpp"
 #include "formats/framing.hpp"
+#include "formats/tar/ustar.hpp"
 
 namespace precache {
 
@@ -13,23 +15,23 @@ class TarFraming : public Framing {
   TarFraming(const TensorSpec& spec, const NameLimits& limits);
 
   std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const override;
-  [[nodiscard]] Envelope envelope(std::span<const SampleName> samples,
+  [[nodiscard]] Envelope envelope(std::span<const WrittenRecord> records,
                                   const std::filesystem::path& scratch_folder) const override;
   [[nodiscard]] ShardLayout layout(std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t samples) const override;
 
  private:
-  /// Writes the headers of one entry, pax first where the dataset needs it; returns the bytes after
-  /// them.
-  [[nodiscard]] std::span<std::byte> write_headers(std::span<std::byte> entry,
-                                                   const std::string& path,
-                                                   std::uint64_t size) const;
+  [[nodiscard]] std::size_t headers_bytes() const { return pax_bytes_ + ustar::kBlock; }
+  /// Writes the headers of one entry, pax first where the dataset needs it.
+  void write_headers(std::span<std::byte> entry, const std::string& path, std::uint64_t size,
+                     std::uint32_t data_crc) const;
 
   std::string dtype_name_;
   std::string npy_header_;
   std::uint64_t tensor_bytes_;
   std::size_t pax_bytes_;     // 0 where all names fit ustar
   std::uint64_t cls_offset_;  // of the second entry in a record
+  crc32c::BlockCombiner npy_blocks_;
 };
 
 }  // namespace precache

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "formats/base/checked.hpp"
+#include "formats/base/crc32c.hpp"
 #include "formats/tar/ustar_fields.hpp"
 
 namespace precache::ustar {
@@ -45,7 +46,7 @@ std::string_view cut(std::string_view text, std::size_t bytes) {
 }
 
 void write_block(char* header, std::string_view prefix, std::string_view file_name,
-                 std::uint64_t size, char type) {
+                 std::uint64_t size, char type, std::uint32_t data_crc) {
   const auto put = [&](std::size_t offset, std::string_view text) {
     text.copy(header + offset, text.size());
   };
@@ -64,6 +65,8 @@ void write_block(char* header, std::string_view prefix, std::string_view file_na
   put(kDevMajor, "0000000");
   put(kDevMinor, "0000000");
   put(kPrefix, prefix);
+  put(kDataCrcMark, kDataCrcMarkText);
+  put(kDataCrc, crc32c::text(data_crc));
   unsigned sum = 0;
   for (std::size_t i = 0; i < kBlock; ++i) sum += static_cast<unsigned char>(header[i]);
   fmt::format_to_n(header + kChecksum, 6, "{:06o}", sum);
@@ -78,12 +81,13 @@ bool fits(std::size_t path_bytes, std::string_view key) {
   return split_position(path_bytes, key) != std::string_view::npos;
 }
 
-void write_header(std::span<std::byte> block, std::string_view path, std::uint64_t size) {
+void write_header(std::span<std::byte> block, std::string_view path, std::uint64_t size,
+                  std::uint32_t data_crc) {
   const std::size_t slash = split_position(path.size(), path);
   if (slash == 0 || slash == std::string_view::npos) {
-    write_block(chars(block), {}, cut(path, kNameBytes), size, '0');
+    write_block(chars(block), {}, cut(path, kNameBytes), size, '0', data_crc);
   } else {
-    write_block(chars(block), path.substr(0, slash), path.substr(slash + 1), size, '0');
+    write_block(chars(block), path.substr(0, slash), path.substr(slash + 1), size, '0', data_crc);
   }
 }
 
@@ -93,13 +97,14 @@ std::size_t pax_data_blocks(std::size_t longest_path) {
 
 void write_pax(std::span<std::byte> bytes, std::string_view path) {
   const std::size_t data_bytes = bytes.size() - kBlock;
-  write_block(chars(bytes), {}, "././@PaxHeader", data_bytes, 'x');
   const std::size_t path_record = pax_record_bytes(path.size());
   const std::size_t comment = data_bytes - path_record;
   char* out = chars(bytes) + kBlock;
   out = fmt::format_to(out, "{} {}{}\n", path_record, kPathKeyword, path);
   const std::size_t filling = comment - digits(comment) - 1 - kCommentKeyword.size() - 1;
   fmt::format_to(out, "{} {}{:x>{}}\n", comment, kCommentKeyword, "", filling);
+  write_block(chars(bytes), {}, "././@PaxHeader", data_bytes, 'x',
+              crc32c::value(bytes.subspan(kBlock)));
 }
 
 }  // namespace precache::ustar

@@ -19,8 +19,10 @@ inline constexpr std::size_t kSuffixBytes = 4;
 [[nodiscard]] bool fits(std::size_t path_bytes, std::string_view key);
 
 /// Writes a header block for a regular file, owned by nobody, of the epoch. A path that does not
-/// fit is cut; a pax header before it then has the whole.
-void write_header(std::span<std::byte> block, std::string_view path, std::uint64_t size);
+/// fit is cut; a pax header before it then has the whole. `data_crc` is the CRC-32C of the blocks
+/// behind it: `size` bytes, and the zeros that fill the last block.
+void write_header(std::span<std::byte> block, std::string_view path, std::uint64_t size,
+                  std::uint32_t data_crc);
 
 /// Blocks of pax data that hold the path of `longest_path` bytes, filled up with a comment.
 [[nodiscard]] std::size_t pax_data_blocks(std::size_t longest_path);

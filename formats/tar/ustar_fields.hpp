@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 /// Offsets and widths of a tar header's fields. docs/formats/tar.md has the whole.
 namespace precache::ustar {
@@ -23,5 +24,10 @@ inline constexpr std::size_t kDevMajor = 329;
 inline constexpr std::size_t kDevMinor = 337;
 inline constexpr std::size_t kPrefix = 345;
 inline constexpr std::size_t kPrefixBytes = 155;
+// ustar ends here; in entries of ours the rest of the block is a mark and a CRC-32C in hexadecimal.
+inline constexpr std::size_t kDataCrcMark = 500;
+inline constexpr std::string_view kDataCrcMarkText = "c32c";
+inline constexpr std::size_t kDataCrc = 504;
+inline constexpr std::size_t kDataCrcBytes = 8;
 
 }  // namespace precache::ustar

@@ -160,7 +160,7 @@ std::uint32_t TfrecordFraming::frame(std::span<std::byte> record, const SampleNa
   return crc32c::combine(up_to_example, crc32c::value(record.last(kFooterBytes)), kFooterBytes);
 }
 
-Envelope TfrecordFraming::envelope(std::span<const SampleName>,
+Envelope TfrecordFraming::envelope(std::span<const WrittenRecord>,
                                    const std::filesystem::path&) const {
   return {};
 }

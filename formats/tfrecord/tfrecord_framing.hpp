@@ -13,7 +13,7 @@ class TfrecordFraming : public Framing {
   TfrecordFraming(const TensorSpec& spec, const NameLimits& limits);
 
   std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const override;
-  [[nodiscard]] Envelope envelope(std::span<const SampleName> samples,
+  [[nodiscard]] Envelope envelope(std::span<const WrittenRecord> records,
                                   const std::filesystem::path& scratch_folder) const override;
   [[nodiscard]] ShardLayout layout(std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t samples) const override;

@@ -58,17 +58,18 @@ void write_dataset(const std::filesystem::path& folder, Format format, const Ten
     const std::uint64_t count = samples * (shard + 1) / kShards - first;
     const std::string file_name = fmt::format("train-{:06}{}", shard, extension(format));
     File file(folder / file_name, O_WRONLY | O_CREAT | O_TRUNC);
-    std::vector<SampleName> names;
+    std::vector<WrittenRecord> records;
     for (std::uint64_t i = 0; i < count; ++i) {
-      names.push_back({fmt::format("sample-{:07}", first + i), std::int64_t(random() % 1000)});
+      const SampleName sample{fmt::format("sample-{:07}", first + i),
+                              std::int64_t(random() % 1000)};
       for (std::size_t at = 0; at + 8 <= record.size(); at += 8) {
         const std::uint64_t bits = random();
         std::memcpy(record.data() + at, &bits, 8);
       }
-      (void)framing->frame(record, names.back());
+      records.push_back({sample, framing->frame(record, sample)});
       file.write_at(framing->records_base() + i * framing->record_bytes(), record);
     }
-    const Envelope envelope = framing->envelope(names, folder);
+    const Envelope envelope = framing->envelope(records, folder);
     file.write_at(0, envelope.prologue);
     file.write_at(framing->records_base() + count * framing->record_bytes(), envelope.epilogue);
     split.shards.push_back(

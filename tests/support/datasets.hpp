@@ -25,6 +25,7 @@ struct DatasetPlan {
   std::string split = "train";
   std::vector<std::string> classes{"cat", "dog", "emu"};
   std::uint64_t seed = 0;
+  std::string key_prefix{};
 };
 
 /// A dataset folder on disk, and what a reader of it must find.
@@ -36,6 +37,9 @@ struct MadeDataset {
 
   void write_manifest() const { write_text(folder / kManifestName, manifest.to_json()); }
   [[nodiscard]] std::vector<ShardEntry>& entries() {
+    return manifest.splits.begin()->second.shards;
+  }
+  [[nodiscard]] const std::vector<ShardEntry>& entries() const {
     return manifest.splits.begin()->second.shards;
   }
 };
@@ -57,7 +61,10 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
   Random random(plan.seed);
   std::vector<SampleName> names;
   for (const std::uint64_t count : plan.shards) {
-    for (std::uint64_t i = 0; i < count; ++i) names.push_back(name_of(random, names.size()));
+    for (std::uint64_t i = 0; i < count; ++i) {
+      names.push_back(name_of(random, names.size()));
+      names.back().key.insert(0, plan.key_prefix);
+    }
   }
   made.samples = make_samples(names, plan.spec.size_bytes(), plan.seed + 1);
   const auto framing = make_framing(plan.format, plan.spec, limits_of(names), plan.classes);

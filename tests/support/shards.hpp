@@ -56,19 +56,23 @@ inline FramedRecord frame(const Framing& framing, const SampleName& name,
 }
 
 inline Envelope envelope_of(const Framing& framing, std::span<const SampleName> names) {
-  return framing.envelope(names, std::filesystem::temp_directory_path());
+  std::vector<WrittenRecord> records;
+  for (const auto& name : names) records.push_back({name, 0});
+  return framing.envelope(records, std::filesystem::temp_directory_path());
 }
 
 /// A whole shard in memory.
 inline Bytes assemble(const Framing& framing, std::span<const Sample> samples) {
-  std::vector<SampleName> names;
-  for (const auto& sample : samples) names.push_back(sample.name);
-  const Envelope envelope = envelope_of(framing, names);
-  Bytes shard = envelope.prologue;
+  Bytes bytes;
+  std::vector<WrittenRecord> records;
   for (const auto& sample : samples) {
-    const Bytes record = frame(framing, sample.name, sample.tensor).bytes;
-    shard.insert(shard.end(), record.begin(), record.end());
+    const FramedRecord record = frame(framing, sample.name, sample.tensor);
+    bytes.insert(bytes.end(), record.bytes.begin(), record.bytes.end());
+    records.push_back({sample.name, record.crc});
   }
+  const Envelope envelope = framing.envelope(records, std::filesystem::temp_directory_path());
+  Bytes shard = envelope.prologue;
+  shard.insert(shard.end(), bytes.begin(), bytes.end());
   shard.insert(shard.end(), envelope.epilogue.begin(), envelope.epilogue.end());
   return shard;
 }

@@ -21,6 +21,8 @@ struct ShardLayout {
   Column image;
   Column label;
   Column key;
+  /// Of HDF5, of all values of the record; records of tar and TFRecord have CRCs in them.
+  Column crc32c{};
   bool operator==(const ShardLayout&) const = default;
 };
 
