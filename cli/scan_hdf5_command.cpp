@@ -14,10 +14,14 @@ void add_scan_hdf5(CLI::App& app, Action& action) {
   command->add_option("PATH", *path)->required();
   auto anatomy = std::make_shared<bool>(false);
   command->add_flag(hdf5::kAnatomyOption, *anatomy);
-  command->callback([&action, path, anatomy] {
-    action = [path, anatomy]() -> ExitCode {
+  auto check = std::make_shared<bool>(false);
+  command->add_flag(hdf5::kCheckOption, *check);
+  command->callback([&action, path, anatomy, check] {
+    action = [path, anatomy, check]() -> ExitCode {
       using Question = hdf5::ScanQuestion;
-      hdf5::answer_scan(*path, *anatomy ? Question::kAnatomy : Question::kIndex);
+      hdf5::answer_scan(*path, *anatomy ? Question::kAnatomy
+                               : *check ? Question::kCheck
+                                        : Question::kIndex);
     };
   });
 }

@@ -9,16 +9,22 @@
 #include <exception>
 #include <functional>
 #include <thread>
+#include <utility>
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
 #include "formats/column_values.hpp"
+#include "formats/hdf5/hdf5_images.hpp"
+#include "formats/hdf5/scan_process.hpp"
 #include "formats/scan.hpp"
+#include "formats/tar/tar_entries.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
 #include "reader/bus_fault.hpp"
 #include "reader/mapped_shard.hpp"
+#include "reader/open_shards.hpp"
 #include "reader/shard_listing.hpp"
+#include "reader/unpacked_shard.hpp"
 
 namespace precache {
 namespace {
@@ -54,6 +60,7 @@ struct Shard {
   std::vector<Fault> faults;
   std::optional<Fault> unsupported;
   std::exception_ptr failure;  // of the system, which is not the shard's fault
+  bool is_unpacked = false;    // offsets are those of what is compressed
 
   /// Calls, and notes what is thrown.
   template <typename Call>
@@ -61,7 +68,7 @@ struct Shard {
     try {
       call();
     } catch (const CorruptData& error) {
-      faults.push_back({listed.path, record_at(error.offset()), error.offset(), error.reason()});
+      add_fault(record_at(error.offset()), error);
     } catch (const Unsupported& error) {
       const std::string what = error.what();
       unsupported = Fault{listed.path, std::nullopt, std::nullopt,
@@ -74,6 +81,11 @@ struct Shard {
         failure = std::current_exception();
       }
     }
+  }
+
+  void add_fault(std::optional<std::uint64_t> record, const CorruptData& error) {
+    const char* const where = is_unpacked ? " (of what is compressed)" : "";
+    faults.push_back({listed.path, record, error.offset(), error.reason() + where});
   }
 
   /// The record that has this byte, where the manifest tells.
@@ -101,17 +113,17 @@ struct Shard {
 };
 
 /// Every record's CRC; the framing around them is known to be right.
-void check_records(Shard& shard, const MappedShard& mapped, const ShardIndex& index,
+void check_records(Shard& shard, std::span<const std::byte> bytes, const ShardIndex& index,
                    VerifyProgress& progress) {
   const ColumnValues values(index, shard.listed.path);
   for (std::uint64_t i = 0; i < index.samples && !progress.stop; ++i) {
     try {
-      values.verify(mapped.bytes(), i);
+      values.verify(bytes, i);
     } catch (const CorruptData& error) {
-      shard.faults.push_back({shard.listed.path, i, error.offset(), error.reason()});
+      shard.add_fault(i, error);
       if (shard.faults.size() >= kMostFaultsPerFile) return;
     }
-    if (!shard.expected) progress.bytes_done += values.payload(i).bytes;
+    if (!shard.expected && !shard.is_unpacked) progress.bytes_done += values.payload(i).bytes;
   }
 }
 
@@ -121,27 +133,102 @@ std::optional<TensorSpec> spec_of(const ListedShard& listed) {
   return listed.manifest->spec;
 }
 
-/// Framing, and where records lie.
+/// Damaged data may read like something strange; CRCs in an archive of ours tell the difference.
+void check_entries(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  if (detect_format(bytes, path) != Format::kTar) return;
+  tar::EntryCursor entries(bytes, path);
+  while (const auto entry = entries.next()) {
+    if (!tar::has_right_crc(*entry, bytes)) {
+      throw CorruptData(path, entry->data, "an entry has a wrong CRC");
+    }
+  }
+}
+
+ShardIndex scan(const Shard& shard, std::span<const std::byte> bytes) {
+  try {
+    return scan_shard(bytes, shard.listed.path, spec_of(shard.listed));
+  } catch (const Error&) {
+    check_entries(bytes, shard.listed.path);
+    throw;
+  }
+}
+
+/// Framing and records, where there is no manifest.
+void check_foreign(Shard& shard, std::span<const std::byte> bytes, VerifyProgress& progress) {
+  const ShardIndex index = scan(shard, bytes);
+  shard.samples = index.samples;
+  check_records(shard, bytes, index, progress);
+}
+
+/// What is compressed has a checksum of its own; what it unpacks to is a shard like others.
+void check_packed(Shard& shard, const MappedShard& mapped, VerifyProgress& progress) {
+  const UnpackedShard unpacked(mapped, [&](std::uint64_t bytes) {
+    progress.bytes_done += bytes;
+    return !progress.stop.load();
+  });
+  if (progress.stop) return;
+  shard.is_unpacked = true;
+  // Of `x.tar.gz`, the name of what is in it.
+  const auto inner = shard.listed.path.parent_path() / shard.listed.path.stem();
+  if (detect_format(unpacked.bytes(), inner) == Format::kHdf5) {
+    throw Unsupported(fmt::format("'{}' is a compressed HDF5 file", shard.listed.path.string()),
+                      "What is compressed is whole; unpack it to check what is in it.");
+  }
+  check_foreign(shard, unpacked.bytes(), progress);
+}
+
+/// HDF5 that cannot be mapped is read by its library, whose filters and checksums find damage.
+void check_unmapped(Shard& shard, const MappedShard& mapped, VerifyProgress& progress) {
+  const auto& program = hdf5::scan_program();
+  shard.samples = program.empty() ? hdf5::check_images(mapped.bytes(), mapped.path())
+                                  : hdf5::check_images_apart(program, mapped.path(),
+                                                             mapped.state().bytes, progress.stop);
+  progress.bytes_done += mapped.state().bytes;
+}
+
+void check_without_manifest(Shard& shard, const MappedShard& mapped, VerifyProgress& progress) {
+  if (is_packed(mapped.bytes())) return check_packed(shard, mapped, progress);
+  try {
+    check_foreign(shard, mapped.bytes(), progress);
+  } catch (const Unsupported&) {
+    if (detect_format(mapped.bytes(), mapped.path()) != Format::kHdf5) throw;
+    try {
+      return check_unmapped(shard, mapped, progress);
+    } catch (const Unsupported&) {  // there are no images, and the scan said so better
+    }
+    throw;
+  }
+}
+
+/// That a shard has what its manifest says, where it says.
+void check_against_manifest(Shard& shard, const MappedShard& mapped) {
+  const Expected& expected = *shard.expected;
+  const auto& path = shard.listed.path;
+  if (mapped.state().bytes != expected.bytes) {
+    throw CorruptData(path, std::min(mapped.state().bytes, expected.bytes),
+                      fmt::format("the file has {} bytes, the manifest says {}",
+                                  mapped.state().bytes, expected.bytes));
+  }
+  const ShardIndex index = scan(shard, mapped.bytes());
+  shard.samples = index.samples;
+  if (index.samples != expected.samples) {
+    throw CorruptData(
+        path, 0,
+        fmt::format("it has {} samples, the manifest says {}", index.samples, expected.samples));
+  }
+  const ShardEntry* const entry = shard.listed.entry;
+  if (entry != nullptr && index.samples != 0 &&
+      (index.columns != entry->columns || index.spec != shard.listed.manifest->spec)) {
+    throw CorruptData(path, 0, "its records do not lie where the manifest says");
+  }
+}
+
 void check_structure(Shard& shard, VerifyProgress& progress) {
   const MappedShard mapped(shard.listed.path);
-  const auto& expected = shard.expected;
-  const ShardEntry* const entry = shard.listed.entry;
-  if (expected && mapped.state().bytes != expected->bytes) {
-    throw CorruptData(shard.listed.path, std::min(mapped.state().bytes, expected->bytes),
-                      fmt::format("the file has {} bytes, the manifest says {}",
-                                  mapped.state().bytes, expected->bytes));
-  }
-  const ShardIndex index = scan_shard(mapped.bytes(), shard.listed.path, spec_of(shard.listed));
-  shard.samples = index.samples;
-  if (!expected) {
-    check_records(shard, mapped, index, progress);
-  } else if (index.samples != expected->samples) {
-    throw CorruptData(
-        shard.listed.path, 0,
-        fmt::format("it has {} samples, the manifest says {}", index.samples, expected->samples));
-  } else if (entry != nullptr && index.samples != 0 &&
-             (index.columns != entry->columns || index.spec != shard.listed.manifest->spec)) {
-    throw CorruptData(shard.listed.path, 0, "its records do not lie where the manifest says");
+  if (shard.expected) {
+    check_against_manifest(shard, mapped);
+  } else {
+    check_without_manifest(shard, mapped, progress);
   }
   mapped.check();
 }
@@ -162,25 +249,49 @@ void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
   shard.chunk_crcs[chunk] = crc;
 }
 
+/// What a record cannot tell: archives end in zeros, and names of classes are in the manifest, too.
+void check_surroundings(const Shard& shard, const MappedShard& mapped, Format format) {
+  if (format == Format::kTar) {
+    tar::EntryCursor entries(mapped.bytes(), shard.listed.path);
+    std::uint64_t end = 0;
+    while (const auto entry = entries.next()) end = entry->end;
+    const auto rest = mapped.bytes().subspan(end);
+    const auto damage =
+        std::ranges::find_if(rest, [](std::byte byte) { return byte != std::byte{0}; });
+    if (damage != rest.end()) {
+      throw CorruptData(shard.listed.path, end + static_cast<std::uint64_t>(damage - rest.begin()),
+                        "there is something behind the end of the archive");
+    }
+  } else if (format == Format::kHdf5 && shard.listed.entry != nullptr &&
+             scan_shard(mapped.bytes(), shard.listed.path).classes !=
+                 shard.listed.manifest->classes) {
+    throw CorruptData(shard.listed.path, 0, "its class names are not those of the manifest");
+  }
+}
+
 /// The CRC of the whole is wrong: says where, as far as the format tells.
 void locate_damage(Shard& shard, VerifyProgress& progress) {
   const std::uint32_t crc = shard.crc();
   const std::uint32_t expected = shard.expected->crc32c;
   if (crc == expected || shard.bytes != shard.expected->bytes) return;
-  if (shard.faults.empty()) {
-    shard.look([&] {
-      const MappedShard mapped(shard.listed.path);
-      const auto spec = spec_of(shard.listed);
-      check_records(shard, mapped, scan_shard(mapped.bytes(), shard.listed.path, spec), progress);
-      mapped.check();
-    });
-  }
+  // The CRCs of records tell more than what a scan stumbles over, and what looks strange is damage.
+  std::vector<Fault> stumbles = std::exchange(shard.faults, {});
+  shard.unsupported.reset();
+  shard.look([&] {
+    const MappedShard mapped(shard.listed.path);
+    const ShardIndex index = open_shard(shard.listed, {}).index;
+    check_records(shard, mapped.bytes(), index, progress);
+    if (shard.faults.empty() && stumbles.empty()) check_surroundings(shard, mapped, index.format);
+    mapped.check();
+  });
+  if (shard.faults.empty()) shard.faults = std::move(stumbles);
   if (shard.faults.empty()) {
     shard.faults.push_back(
         {shard.listed.path, std::nullopt, std::nullopt,
-         fmt::format("the CRC-32C of the file is {:08x}, the manifest says {:08x}; nothing in its "
-                     "framing tells where the damage is",
-                     crc, expected)});
+         fmt::format(
+             "the CRC-32C of the file is {:08x}, the manifest says {:08x}; {}", crc, expected,
+             shard.listed.entry != nullptr ? "its records are whole, the damage lies around them"
+                                           : "nothing in its framing tells where the damage is")});
   }
 }
 

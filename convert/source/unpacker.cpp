@@ -6,16 +6,15 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <new>
 #include <optional>
 #include <vector>
 
 #include "convert/source/retry.hpp"
+#include "formats/base/inflate.hpp"
 #include "formats/base/size_text.hpp"
 #include "formats/file_kind.hpp"
 #include "formats/scan.hpp"
@@ -42,8 +41,6 @@ class Input {
   Input(const File& file, const std::atomic<bool>& stop)
       : file_(file), stop_(stop), is_stream_(is_stream(file)), piece_(kPiece) {}
 
-  /// How much of it was taken.
-  [[nodiscard]] std::uint64_t offset() const { return end_ - unread_.size(); }
   void take(std::size_t bytes) { unread_ = unread_.subspan(bytes); }
 
   /// The next bytes; none at the end. They stay until the call after they were all taken.
@@ -102,67 +99,6 @@ class Input {
   std::vector<std::byte> piece_;
   std::span<const std::byte> unread_;
   std::uint64_t end_ = 0;
-};
-
-/// gzip, also in several members, or zlib.
-class Inflater {
- public:
-  Inflater(Input& input, const std::filesystem::path& path) : input_(input), path_(path) {
-    // 32: by the header, whether it is gzip's or zlib's.
-    if (inflateInit2(&stream_, MAX_WBITS + 32) != Z_OK) throw std::bad_alloc();
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&stream_); }
-
-  void run(const Unpacker::Append& append) {
-    std::vector<std::byte> piece(kPiece);
-    bool is_whole = false;
-    for (auto bytes = input_.next(); !bytes.empty(); bytes = input_.next()) {
-      if (is_whole && !begin_member(bytes)) continue;
-      is_whole = false;
-      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
-      stream_.avail_in = static_cast<uInt>(bytes.size());
-      int result = Z_OK;
-      do {  // what is left in the stream when the piece is full must come out before the end
-        stream_.next_out = reinterpret_cast<Bytef*>(piece.data());
-        stream_.avail_out = static_cast<uInt>(piece.size());
-        result = inflate(&stream_, Z_NO_FLUSH);
-        append(std::span(piece).first(piece.size() - stream_.avail_out));
-      } while (result == Z_OK && stream_.avail_out == 0);
-      input_.take(bytes.size() - stream_.avail_in);
-      if (result == Z_MEM_ERROR) throw std::bad_alloc();
-      is_whole = result == Z_STREAM_END;
-      if (!is_whole && result != Z_OK && result != Z_BUF_ERROR) {
-        fail(fmt::format("what is compressed is broken ({})",
-                         stream_.msg == nullptr ? "it needs a dictionary" : stream_.msg));
-      }
-    }
-    if (!is_whole) fail("what is compressed ends too early");
-  }
-
- private:
-  /// Behind a whole member there may be another one, or zeros of a tape.
-  bool begin_member(std::span<const std::byte> bytes) {
-    const auto zeros = std::ranges::find_if(bytes, [](std::byte b) { return b != std::byte{0}; });
-    if (zeros != bytes.begin()) {
-      input_.take(static_cast<std::size_t>(zeros - bytes.begin()));
-      has_zeros_ = true;
-      return false;
-    }
-    if (has_zeros_ || bytes[0] != std::byte{0x1f}) fail("there is more behind what is compressed");
-    inflateReset(&stream_);
-    return true;
-  }
-
-  [[noreturn]] void fail(const std::string& reason) const {
-    throw CorruptData(path_, input_.offset(), reason);
-  }
-
-  Input& input_;
-  const std::filesystem::path& path_;
-  z_stream stream_{};
-  bool has_zeros_ = false;
 };
 
 bool is_compressed(std::span<const std::byte> head, const std::filesystem::path& path) {
@@ -229,11 +165,12 @@ FileStamp Unpacker::unpack(const File& shard, std::size_t number) {
   const bool compressed = is_compressed(head, shard.path());
   if (!compressed && !is_stream(shard)) return stamp_of(shard);
   return write(shard.path(), fmt::format("{:06}", number), [&](const Append& append) {
-    if (compressed) return Inflater(input, shard.path()).run(append);
+    Inflater inflater(shard.path());
     for (auto bytes = input.next(); !bytes.empty(); bytes = input.next()) {
-      append(bytes);
+      compressed ? inflater.feed(bytes, append) : append(bytes);
       input.take(bytes.size());
     }
+    if (compressed) inflater.finish();
   });
 }
 

@@ -2,10 +2,50 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+struct inflate_state;  // of ISA-L
+
 namespace precache {
+
+/// Unpacks a gzip file, also one of several members, or a zlib file from one end to the other.
+///
+/// Use one from one thread at a time.
+class Inflater {
+ public:
+  using Append = std::function<void(std::span<const std::byte>)>;
+
+  /// `path` is for messages.
+  explicit Inflater(std::filesystem::path path);
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater();
+
+  /// Takes the next bytes of the file, and hands over what they unpack to. Throws CorruptData.
+  void feed(std::span<const std::byte> bytes, const Append& append);
+  /// Throws CorruptData if the file should go on.
+  void finish() const;
+
+ private:
+  void begin_member(std::byte first);
+  /// Returns how many of the bytes belong to the member.
+  [[nodiscard]] std::size_t unpack_member(std::span<const std::byte> bytes, const Append& append);
+  [[noreturn]] void fail(const std::string& reason) const;
+
+  std::filesystem::path path_;
+  std::unique_ptr<inflate_state> state_;  // of some 80 KB
+  std::vector<std::byte> piece_;
+  std::uint64_t offset_ = 0;  // of what feed() is to get next
+  std::uint64_t members_ = 0;
+  bool is_in_member_ = false;
+  bool has_zeros_ = false;  // behind the last member
+};
 
 /// The beginning of what a gzip or zlib file holds.
 struct InflatedHead {

@@ -114,7 +114,12 @@ class Finder {
                                                              : static_cast<hid_t>(images->type);
     for (std::uint64_t first = 0; first < rows.count; first += step) {
       const std::uint64_t count = std::min(step, rows.count - first);
-      read_rows(*images, type, first, count, buffer.data());
+      try {
+        read_rows(*images, type, first, count, buffer.data());
+      } catch (const LibraryFailure&) {
+        locate_damage(*images, type, first, count, buffer.data());
+        throw;
+      }
       take(Bytes(buffer).first(count * rows.row_bytes));
     }
   }
@@ -299,13 +304,39 @@ class Finder {
     return read_texts(*dataset, kLongestText);
   }
 
+  /// Throws CorruptData at the first chunk that cannot be read.
+  void locate_damage(const Dataset& images, hid_t type, std::uint64_t first, std::uint64_t count,
+                     void* buffer) const {
+    if (images.layout() != H5D_CHUNKED) return;
+    const std::uint64_t step = rows_per_chunk(images);
+    for (std::uint64_t row = first; row < first + count; row += step) {
+      try {
+        read_rows(images, type, row, std::min(step, first + count - row), buffer);
+      } catch (const LibraryFailure& failure) {
+        std::vector<hsize_t> corner(images.extents.size(), 0);
+        corner[0] = row;
+        haddr_t address = HADDR_UNDEF;
+        unsigned mask = 0;
+        hsize_t size = 0;
+        H5Dget_chunk_info_by_coord(images.id, corner.data(), &mask, &address, &size);
+        throw CorruptData(path_, address == HADDR_UNDEF ? 0 : address + file_.user_block(),
+                          fmt::format("the HDF5 library cannot read '{}' from row {} on: {}",
+                                      images.name, row, failure.reason));
+      }
+    }
+  }
+
+  [[nodiscard]] static std::uint64_t rows_per_chunk(const Dataset& images) {
+    std::array<hsize_t, H5S_MAX_RANK> shape{};
+    check(H5Pget_chunk(images.create, H5S_MAX_RANK, shape.data()));
+    return std::max<std::uint64_t>(1, shape[0]);
+  }
+
   /// So many that every chunk is unpacked once, within reasonable memory.
   [[nodiscard]] static std::uint64_t rows_at_once(const Dataset& images, const ImageRows& rows) {
     const std::uint64_t fitting = std::max<std::uint64_t>(1, kReadAtOnce / rows.row_bytes);
     if (images.layout() != H5D_CHUNKED) return fitting;
-    std::array<hsize_t, H5S_MAX_RANK> shape{};
-    check(H5Pget_chunk(images.create, H5S_MAX_RANK, shape.data()));
-    const std::uint64_t per_chunk = std::max<std::uint64_t>(1, shape[0]);
+    const std::uint64_t per_chunk = rows_per_chunk(images);
     if (per_chunk > kLargestChunk / rows.row_bytes) return fitting;
     return fitting < per_chunk ? per_chunk : fitting / per_chunk * per_chunk;
   }
@@ -336,6 +367,16 @@ ImageRows find_images(Bytes file, const std::filesystem::path& path, const std::
 void read_rows(Bytes file, const std::filesystem::path& path, const ImageRows& rows,
                const std::function<void(Bytes)>& take) {
   with_library(path, [&] { Finder(file, path).read_all(rows, take); });
+}
+
+std::uint64_t check_images(Bytes file, const std::filesystem::path& path) {
+  try {
+    const ImageRows rows = find_images(file, path, {}, {});
+    read_rows(file, path, rows, [](Bytes) {});
+    return rows.count;
+  } catch (const InvalidArgument& error) {  // several may be meant, and nobody is there to ask
+    throw Unsupported(error.what());
+  }
 }
 
 }  // namespace precache::hdf5

@@ -43,4 +43,9 @@ struct ImageRows {
 void read_rows(std::span<const std::byte> file, const std::filesystem::path& path,
                const ImageRows& rows, const std::function<void(std::span<const std::byte>)>& take);
 
+/// Reads all images, and what stands beside them, so that filters and checksums tell what is
+/// broken. Returns how many images there are. Throws Unsupported and CorruptData.
+[[nodiscard]] std::uint64_t check_images(std::span<const std::byte> file,
+                                         const std::filesystem::path& path);
+
 }  // namespace precache::hdf5

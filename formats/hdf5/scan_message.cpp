@@ -69,7 +69,7 @@ ShardIndex index_from(const Json& json) {
   if (json.contains("spec")) index.spec = spec_from(json["spec"]);
   index.obstacle = json.at("obstacle").get<std::string>();
   index.columns = {column_from(json.at("image")), column_from(json.at("label")),
-                   column_from(json.at("key"))};
+                   column_from(json.at("key")), column_from(json.at("crc32c"))};
   index.places = places_from(json.at("places").get_binary());
   const Blob& keys = json.at("keys").get_binary();
   index.keys.assign(keys.begin(), keys.end());
@@ -145,6 +145,7 @@ std::vector<std::uint8_t> encode(const ShardIndex& index) {
             {"image", to_json(index.columns.image)},
             {"label", to_json(index.columns.label)},
             {"key", to_json(index.columns.key)},
+            {"crc32c", to_json(index.columns.crc32c)},
             {"places", to_blob(index.places.data(), index.places.size() * sizeof(SamplePlace))},
             {"keys", to_blob(index.keys.data(), index.keys.size())},
             {"classes", index.classes},
@@ -152,6 +153,8 @@ std::vector<std::uint8_t> encode(const ShardIndex& index) {
   if (index.spec) json["spec"] = to_json(*index.spec);
   return Json::to_cbor(json);
 }
+
+std::vector<std::uint8_t> encode(std::uint64_t count) { return Json::to_cbor({{"count", count}}); }
 
 std::vector<std::uint8_t> encode(const std::exception_ptr& error) {
   Json json;
@@ -186,6 +189,12 @@ Hdf5Anatomy decode_anatomy(std::span<const std::uint8_t> message,
     return anatomy;
   };
   return decode_by(read, message, path);
+}
+
+std::uint64_t decode_count(std::span<const std::uint8_t> message,
+                           const std::filesystem::path& path) {
+  return decode_by([](const Json& json) { return json.at("count").get<std::uint64_t>(); }, message,
+                   path);
 }
 
 }  // namespace precache::hdf5

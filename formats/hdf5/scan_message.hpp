@@ -16,6 +16,8 @@ namespace precache::hdf5 {
 
 [[nodiscard]] std::vector<std::uint8_t> encode(const ShardIndex& index);
 [[nodiscard]] std::vector<std::uint8_t> encode(const Hdf5Anatomy& anatomy);
+/// A number of images.
+[[nodiscard]] std::vector<std::uint8_t> encode(std::uint64_t count);
 /// CorruptData and Unsupported stay what they are.
 [[nodiscard]] std::vector<std::uint8_t> encode(const std::exception_ptr& error);
 
@@ -26,6 +28,10 @@ namespace precache::hdf5 {
                                 const std::filesystem::path& path, std::uint64_t bytes);
 /// The same of an anatomy.
 [[nodiscard]] Hdf5Anatomy decode_anatomy(std::span<const std::uint8_t> message,
+                                         const std::filesystem::path& path);
+
+/// The same of a number of images.
+[[nodiscard]] std::uint64_t decode_count(std::span<const std::uint8_t> message,
                                          const std::filesystem::path& path);
 
 }  // namespace precache::hdf5

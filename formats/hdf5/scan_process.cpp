@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -20,6 +21,7 @@
 
 #include "formats/base/file.hpp"
 #include "formats/hdf5/hdf5_anatomy.hpp"
+#include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "formats/hdf5/scan_message.hpp"
 #include "precache/formats/error.hpp"
@@ -30,8 +32,10 @@ extern char** environ;
 namespace precache {
 namespace {
 
-constexpr rlim_t kCpuSeconds = 60;                // a scan takes well below one
-constexpr rlim_t kMemoryBytes = rlim_t{1} << 30;  // beside the file
+constexpr rlim_t kCpuSeconds = 60;                  // a scan takes well below one
+constexpr std::uint64_t kBytesPerSecond = 1 << 20;  // more of them for whoever unpacks a file
+constexpr rlim_t kMemoryBytes = rlim_t{1} << 30;    // beside the file
+constexpr int kPollMilliseconds = 200;
 constexpr std::uint64_t kSmallestMessageLimit = std::uint64_t{1} << 20;
 
 using Message = std::vector<std::uint8_t>;
@@ -65,6 +69,7 @@ pid_t start(const std::filesystem::path& program, const std::filesystem::path& p
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   std::vector<std::string> texts{"precache", hdf5::kScanCommand};
   if (question == ScanQuestion::kAnatomy) texts.emplace_back(hdf5::kAnatomyOption);
+  if (question == ScanQuestion::kCheck) texts.emplace_back(hdf5::kCheckOption);
   texts.emplace_back("--");  // a file may be called -x
   texts.push_back(path.string());
   std::vector<char*> words;
@@ -78,11 +83,16 @@ pid_t start(const std::filesystem::path& program, const std::filesystem::path& p
   return child;
 }
 
-/// All that comes out of the pipe; more than `most` bytes are not kept.
-Message receive(const File& pipe, std::uint64_t most) {
+/// All that comes out of the pipe; more than `most` bytes are not kept. Nothing if `stop` is set
+/// before.
+Message receive(const File& pipe, std::uint64_t most, const std::atomic<bool>& stop) {
   Message message;
   std::array<std::uint8_t, 1 << 16> buffer{};
+  pollfd waiting{pipe.descriptor(), POLLIN, 0};
   for (;;) {
+    while (::poll(&waiting, 1, kPollMilliseconds) <= 0) {
+      if (stop) return {};
+    }
     const ssize_t size = ::read(pipe.descriptor(), buffer.data(), buffer.size());
     if (size == 0 || (size < 0 && errno != EINTR)) return message;
     if (size > 0 && message.size() < most) {
@@ -103,8 +113,7 @@ void check_death(int status, const std::filesystem::path& path) {
   if (!WIFSIGNALED(status)) return;
   switch (const int signal = WTERMSIG(status)) {
     case SIGXCPU:
-      throw CorruptData(
-          path, 0, fmt::format("the HDF5 library takes more than {} s to scan it", kCpuSeconds));
+      throw CorruptData(path, 0, "the HDF5 library takes too long to read it");
     case SIGSEGV:
     case SIGBUS:
     case SIGABRT:
@@ -119,7 +128,18 @@ void check_death(int status, const std::filesystem::path& path) {
   }
 }
 
-void limit_resources([[maybe_unused]] std::uint64_t file_bytes) {
+struct Limits {
+  rlim_t cpu_seconds;
+  rlim_t memory_bytes;
+};
+
+Limits limits_for(ScanQuestion question, std::uint64_t file_bytes) {
+  if (question != ScanQuestion::kCheck) return {kCpuSeconds, kMemoryBytes + file_bytes};
+  // Data is unpacked, chunks of up to a GiB among it.
+  return {kCpuSeconds + file_bytes / kBytesPerSecond, 4 * kMemoryBytes + file_bytes};
+}
+
+void limit_resources(const Limits& limits) {
   const auto limit = [](auto resource, rlim_t value) {
     rlimit old{};
     ::getrlimit(resource, &old);
@@ -127,9 +147,9 @@ void limit_resources([[maybe_unused]] std::uint64_t file_bytes) {
     ::setrlimit(resource, &wanted);
   };
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_CPU, kCpuSeconds);
+  limit(RLIMIT_CPU, limits.cpu_seconds);
 #ifndef __SANITIZE_ADDRESS__  // which takes terabytes of addresses
-  limit(RLIMIT_AS, kMemoryBytes + file_bytes);
+  limit(RLIMIT_AS, limits.memory_bytes);
 #endif
 }
 
@@ -138,25 +158,35 @@ Message scan_message(const std::filesystem::path& path, ScanQuestion question) {
     const File file(path, O_RDONLY);
     const std::uint64_t size = file.size();
     if (size == 0) throw CorruptData(path, 0, "the file is empty");
-    limit_resources(size);
+    limit_resources(limits_for(question, size));
     const void* const base = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
     if (base == MAP_FAILED) throw IoError("cannot map", path, errno);
     const std::span bytes(static_cast<const std::byte*>(base), size);
-    if (question == ScanQuestion::kAnatomy) return hdf5::encode(hdf5::dissect(bytes, path));
-    return hdf5::encode(hdf5::scan(bytes, path));
+    switch (question) {
+      case ScanQuestion::kIndex:
+        return hdf5::encode(hdf5::scan(bytes, path));
+      case ScanQuestion::kAnatomy:
+        return hdf5::encode(hdf5::dissect(bytes, path));
+      case ScanQuestion::kCheck:
+        return hdf5::encode(hdf5::check_images(bytes, path));
+    }
+    return {};
   } catch (...) {
     return hdf5::encode(std::current_exception());
   }
 }
 
+/// Empty only if `stop` was set.
 Message ask(const std::filesystem::path& program, const std::filesystem::path& path,
-            ScanQuestion question, std::uint64_t bytes) {
+            ScanQuestion question, std::uint64_t bytes, const std::atomic<bool>& stop = {}) {
   Pipe pipe(path);
   const pid_t child = start(program, path, question, pipe.in.descriptor());
   pipe.in = File();  // so that its end is seen
   // A place takes 48 bytes, and there is at most one for 16 bytes of the file, and its key.
-  Message message = receive(pipe.out, 4 * bytes + kSmallestMessageLimit);
+  Message message = receive(pipe.out, 4 * bytes + kSmallestMessageLimit, stop);
+  if (stop) ::kill(child, SIGKILL);
   const int status = wait_for(child);
+  if (stop) return {};
   check_death(status, path);
   if (message.empty()) throw IoError(fmt::format("'{}' cannot scan", program.string()), path, 0);
   return message;
@@ -176,6 +206,13 @@ ShardIndex hdf5::scan_apart(const std::filesystem::path& program, const std::fil
 Hdf5Anatomy hdf5::dissect_apart(const std::filesystem::path& program,
                                 const std::filesystem::path& path, std::uint64_t bytes) {
   return decode_anatomy(ask(program, path, ScanQuestion::kAnatomy, bytes), path);
+}
+
+std::uint64_t hdf5::check_images_apart(const std::filesystem::path& program,
+                                       const std::filesystem::path& path, std::uint64_t bytes,
+                                       const std::atomic<bool>& stop) {
+  const Message message = ask(program, path, ScanQuestion::kCheck, bytes, stop);
+  return message.empty() ? 0 : decode_count(message, path);
 }
 
 void hdf5::answer_scan(const std::filesystem::path& path, ScanQuestion question) {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <optional>
 
 #include "formats/shard_index.hpp"
 #include "precache/formats/anatomy.hpp"
 
-// Scanning in a process of its own: `precache scan-hdf5 [--anatomy] PATH` writes a message to a
-// pipe.
+// Scanning in a process of its own: `precache scan-hdf5 [--anatomy|--check] PATH` writes a message
+// to a pipe.
 namespace precache::hdf5 {
 
 inline constexpr const char* kScanCommand = "scan-hdf5";
 inline constexpr const char* kAnatomyOption = "--anatomy";
+inline constexpr const char* kCheckOption = "--check";
 
 /// The program that isolate_hdf5() named; empty if there is none.
 [[nodiscard]] const std::filesystem::path& scan_program();
@@ -28,7 +30,13 @@ inline constexpr const char* kAnatomyOption = "--anatomy";
 [[nodiscard]] Hdf5Anatomy dissect_apart(const std::filesystem::path& program,
                                         const std::filesystem::path& path, std::uint64_t bytes);
 
-enum class ScanQuestion { kIndex, kAnatomy };
+/// Has `program` read all images of the file, and returns how many there are. Throws as
+/// scan_apart() and check_images() do. Gives up, and returns 0, when `stop` is set.
+[[nodiscard]] std::uint64_t check_images_apart(const std::filesystem::path& program,
+                                               const std::filesystem::path& path,
+                                               std::uint64_t bytes, const std::atomic<bool>& stop);
+
+enum class ScanQuestion { kIndex, kAnatomy, kCheck };
 /// What the process does: scans, writes the message to standard output, and ends, without the
 /// library's last words.
 [[noreturn]] void answer_scan(const std::filesystem::path& path, ScanQuestion question);

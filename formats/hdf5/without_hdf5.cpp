@@ -67,6 +67,15 @@ hdf5::ImageRows hdf5::find_images(std::span<const std::byte>, const std::filesys
   refuse();
 }
 
+std::uint64_t hdf5::check_images(std::span<const std::byte>, const std::filesystem::path&) {
+  refuse();
+}
+
+std::uint64_t hdf5::check_images_apart(const std::filesystem::path&, const std::filesystem::path&,
+                                       std::uint64_t, const std::atomic<bool>&) {
+  refuse();
+}
+
 void hdf5::read_rows(std::span<const std::byte>, const std::filesystem::path&, const ImageRows&,
                      const std::function<void(std::span<const std::byte>)>&) {
   refuse();

@@ -3,6 +3,7 @@
 
 #include <zlib.h>
 
+#include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
 
@@ -83,6 +84,75 @@ TEST_CASE("compressed rubbish does no harm", "[formats][malformed]") {
     Bytes broken = file;
     broken[test::below(random, broken.size())] ^= static_cast<std::byte>(1 + random() % 255);
     CHECK(inflate_head(broken, 10'000).bytes.size() <= 10'000);
+  }
+}
+
+/// What a file unpacks to that comes in pieces of one size.
+Bytes inflated(const Bytes& file, std::size_t piece) {
+  Bytes result;
+  Inflater inflater("x.gz");
+  for (std::size_t at = 0; at < file.size(); at += piece) {
+    // Memory of just its size: ASan sees one byte too far.
+    const Bytes part(file.begin() + static_cast<std::ptrdiff_t>(at),
+                     file.begin() + static_cast<std::ptrdiff_t>(std::min(at + piece, file.size())));
+    inflater.feed(part, [&](std::span<const std::byte> bytes) {
+      result.insert(result.end(), bytes.begin(), bytes.end());
+    });
+  }
+  inflater.finish();
+  return result;
+}
+
+Bytes joined(std::initializer_list<Bytes> parts) {
+  Bytes result;
+  for (const Bytes& part : parts) result.insert(result.end(), part.begin(), part.end());
+  return result;
+}
+
+TEST_CASE("compressed files are unpacked, whatever pieces they come in", "[formats]") {
+  const Bytes zeros(300);
+  for (const std::size_t piece : {1, 2, 3, 7, 64, 1000, 1 << 20}) {
+    for (const std::size_t size : {0, 1, 5000, 3'000'000}) {
+      if (piece < 64 && size > 5000) continue;  // takes long
+      CAPTURE(piece, size);
+      const Bytes bytes = content(size);
+      const Bytes gzip = deflated(bytes, true);
+      CHECK(inflated(gzip, piece) == bytes);
+      CHECK(inflated(deflated(bytes, false), piece) == bytes);
+      CHECK(inflated(joined({gzip, deflated(content(10), true), gzip}), piece) ==
+            joined({bytes, content(10), bytes}));
+      CHECK(inflated(joined({gzip, zeros}), piece) == bytes);
+    }
+  }
+}
+
+TEST_CASE("what is behind a compressed file, or missing, is damage", "[formats][malformed]") {
+  for (const bool as_gzip : {true, false}) {
+    const Bytes file = deflated(content(500), as_gzip);
+    for (const std::size_t piece : {1, 5, 10'000}) {
+      CAPTURE(as_gzip, piece);
+      for (std::size_t size = 0; size < file.size(); ++size) {
+        CHECK_THROWS_WITH(inflated(test::cut(file, size), piece), test::contains("ends too early"));
+      }
+      for (const std::size_t more : {1, 3, 4, 8, 100}) {
+        CHECK_THROWS_WITH(inflated(joined({file, Bytes(more, std::byte{'x'})}), piece),
+                          test::contains("more behind"));
+      }
+      CHECK_THROWS_AS(inflated(joined({file, Bytes(9), file}), piece), CorruptData);
+    }
+  }
+}
+
+TEST_CASE("any flipped byte of what is compressed is found", "[formats][malformed]") {
+  for (const bool as_gzip : {true, false}) {
+    const Bytes file = deflated(content(300), as_gzip);
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      if (as_gzip && i >= 3 && i < 10) continue;  // flags, time and system, which nothing covers
+      CAPTURE(as_gzip, i);
+      Bytes broken = file;
+      broken[i] ^= std::byte{0x21};
+      CHECK_THROWS_AS(inflated(broken, 64), CorruptData);
+    }
   }
 }
 

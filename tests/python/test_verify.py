@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`precache verify`: what it says, and what the shell sees."""
 
+import gzip
+import io
 import json
 import tarfile
+import zlib
 
+import google_crc32c
+import h5py
+import numpy as np
 import pytest
 
-from shards import FORMATS
+from images import draw_unique
+from shards import DTYPES, FORMATS
+
+pytest_plugins = ("tool_fixtures",)
 
 
 @pytest.fixture
@@ -34,10 +43,46 @@ def test_damage_is_named_and_ends_with_4(run, dataset):
     said = run("verify", dataset.out, expect=4).stdout.decode()
     first, last = said.splitlines()
     assert first.startswith(f"{path}: ") and last.startswith("damaged")
-    if dataset.manifest["format"] == "tfrecord":
-        assert "record 1, byte" in first and "CRC" in first
-    fault, = json.loads(run("verify", dataset.out, "--json", expect=4).stdout)["faults"]
-    assert fault["file"] == str(path)
+    assert "record 1, byte" in first and "CRC" in first
+    for given in (dataset.out, path):
+        fault, = json.loads(run("verify", given, "--json", expect=4).stdout)["faults"]
+        assert (fault["file"], fault["record"]) == (str(path), 1)
+        assert offset - 640 <= fault["offset"] <= offset
+    (dataset.out / "dataset.json").unlink()
+    fault, = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
+    assert fault["record"] == 1, "the shard alone tells"
+
+
+@pytest.mark.parametrize("name, entries", [("a/{}.png", 2), (f"{'folder-' * 20}/{'name-' * 30}{{}}.png", 4)], ids=["ustar", "pax"])
+def test_crcs_in_tar_headers_are_those_of_another_library(build, tmp_path, name, entries):
+    for number in range(3):
+        draw_unique(tmp_path / "images" / name.format(number), number)
+    path, = build(tmp_path / "images", tmp_path / "out", "--size", "5x7").shard_paths()
+    data = path.read_bytes()
+    at, headers = 0, 0
+    while any(data[at : at + 512]):
+        size = int(data[at + 124 : at + 136].rstrip(b"\0"), 8)
+        end = at + 512 + -(-size // 512) * 512
+        assert data[at + 500 : at + 512] == f"c32c{google_crc32c.value(data[at + 512 : end]):08x}".encode()
+        at, headers = end, headers + 1
+    assert headers == 3 * entries
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_crc_column_of_hdf5_is_that_of_another_library(build, animals, tmp_path, dtype):
+    dataset = build(animals[0], tmp_path / "out", "--format", "hdf5", "--size", "5x7", "--dtype", dtype)
+    path, = dataset.shard_paths()
+    data = path.read_bytes()
+    with h5py.File(path) as file:
+        column = dataset.shards()[0]["columns"]["crc32c"]
+        assert column == {"base": file["crc32c"].id.get_offset(), "stride": 4, "type": "uint32"}
+        for row, crc in enumerate(file["crc32c"][:]):
+            values = b""
+            for name in ("images", "labels", "keys"):
+                width = file[name].id.get_storage_size() // len(file[name])
+                begin = file[name].id.get_offset() + row * width
+                values += data[begin : begin + width]
+            assert crc == google_crc32c.value(values)
 
 
 def test_paths_that_are_none(run, tmp_path):
@@ -62,7 +107,70 @@ def test_foreign_files(run, tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         archive.add(tmp_path / "a.jpg", "a.jpg")
     assert "1 sample in 1 file" in run("verify", tmp_path / "a.tar").stdout.decode()
-    with tarfile.open(tmp_path / "b.tar", "w:gz") as archive:
+    with tarfile.open(tmp_path / "b.tar", "w:xz") as archive:
         archive.add(tmp_path / "a.jpg", "a.jpg")
     said = run("verify", tmp_path / "?.tar", expect=5).stdout.decode()
-    assert "gzip" in said and "2 files" in said
+    assert "xz" in said and "2 files" in said
+
+
+def one_fault(run, path):
+    fault, = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
+    return fault
+
+
+@pytest.mark.parametrize("dataset", ["tar", "tfrecord"], indirect=True)
+@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress, lambda data: gzip.compress(data[:5000]) + gzip.compress(data[5000:])],
+                         ids=["gzip", "zlib", "members"])
+def test_compressed_files_are_unpacked_and_verified(run, dataset, compress, tmp_path):
+    shard = dataset.shards()[1]
+    data = bytearray((dataset.out / shard["file"]).read_bytes())
+    packed = tmp_path / f"{shard['file']}.gz"
+    packed.write_bytes(compress(bytes(data)))
+    said = run("verify", packed).stdout.decode()
+    assert said.startswith("whole") and f"{shard['samples']} samples in 1 file" in said
+    column = shard["columns"]["image"]
+    data[column["base"] + 2 * column["stride"] + 5] ^= 1
+    packed.write_bytes(compress(bytes(data)))
+    fault = one_fault(run, packed)
+    assert fault["record"] == 2 and "CRC" in fault["reason"] and "compressed" in fault["reason"]
+    whole = bytearray(compress(bytes(data)))
+    packed.write_bytes(whole[:-3])
+    assert "too early" in one_fault(run, packed)["reason"]
+    whole[-2] ^= 1
+    packed.write_bytes(whole)
+    assert "compressed" in one_fault(run, packed)["reason"]
+
+
+def test_unpacking_needs_room_for_a_while(tool, small_disk, tmp_path):
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        entry = tarfile.TarInfo("a.bin")
+        entry.size = 64 << 20
+        archive.addfile(entry, io.BytesIO(bytes(entry.size)))
+    disk = small_disk(4096)
+    result = tool.run("verify", tmp_path / "a.tar.gz", "--quiet", env={"TMPDIR": str(disk)}, expect=3)
+    assert "No space left" in result.err and "TMPDIR" in result.err
+    assert list(disk.iterdir()) == []
+    tool.run("verify", tmp_path / "a.tar.gz", "--quiet")
+
+
+IMAGES = np.random.default_rng(3).integers(0, 9, (50, 12, 10, 3), np.uint8)
+
+
+@pytest.mark.parametrize("storage", [{"chunks": (7, 12, 10, 3), "compression": "gzip"}, {"chunks": (1, 12, 5, 3), "shuffle": True, "fletcher32": True},
+                                     {"chunks": (50, 12, 10, 1), "compression": "lzf"}], ids=["gzip", "fletcher32", "lzf"])
+def test_hdf5_that_cannot_be_mapped_is_read_by_its_library(run, tmp_path, storage):
+    path = tmp_path / "images.h5"
+    with h5py.File(path, "w") as file:
+        images = file.create_dataset("images", data=IMAGES, **storage)
+        file["labels"] = np.arange(50)
+        chunk = images.id.get_chunk_info_by_coord((35, 0, 0, 0))
+    if storage.get("compression") == "lzf":  # h5py's own, which Debian's library lacks
+        assert "lzf" in run("verify", path, expect=5).stdout.decode()
+        return
+    said = run("verify", path).stdout.decode()
+    assert said.startswith("whole") and "50 samples in 1 file" in said
+    data = bytearray(path.read_bytes())
+    data[chunk.byte_offset + chunk.size // 2] ^= 0x55
+    path.write_bytes(data)
+    fault = one_fault(run, path)
+    assert fault["offset"] == chunk.byte_offset and "row 35" in fault["reason"]
