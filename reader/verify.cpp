@@ -80,6 +80,8 @@ struct Shard {
       } else {
         failure = std::current_exception();
       }
+    } catch (...) {  // out of memory, say; it must not end the thread
+      failure = std::current_exception();
     }
   }
 

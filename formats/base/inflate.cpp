@@ -12,7 +12,7 @@
 namespace precache {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kPiece = 256 << 10;  // stays in the cache on its way
 constexpr std::byte kGzip{0x1f};  // the first byte of a member
 
 /// The library only reads what it is given, whatever its types say.

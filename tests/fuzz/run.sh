@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 
 seconds=${1:-60}
 targets=("${@:2}")
-((${#targets[@]})) || targets=(csv hdf5 manifest npy tar tfrecord)
+((${#targets[@]})) || targets=(csv hdf5 inflate manifest npy tar tfrecord)
 bin=$PWD/build/fuzz/tests/fuzz
 seeds=$PWD/build/fuzz/seeds
 corpus=$PWD/build/fuzz/corpus
@@ -31,6 +31,10 @@ for kind in tar tfrecord hdf5; do
   find "../shared/corpora/$kind" -type f ! -name MANIFEST.tsv -size -$((largest_input / 1024 + 1))k \
     -exec cp --no-preserve=mode --backup=numbered -t "$seeds/$kind" {} +
 done
+
+mkdir -p "$seeds/inflate"  # where the first byte is the size of pieces
+{ printf '\x05'; gzip -c "$seeds/tar/own"; gzip -c "$seeds/tfrecord/own"; } > "$seeds/inflate/members"
+printf '\x05\x78\x9c\x03\x00\x00\x00\x00\x01' > "$seeds/inflate/zlib"
 
 export UBSAN_OPTIONS=print_stacktrace=1
 
