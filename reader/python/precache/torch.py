@@ -153,7 +153,8 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
     """A map-style dataset for `torch.utils.data.DataLoader`: (image, label), the image of (channels, height, width).
 
     Each image is a copy of its own. Works with any number of workers, forked or spawned. `precache.torch.Loader` is
-    several times as fast where its crops, flips and normalisation are enough.
+    several times as fast where its crops, flips and normalisation are enough. A subclass may have its own `__getitem__`:
+    DataLoader then asks for samples one by one.
 
     Args:
         dataset: a `precache.Dataset`, or what `precache.open` takes.
@@ -189,11 +190,17 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
             number = operator.index(index)
         except TypeError:
             raise TypeError(f"index is {index!r}, not a whole number") from None
-        image, label = self.__getitems__([number])[0]
+        image, label = self._samples([number])[0]
         return image, label
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Samples for a batch at once, as DataLoader asks for them."""
+        # DataLoader and Subset prefer this to __getitem__: what a subclass does there would be left out.
+        if type(self).__getitem__ is not Dataset.__getitem__:
+            return [self[index] for index in indices]
+        return self._samples(indices)
+
+    def _samples(self, indices: Sequence[int]) -> list[Any]:
         rows, labels = self.dataset._gather_rows(indices)
         images = _tensors(rows, self.dataset.spec)
         if self.transform is not None:
