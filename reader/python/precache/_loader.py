@@ -60,7 +60,8 @@ class Loader:
 
     A batch stays as it is for as long as one of its arrays is referenced: a buffer is used again only when nobody
     holds it, and new ones are made meanwhile, so what is kept costs memory and never changes. Images are read-only
-    where they are a view of the shard, and may be written to where they are a copy or `writable` is set.
+    where they are a view of the shard, and may be written to where they are a copy, as all are with `writable` or a
+    shuffle.
 
     The order depends on (seed, epoch, shuffle) alone, not on threads, ranks or batch size.
 
@@ -80,7 +81,8 @@ class Loader:
         layout: "chw" or "hwc"; by default as stored.
         threads: that fill batches; 0: what the process may use.
         prefetch: batches that are filled ahead.
-        writable: have all batches copied, so that they may be written to; else sequential uint8 ones are views.
+        writable: have all batches copied, so that they may be written to; else sequential ones without a conversion are
+            views.
         block_rows, window_blocks: of the shuffle "block".
     """
 
@@ -108,10 +110,12 @@ class Loader:
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         if normalize is not None and dtype is None:
             dtype = "float32"
-        self._writable = writable
+        kind = _options.one_of("shuffle", shuffle or "none", ("none", "block", "full"))
+        # Shuffled samples may lie side by side by chance: whether a batch can be written to would be chance, too.
+        self._shuffled = kind != "none"
         checked = _reader.LoaderOptions(
             batch_size=_options.count("batch_size", batch_size),
-            shuffle=_options.one_of("shuffle", shuffle or "none", ("none", "block", "full")),
+            shuffle=kind,
             block_rows=_options.count("block_rows", block_rows),
             window_blocks=_options.count("window_blocks", window_blocks),
             seed=_options.count("seed", seed),
@@ -125,7 +129,7 @@ class Loader:
             layout=None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
             threads=_options.count("threads", threads, _MOST_THREADS),
             prefetch=_options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD),
-            writable=_options.truth("writable", writable),
+            writable=_options.truth("writable", writable) or self._shuffled,
         )
         self._native: AnyLoader | None = self._make_native(checked)
         if tail == "drop" and len(self.dataset) != 0 and self._native.batches_per_epoch == 0:
@@ -194,8 +198,13 @@ class Loader:
         return None if batch is None else self._arrays(batch)
 
     def _arrays(self, batch: Any) -> tuple[Any, Any]:
-        may_write = self._writable or not batch.is_view
-        return as_tensors(batch.images(may_write), self._spec), batch.labels()
+        return as_tensors(self._rows(batch, may_write=False), self._spec), batch.labels()
+
+    def _rows(self, batch: _reader.Batch, may_write: bool) -> Array:
+        """A batch's images as bytes; `may_write` of views, too."""
+        if batch.is_view and self._shuffled:  # by a state: the loader was made without a shuffle
+            return batch.images(False).copy()
+        return batch.images(may_write or not batch.is_view)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands, behind the batches that were returned: for a checkpoint, as JSON or by torch.save.
@@ -229,6 +238,7 @@ class Loader:
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"this is no loader's state: {error}") from None
         self._open().resume(text)
+        self._shuffled = state["shuffle"] != "none"
         self._iteration = None
         self._resumed = True
 

@@ -132,7 +132,7 @@ class Loader(_loader.Loader):
             images = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
             labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
             return _channels_first(images, self._spec), labels
-        images = _tensors(batch.images(True), self._spec)
+        images = _tensors(self._rows(batch, may_write=True), self._spec)
         labels = torch.from_numpy(batch.labels())
         if self._pin_memory:
             images, labels = images.pin_memory(), labels.pin_memory()

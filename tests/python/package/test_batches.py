@@ -75,6 +75,21 @@ def test_only_views_are_read_only(stamps):
         assert all(images.flags.writeable for images, _ in precache.Loader(stamps.out, 4, **options))
 
 
+@pytest.mark.parametrize("shuffle", ["full", "block"])
+@pytest.mark.parametrize("batch_size", [1, 2, 11, 22])
+def test_shuffled_batches_may_all_be_written_to(stamps, shuffle, batch_size):
+    """Those too whose samples happen to lie side by side in a shard: of 23, the last one is alone in its batch."""
+    loader = precache.Loader(stamps.out, batch_size, shuffle=shuffle, tail="keep", block_rows=4)
+    by_a_state = precache.Loader(stamps.out, batch_size, tail="keep")
+    by_a_state.load_state_dict(loader.state_dict())
+    untouched = precache.Loader(stamps.out, batch_size, shuffle=shuffle, tail="keep", block_rows=4)
+    for _ in range(20):
+        for (images, _), (others, _), (expected, _) in zip(loader, by_a_state, untouched, strict=True):
+            assert images.flags.writeable and others.flags.writeable
+            assert images.tobytes() == others.tobytes() == expected.tobytes()
+            images[:] = others[:] = 99
+
+
 @of_every_kind
 def test_a_batch_keeps_its_shard(stamps, tmp_path, options):
     folder = tmp_path / "out"
