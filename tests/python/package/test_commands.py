@@ -5,6 +5,7 @@ import doctest
 import errno
 import importlib
 import inspect
+import io
 import json
 import os
 import pickle
@@ -423,6 +424,50 @@ def test_what_was_skipped_is_said(python, source, tmp_path):
     assert "1 sample skipped" in python.run(*script(tmp_path / "source", tmp_path / "a", "{'max_bad': 50}")).err
     silent = "{'max_bad': 50, 'progress': False}"
     assert python.run(*script(tmp_path / "source", tmp_path / "b", silent)).err == ""
+
+
+class OnlyWrites:
+    """What programs put in the place of stderr to have a copy of it."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+class Broken:
+    def __getattr__(self, name):
+        raise RuntimeError(f"no {name} today")
+
+
+@pytest.fixture
+def with_a_bad_image(tmp_path):
+    """A folder of a name that is not ASCII, for max_bad=50: the command has something to say of it."""
+    images.draw_unique(tmp_path / "bilder ü" / "a" / "good.png", 0)
+    (tmp_path / "bilder ü" / "a" / "bad.png").write_bytes(b"")
+    return tmp_path / "bilder ü"
+
+
+@pytest.mark.parametrize("progress", [None, True])
+@pytest.mark.parametrize("kind", ["only writes", "ascii", "closed", "broken", "none"])
+def test_a_strange_stderr_ends_no_build(with_a_bad_image, tmp_path, monkeypatch, kind, progress):
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    closed = io.StringIO()
+    closed.close()
+    stderr = {"only writes": OnlyWrites(), "ascii": ascii_only, "closed": closed, "broken": Broken(), "none": None}[kind]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        report = precache.build(with_a_bad_image, tmp_path / "größe", size=16, max_bad=50, progress=progress)
+    assert report["status"] == "complete" and report["skipped"] == 1
+    if kind == "only writes":
+        assert "1 sample skipped" in stderr.text and "größe" in stderr.text
+    if kind == "ascii":
+        said = ascii_only.buffer.getvalue().decode("ascii")
+        assert "1 sample skipped" in said and "gr\\xf6\\xdfe" in said
 
 
 def test_a_notebook_shows_a_bar(source, tmp_path):
