@@ -382,6 +382,20 @@ def test_bad_states_are_refused(stamps):
     assert loader.state_dict() == state and len(list(iterator)) == 4
 
 
+@pytest.mark.parametrize("change, words", [
+    (lambda state: {}, "this is no loader's state: it has no 'version'"),
+    (lambda state: {"a": 1}, "this is no loader's state: it has no 'version'"),
+    (lambda state: {key: value for key, value in state.items() if key != "seed"}, "this is no loader's state: it has no 'seed'"),
+    (lambda state: {**state, "shuffle": 3}, "this is no loader's state: its 'shuffle' is no name"),
+    (lambda state: {**state, "epoch": "1"}, "'epoch' of a loader's state is no count"),
+], ids=range(5))
+def test_a_bad_state_is_told_in_plain_words(stamps, change, words):
+    loader = loader_of(stamps)
+    with pytest.raises(precache.InvalidArgument) as refused:
+        loader.load_state_dict(change(loader.state_dict()))
+    assert refused.value.message == words
+
+
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
