@@ -486,6 +486,24 @@ def test_more_memory_than_there_is(stamps, in_child):
     assert lines == ["no memory", "1 23"]
 
 
+def test_more_threads_than_the_system_starts(stamps, in_child):
+    lines = in_child("""
+        import errno, resource, sys
+        import precache
+        dataset = precache.open(sys.argv[1])
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + (1 << 30), resource.RLIM_INFINITY))
+        try:
+            precache.Loader(dataset, 4, threads=4096)  # the stack of each takes 8 MiB of addresses
+        except OSError as error:
+            print(isinstance(error, precache.IoError), error.errno == errno.EAGAIN, error.filename)
+            print(error.message, "fewer threads" in error.hint)
+        print(len(list(precache.Loader(dataset, 4, threads=2))))
+    """, stamps.out)
+    assert lines == ["True True None", "cannot start a thread: Resource temporarily unavailable True", "5"]
+
+
 @pytest.mark.parametrize("dataset", [None, 3, 1.5, [None]], ids=str)
 def test_what_is_no_dataset(dataset):
     with pytest.raises(TypeError):
