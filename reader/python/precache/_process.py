@@ -56,7 +56,7 @@ def run(words: Sequence[str], progress: ProgressOption = None, *, faults_are_res
         if child.last.share != 1:  # it had nothing to do, or found damage
             display.show(dataclasses.replace(child.last, share=1.0))
         said = child.said()
-    if said and not callable(progress) and progress is not False:
+    if said and not callable(progress) and (progress is None or progress):
         say(said)  # samples were skipped, say
     return report
 

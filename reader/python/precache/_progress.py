@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
+from . import _options
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -135,7 +137,7 @@ def in_notebook() -> bool:
 def make_display(option: ProgressOption) -> Display:
     if callable(option):
         return Callback(option)
-    if option is False:
+    if option is not None and not _options.truth("progress", option):
         return Nowhere()
     if in_notebook():
         return NotebookBar()

@@ -159,7 +159,9 @@ def test_a_value_that_looks_like_something_else_is_a_value(source, tmp_path, val
     (lambda: precache.build("images", "out", size=(16, True)), "size is True"),
     (lambda: precache.build("images", "out", overwrite="no"), "overwrite is 'no', not True or False"),
     (lambda: precache.inspect("shards", all=1), "all is 1, not True or False"),
-], ids=range(10))
+    (lambda: precache.build("images", "out", progress="yes"), "progress is 'yes', not True or False"),
+    (lambda: precache.verify("shards", progress=0), "progress is 0, not True or False"),
+], ids=range(12))
 def test_a_value_of_another_type_is_named(call, words):
     with pytest.raises(TypeError, match=words):
         call()
