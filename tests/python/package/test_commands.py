@@ -17,7 +17,9 @@ import threading
 import typing
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import images
 import precache
@@ -121,6 +123,19 @@ def test_a_call_makes_what_the_command_makes(tool, source, tmp_path, options, wo
     assert report["status"] == "complete" and report["samples"] == COUNT
     tool.build(source, tmp_path / "command", *words)
     assert differing(files(tmp_path / "function"), files(tmp_path / "command")) == []
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.dtype("float16"), torch.float16], ids=repr)
+def test_element_types_may_be_named_as_others_name_them(source, dataset, tmp_path, dtype):
+    assert precache.build(source, tmp_path / "out", dtype=dtype, dry_run=True)["dtype"] == "float16"
+    precache.convert(dataset, tmp_path / "new", dtype=dtype)
+    assert Dataset(tmp_path / "new").manifest["spec"]["dtype"] == "float16"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, float, 7, np.dtype("int8")], ids=repr)
+def test_other_element_types_are_refused(source, tmp_path, dtype):
+    with pytest.raises(precache.InvalidArgument, match="dtype is"):
+        precache.build(source, tmp_path / "out", dtype=dtype)
 
 
 def test_parts_are_built_and_finished(source, tmp_path):
