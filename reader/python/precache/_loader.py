@@ -22,6 +22,8 @@ AnyLoader = _reader.Loader | _reader.DeviceLoader
 
 _MOST_THREADS = 4096  # more would be a mistake, and some systems break down while they are made
 _MOST_BATCHES_AHEAD = 2**20
+_LARGEST_BATCH = 2**32 - 1
+_LARGEST_WORLD = 2**24
 
 
 class Crop(NamedTuple):
@@ -114,13 +116,13 @@ class Loader:
         # Shuffled samples may lie side by side by chance: whether a batch can be written to would be chance, too.
         self._shuffled = kind != "none"
         checked = _reader.LoaderOptions(
-            batch_size=_options.count("batch_size", batch_size),
+            batch_size=_options.count("batch_size", batch_size, _LARGEST_BATCH, least=1),
             shuffle=kind,
-            block_rows=_options.count("block_rows", block_rows),
-            window_blocks=_options.count("window_blocks", window_blocks),
+            block_rows=_options.count("block_rows", block_rows, least=1),
+            window_blocks=_options.count("window_blocks", window_blocks, least=1),
             seed=_options.count("seed", seed),
             rank=_options.count("rank", rank),
-            world_size=_options.count("world_size", world_size),
+            world_size=_options.count("world_size", world_size, _LARGEST_WORLD, least=1),
             tail=_options.one_of("tail", tail, ("drop", "pad", "keep")),
             crop=None if crop is None else _options.crop(crop),
             flip=_options.truth("flip", flip),
@@ -128,7 +130,7 @@ class Loader:
             dtype=None if dtype is None else _options.dtype(dtype),
             layout=None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
             threads=_options.count("threads", threads, _MOST_THREADS),
-            prefetch=_options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD),
+            prefetch=_options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD, least=1),
             writable=_options.truth("writable", writable) or self._shuffled,
         )
         self._native: AnyLoader | None = self._make_native(checked)

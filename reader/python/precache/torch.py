@@ -84,7 +84,7 @@ class Loader(_loader.Loader):
         self._pin_memory = to_cuda if pin_memory is None else _options.truth("pin_memory", pin_memory)
         if self._pin_memory and not to_cuda:
             _check_pinning()
-        self._ring = _options.count("ring", ring, _LARGEST_RING)
+        self._ring = _options.count("ring", ring, _LARGEST_RING, least=1)
         self._path = _options.one_of("device_path", device_path, _PATHS)
         self._register_budget_bytes = _options.count("register_budget_bytes", register_budget_bytes)
         self._moved_because: str | None = None
