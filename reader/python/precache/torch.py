@@ -53,7 +53,8 @@ class Loader(_loader.Loader):
         device_path: "auto", or "staged", "strided" or "gather" for that or an error.
         register_budget_bytes: shards of so many bytes or less, together, are copied to a CUDA device from where they lie,
             and take as much memory that is not swapped out.
-        pin_memory: put batches into page-locked memory; by default if torch moves them to a CUDA device.
+        pin_memory: put batches into page-locked memory, from which a GPU takes them while the program goes on. By default
+            if torch has a CUDA device and either moves them there or, without `device`, leaves that to you.
         writable: let tensors be written to. Torch knows no read-only tensors: with False, sequential uint8 batches
             are the shard's own pages, which is faster, and writing to one in place ends the process.
         **options: all others of `precache.Loader`, but for `layout`.
@@ -81,8 +82,12 @@ class Loader(_loader.Loader):
             channels_last = _options.truth("channels_last", channels_last)
         self.device = None if device is None else torch.device(device)
         to_cuda = self.device is not None and self.device.type == "cuda"
-        self._pin_memory = to_cuda if pin_memory is None else _options.truth("pin_memory", pin_memory)
-        if self._pin_memory and not to_cuda:
+        self._must_pin = pin_memory is not None and _options.truth("pin_memory", pin_memory)
+        # By default, the first batch tells whether there is such memory: to try it here would make a context on a GPU
+        # before the program has chosen its own.
+        by_default = to_cuda or (self.device is None and torch.cuda.is_available())
+        self._pin_memory = by_default if pin_memory is None else self._must_pin
+        if self._must_pin and not to_cuda:
             _check_pinning()
         self._ring = _options.count("ring", ring, _LARGEST_RING, least=1)
         self._path = _options.one_of("device_path", device_path, _PATHS)
@@ -135,11 +140,20 @@ class Loader(_loader.Loader):
         images = _tensors(self._rows(batch, may_write=True), self._spec)
         labels = torch.from_numpy(batch.labels())
         if self._pin_memory:
-            images, labels = images.pin_memory(), labels.pin_memory()
+            images, labels = self._pinned(images, labels)
         if self.device is not None:
             images = images.to(self.device, non_blocking=self._pin_memory)
             labels = labels.to(self.device, non_blocking=self._pin_memory)
         return images, labels
+
+    def _pinned(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        try:
+            return images.pin_memory(), labels.pin_memory()
+        except RuntimeError:  # too much is locked, say, or the process was forked
+            if self._must_pin:
+                raise
+            self._pin_memory = False
+            return images, labels
 
     def stats(self) -> dict[str, Any]:
         """Who waited for whom, as of a `precache.Loader`; in "device", for a CUDA device, how batches get there."""
