@@ -79,7 +79,8 @@ class Loader:
         flip: mirror a random half of the samples.
         normalize: "imagenet" or (mean, std), each a number or one for every channel: (x/255 - mean) / std.
         dtype: "uint8", "float16", "bfloat16" or "float32", or the same of numpy, torch or JAX; by default float32 with
-            `normalize`, else as stored.
+            `normalize`, else as stored. Stored uint8 become floats from 0 to 1: they are divided by 255, also without
+            `normalize`.
         layout: "chw" or "hwc"; by default as stored.
         threads: that fill batches; 0: what the process may use.
         prefetch: batches that are filled ahead.
