@@ -7,22 +7,22 @@
 #include <new>
 #include <utility>
 
-#include "formats/base/checked.hpp"
-
 namespace precache {
 namespace {
 
+constexpr std::size_t kVector = 64;
 constexpr std::size_t kHugePage = 2 << 20;
 
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(std::size_t size) {
-  const std::size_t rounded = round_up(size, kHugePage);
-  bytes_ = {static_cast<std::byte*>(std::aligned_alloc(kHugePage, rounded)),
-            [](std::byte* bytes) { std::free(bytes); }};
-  if (bytes_ == nullptr) throw std::bad_alloc();
+  // A consumer may hold thousands of small batches: none of them should take a huge page.
+  const bool is_large = size >= kHugePage;
+  void* bytes = nullptr;
+  if (::posix_memalign(&bytes, is_large ? kHugePage : kVector, size) != 0) throw std::bad_alloc();
+  bytes_ = {static_cast<std::byte*>(bytes), [](std::byte* pointer) { std::free(pointer); }};
   // A hint: without huge pages a batch takes thousands of entries of the TLB.
-  (void)::madvise(bytes_.get(), rounded, MADV_HUGEPAGE);
+  if (is_large) (void)::madvise(bytes, size, MADV_HUGEPAGE);
 }
 
 std::byte* Batch::Slot::make_writable() {

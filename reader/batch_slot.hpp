@@ -22,7 +22,7 @@ class AlignedBuffer {
  public:
   using Free = std::function<void(std::byte*)>;
   AlignedBuffer() = default;
-  /// Asks for huge pages.
+  /// Asks for huge pages where it would fill one.
   explicit AlignedBuffer(std::size_t size);
   /// Someone else's memory, and how to give it back.
   AlignedBuffer(std::byte* bytes, Free free) : bytes_(bytes, std::move(free)) {}

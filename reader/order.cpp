@@ -142,11 +142,19 @@ std::string OrderState::to_json() const {
 OrderState OrderState::from_json(std::string_view text) {
   try {
     const auto json = nlohmann::json::parse(text);
+    const auto value = [&](const char* key) {
+      const auto found = json.find(key);
+      if (found == json.end()) {
+        throw InvalidArgument(fmt::format("this is no loader's state: it has no '{}'", key));
+      }
+      return *found;
+    };
     const auto count = [&](const char* key) {
-      if (!json.at(key).is_number_unsigned()) {
+      const nlohmann::json found = value(key);
+      if (!found.is_number_unsigned()) {
         throw InvalidArgument(fmt::format("'{}' of a loader's state is no count", key));
       }
-      return json.at(key).get<std::uint64_t>();
+      return found.get<std::uint64_t>();
     };
     if (count("version") != 1) {
       throw InvalidArgument(fmt::format("a loader's state of version {}", count("version")),
@@ -154,7 +162,11 @@ OrderState OrderState::from_json(std::string_view text) {
     }
     OrderState state;
     state.samples = count("samples");
-    state.order = {parse_shuffle(json.at("shuffle").get<std::string>()), count("block_rows"),
+    const nlohmann::json shuffle = value("shuffle");
+    if (!shuffle.is_string()) {
+      throw InvalidArgument("this is no loader's state: its 'shuffle' is no name");
+    }
+    state.order = {parse_shuffle(shuffle.get<std::string>()), count("block_rows"),
                    count("window_blocks")};
     state.seed = count("seed");
     state.epoch = count("epoch");

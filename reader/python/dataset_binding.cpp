@@ -54,6 +54,22 @@ nb::tuple sample(const Dataset& dataset, std::uint64_t index) {
   return nb::make_tuple(ConstByteRows(bytes.data(), {1, bytes.size()}, owner), label);
 }
 
+/// The same in memory of its own; what is read of a shard while that is cut is not handed out.
+nb::tuple copied_sample(const Dataset& dataset, std::uint64_t index) {
+  std::int64_t label = 0;
+  auto kept = without_gil([&] {
+    const Sample sample = dataset[index];
+    label = sample.label();
+    auto copy =
+        std::make_unique<std::vector<std::byte>>(sample.bytes().begin(), sample.bytes().end());
+    sample.lease().check();
+    return copy;
+  });
+  std::byte* const data = kept->data();
+  const std::size_t size = kept->size();
+  return nb::make_tuple(ByteRows(data, {1, size}, owner_of(std::move(kept))), label);
+}
+
 /// Neighbours of one shard, where they lie.
 ConstByteRows rows(const Dataset& dataset, std::uint64_t first, std::uint64_t count) {
   auto kept = without_gil([&] { return std::make_unique<Rows>(dataset.rows(first, count)); });
@@ -126,6 +142,7 @@ void add_dataset(nb::module_& module) {
       .def_prop_ro("spec", [](const Dataset& dataset) { return spec_tuple(dataset.spec()); })
       .def_prop_ro("classes", &classes, nb::sig("def classes(self) -> list[str]"))
       .def("sample", &sample, nb::arg("index"))
+      .def("copied_sample", &copied_sample, nb::arg("index"))
       .def("rows", &rows, nb::arg("first"), nb::arg("count"))
       .def("rows_together", &Dataset::rows_together, nb::arg("first"))
       .def("gather", &gather, nb::arg("indices"), nb::arg("out"))

@@ -2,6 +2,10 @@
 #include <nanobind/stl/string.h>
 
 #include <exception>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
 
 #include "precache/formats/error.hpp"
 #include "reader/python/binding.hpp"
@@ -10,12 +14,18 @@ namespace precache::python {
 namespace {
 
 /// Sets the exception of `_errors.py` that has the name of a C++ one.
+void raise(const char* kind, const std::string& message, const std::string& hint,
+           nb::object path = nb::none(), nb::object offset = nb::none(),
+           nb::object code = nb::none()) {
+  const nb::object exception =
+      nb::module_::import_("precache._errors")
+          .attr("make_error")(kind, text_of(message), text_of(hint), path, offset, code);
+  PyErr_SetObject(exception.type().ptr(), exception.ptr());
+}
+
 void raise(const char* kind, const Error& error, nb::object path = nb::none(),
            nb::object offset = nb::none(), nb::object code = nb::none()) {
-  const nb::object exception = nb::module_::import_("precache._errors")
-                                   .attr("make_error")(kind, text_of(error.what()),
-                                                       text_of(error.hint()), path, offset, code);
-  PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  raise(kind, error.what(), error.hint(), std::move(path), std::move(offset), std::move(code));
 }
 
 nb::object path_of(const std::filesystem::path& path) {
@@ -35,6 +45,13 @@ void translate(const std::exception_ptr& thrown, void*) {
     raise("Unsupported", error);
   } catch (const DeviceError& error) {
     raise("DeviceError", error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    raise("IoError", error.what(), "", path_of(error.path1()), nb::none(),
+          nb::int_(error.code().value()));
+  } catch (const std::system_error& error) {  // of std::thread; nothing else of ours throws it
+    raise("IoError", std::string("cannot start a thread: ") + error.what(),
+          "Use fewer threads, or allow the process more of them or more memory.", nb::none(),
+          nb::none(), nb::int_(error.code().value()));
   }
 }
 

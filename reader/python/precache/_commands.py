@@ -39,7 +39,7 @@ def build(
     resize: int | None = None,
     filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] | None = None,
     pad_value: int | None = None,
-    dtype: DType | None = None,
+    dtype: DType | Any | None = None,
     normalize: Normalization | None = None,
     layout: Layout | None = None,
     color: Literal["rgb", "gray"] | None = None,
@@ -78,7 +78,7 @@ def build(
         resize: Shorter side before the crop; the size.
         filter: How to resize, as Pillow defines it; "bilinear".
         pad_value: Of the border that fit="pad" adds; 0.
-        dtype: "uint8", which leaves it to the reader to normalise.
+        dtype: "uint8", which leaves it to the reader to normalise. The same of numpy, torch or JAX will do.
         normalize: "imagenet", "MEAN/STD" or (mean, std), only for float dtypes.
         layout: Order of the tensor's axes; "chw".
         color: "rgb".
@@ -133,7 +133,7 @@ def convert(
     out: Path,
     *,
     format: Format | None = None,
-    dtype: DType | None = None,
+    dtype: DType | Any | None = None,
     normalize: Normalization | None = None,
     layout: Layout | None = None,
     split: str | None = None,
@@ -312,6 +312,8 @@ def _text(name: str, value: Any) -> str:
         raise TypeError(f"{name} is {value!r}, which is no value of it")
     if isinstance(value, (bytes, os.PathLike)):
         return os.fsdecode(value)
+    if name == "dtype" and not isinstance(value, str):  # as numpy, torch or JAX have it
+        return _options.dtype(value)
     if isinstance(value, str) or not isinstance(value, Iterable):
         return str(value)
     separator = {"size": "x", "normalize": "/", "part": "/"}.get(name, ",")

@@ -156,9 +156,10 @@ class Dataset(Sequence[tuple[Array, int]]):
     def __getitem__(self, index: int | slice) -> tuple[Array, int] | tuple[Array, Array]:
         if isinstance(index, slice):
             return self._slice(range(*index.indices(len(self))))
-        row, label = self._native.sample(self._position(index))
-        array = as_tensors(row, self._spec)[0] if self._spec else row[0]
-        return (array.copy() if self._writable else array), label
+        # numpy could copy the view as well, but would not see that the shard was cut meanwhile and zeros were read.
+        take = self._native.copied_sample if self._writable else self._native.sample
+        row, label = take(self._position(index))
+        return (as_tensors(row, self._spec)[0] if self._spec else row[0]), label
 
     def __iter__(self) -> Iterator[tuple[Array, int]]:
         return (self[i] for i in range(len(self)))

@@ -22,6 +22,8 @@ AnyLoader = _reader.Loader | _reader.DeviceLoader
 
 _MOST_THREADS = 4096  # more would be a mistake, and some systems break down while they are made
 _MOST_BATCHES_AHEAD = 2**20
+_LARGEST_BATCH = 2**32 - 1
+_LARGEST_WORLD = 2**24
 
 
 class Crop(NamedTuple):
@@ -60,7 +62,8 @@ class Loader:
 
     A batch stays as it is for as long as one of its arrays is referenced: a buffer is used again only when nobody
     holds it, and new ones are made meanwhile, so what is kept costs memory and never changes. Images are read-only
-    where they are a view of the shard, and may be written to where they are a copy or `writable` is set.
+    where they are a view of the shard, and may be written to where they are a copy, as all are with `writable` or a
+    shuffle.
 
     The order depends on (seed, epoch, shuffle) alone, not on threads, ranks or batch size.
 
@@ -76,11 +79,13 @@ class Loader:
         flip: mirror a random half of the samples.
         normalize: "imagenet" or (mean, std), each a number or one for every channel: (x/255 - mean) / std.
         dtype: "uint8", "float16", "bfloat16" or "float32", or the same of numpy, torch or JAX; by default float32 with
-            `normalize`, else as stored.
+            `normalize`, else as stored. Stored uint8 become floats from 0 to 1: they are divided by 255, also without
+            `normalize`.
         layout: "chw" or "hwc"; by default as stored.
         threads: that fill batches; 0: what the process may use.
         prefetch: batches that are filled ahead.
-        writable: have all batches copied, so that they may be written to; else sequential uint8 ones are views.
+        writable: have all batches copied, so that they may be written to; else sequential ones without a conversion are
+            views.
         block_rows, window_blocks: of the shuffle "block".
     """
 
@@ -108,15 +113,17 @@ class Loader:
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         if normalize is not None and dtype is None:
             dtype = "float32"
-        self._writable = writable
+        kind = _options.one_of("shuffle", shuffle or "none", ("none", "block", "full"))
+        # Shuffled samples may lie side by side by chance: whether a batch can be written to would be chance, too.
+        self._shuffled = kind != "none"
         checked = _reader.LoaderOptions(
-            batch_size=_options.count("batch_size", batch_size),
-            shuffle=_options.one_of("shuffle", shuffle or "none", ("none", "block", "full")),
-            block_rows=_options.count("block_rows", block_rows),
-            window_blocks=_options.count("window_blocks", window_blocks),
+            batch_size=_options.count("batch_size", batch_size, _LARGEST_BATCH, least=1),
+            shuffle=kind,
+            block_rows=_options.count("block_rows", block_rows, least=1),
+            window_blocks=_options.count("window_blocks", window_blocks, least=1),
             seed=_options.count("seed", seed),
             rank=_options.count("rank", rank),
-            world_size=_options.count("world_size", world_size),
+            world_size=_options.count("world_size", world_size, _LARGEST_WORLD, least=1),
             tail=_options.one_of("tail", tail, ("drop", "pad", "keep")),
             crop=None if crop is None else _options.crop(crop),
             flip=_options.truth("flip", flip),
@@ -124,8 +131,8 @@ class Loader:
             dtype=None if dtype is None else _options.dtype(dtype),
             layout=None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
             threads=_options.count("threads", threads, _MOST_THREADS),
-            prefetch=_options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD),
-            writable=_options.truth("writable", writable),
+            prefetch=_options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD, least=1),
+            writable=_options.truth("writable", writable) or self._shuffled,
         )
         self._native: AnyLoader | None = self._make_native(checked)
         if tail == "drop" and len(self.dataset) != 0 and self._native.batches_per_epoch == 0:
@@ -194,8 +201,13 @@ class Loader:
         return None if batch is None else self._arrays(batch)
 
     def _arrays(self, batch: Any) -> tuple[Any, Any]:
-        may_write = self._writable or not batch.is_view
-        return as_tensors(batch.images(may_write), self._spec), batch.labels()
+        return as_tensors(self._rows(batch, may_write=False), self._spec), batch.labels()
+
+    def _rows(self, batch: _reader.Batch, may_write: bool) -> Array:
+        """A batch's images as bytes; `may_write` of views, too."""
+        if batch.is_view and self._shuffled:  # by a state: the loader was made without a shuffle
+            return batch.images(False).copy()
+        return batch.images(may_write or not batch.is_view)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the run stands, behind the batches that were returned: for a checkpoint, as JSON or by torch.save.
@@ -229,6 +241,7 @@ class Loader:
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"this is no loader's state: {error}") from None
         self._open().resume(text)
+        self._shuffled = state["shuffle"] != "none"
         self._iteration = None
         self._resumed = True
 

@@ -22,14 +22,14 @@ LARGEST = 2**64 - 1
 LARGEST_SIDE = 2**32 - 1
 
 
-def count(name: str, value: Any, largest: int = LARGEST) -> int:
-    """A number from 0 to `largest`."""
+def count(name: str, value: Any, largest: int = LARGEST, *, least: int = 0) -> int:
+    """A number from `least` to `largest`."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}, not a whole number") from None
-    if not 0 <= number <= largest:
-        raise InvalidArgument(f"{name} is {number}", hint=f"It can be 0 to {largest}.")
+    if not least <= number <= largest:
+        raise InvalidArgument(f"{name} is {number}", hint=f"It can be {least} to {largest}.")
     return number
 
 

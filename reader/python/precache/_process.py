@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 from ._errors import Error, TooManyBadImages, make_error
-from ._progress import Display, Progress, ProgressOption, make_display
+from ._progress import Display, Progress, ProgressOption, make_display, say
 
 _DAMAGED, _UNSUPPORTED = 4, 5  # exit codes of docs/cli.md
 
@@ -56,8 +56,8 @@ def run(words: Sequence[str], progress: ProgressOption = None, *, faults_are_res
         if child.last.share != 1:  # it had nothing to do, or found damage
             display.show(dataclasses.replace(child.last, share=1.0))
         said = child.said()
-    if said and not callable(progress) and progress is not False and sys.stderr is not None:
-        print(said, file=sys.stderr, flush=True)  # samples were skipped, say
+    if said and not callable(progress) and (progress is None or progress):
+        say(said)  # samples were skipped, say
     return report
 
 

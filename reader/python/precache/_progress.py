@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import importlib
 import os
@@ -10,6 +11,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Union
+
+from . import _options
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,12 @@ class TerminalBar:
     def _columns() -> int:
         try:
             return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        except (OSError, ValueError):  # no terminal, or no file at all
+        except Exception:  # no terminal, or no file at all
             return 80
 
     @staticmethod
     def _write(text: str) -> None:
-        print(text, end="", file=sys.stderr, flush=True)
+        say(text, end="")
 
 
 class NotebookBar:
@@ -106,6 +109,24 @@ class NotebookBar:
         return f'<progress max="1"{value} style="width: 16em"></progress> <code>{html.escape(progress.text)}</code>'
 
 
+def say(text: str, end: str = "\n") -> None:
+    """Writes to stderr, whatever a program has put there: what cannot be shown never ends a command."""
+    stream: Any = sys.stderr
+    with contextlib.suppress(Exception):  # it is None, closed, a full disk, or an object with a write of its own
+        try:
+            stream.write(text + end)
+        except UnicodeEncodeError:  # of a stream that is ASCII, say; then nothing of the text is written
+            stream.write((text + end).encode("ascii", "backslashreplace").decode("ascii"))
+        stream.flush()
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except Exception:  # it has no such method, or is closed
+        return False
+
+
 def in_notebook() -> bool:
     """True in a kernel, whose front end shows what is displayed; IPython in a terminal has none."""
     ipython = sys.modules.get("IPython")
@@ -116,10 +137,8 @@ def in_notebook() -> bool:
 def make_display(option: ProgressOption) -> Display:
     if callable(option):
         return Callback(option)
-    if option is False:
+    if option is not None and not _options.truth("progress", option):
         return Nowhere()
     if in_notebook():
         return NotebookBar()
-    if sys.stderr is None:
-        return Nowhere()
-    return TerminalBar() if option or sys.stderr.isatty() else Nowhere()
+    return TerminalBar() if option or _is_terminal(sys.stderr) else Nowhere()

@@ -53,7 +53,8 @@ class Loader(_loader.Loader):
         device_path: "auto", or "staged", "strided" or "gather" for that or an error.
         register_budget_bytes: shards of so many bytes or less, together, are copied to a CUDA device from where they lie,
             and take as much memory that is not swapped out.
-        pin_memory: put batches into page-locked memory; by default if torch moves them to a CUDA device.
+        pin_memory: put batches into page-locked memory, from which a GPU takes them while the program goes on. By default
+            if torch has a CUDA device and either moves them there or, without `device`, leaves that to you.
         writable: let tensors be written to. Torch knows no read-only tensors: with False, sequential uint8 batches
             are the shard's own pages, which is faster, and writing to one in place ends the process.
         **options: all others of `precache.Loader`, but for `layout`.
@@ -81,10 +82,14 @@ class Loader(_loader.Loader):
             channels_last = _options.truth("channels_last", channels_last)
         self.device = None if device is None else torch.device(device)
         to_cuda = self.device is not None and self.device.type == "cuda"
-        self._pin_memory = to_cuda if pin_memory is None else _options.truth("pin_memory", pin_memory)
-        if self._pin_memory and not to_cuda:
+        self._must_pin = pin_memory is not None and _options.truth("pin_memory", pin_memory)
+        # By default, the first batch tells whether there is such memory: to try it here would make a context on a GPU
+        # before the program has chosen its own.
+        by_default = to_cuda or (self.device is None and torch.cuda.is_available())
+        self._pin_memory = by_default if pin_memory is None else self._must_pin
+        if self._must_pin and not to_cuda:
             _check_pinning()
-        self._ring = _options.count("ring", ring, _LARGEST_RING)
+        self._ring = _options.count("ring", ring, _LARGEST_RING, least=1)
         self._path = _options.one_of("device_path", device_path, _PATHS)
         self._register_budget_bytes = _options.count("register_budget_bytes", register_budget_bytes)
         self._moved_because: str | None = None
@@ -132,14 +137,23 @@ class Loader(_loader.Loader):
             images = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
             labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
             return _channels_first(images, self._spec), labels
-        images = _tensors(batch.images(True), self._spec)
+        images = _tensors(self._rows(batch, may_write=True), self._spec)
         labels = torch.from_numpy(batch.labels())
         if self._pin_memory:
-            images, labels = images.pin_memory(), labels.pin_memory()
+            images, labels = self._pinned(images, labels)
         if self.device is not None:
             images = images.to(self.device, non_blocking=self._pin_memory)
             labels = labels.to(self.device, non_blocking=self._pin_memory)
         return images, labels
+
+    def _pinned(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        try:
+            return images.pin_memory(), labels.pin_memory()
+        except RuntimeError:  # too much is locked, say, or the process was forked
+            if self._must_pin:
+                raise
+            self._pin_memory = False
+            return images, labels
 
     def stats(self) -> dict[str, Any]:
         """Who waited for whom, as of a `precache.Loader`; in "device", for a CUDA device, how batches get there."""
@@ -153,7 +167,8 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
     """A map-style dataset for `torch.utils.data.DataLoader`: (image, label), the image of (channels, height, width).
 
     Each image is a copy of its own. Works with any number of workers, forked or spawned. `precache.torch.Loader` is
-    several times as fast where its crops, flips and normalisation are enough.
+    several times as fast where its crops, flips and normalisation are enough. A subclass may have its own `__getitem__`:
+    DataLoader then asks for samples one by one.
 
     Args:
         dataset: a `precache.Dataset`, or what `precache.open` takes.
@@ -189,11 +204,17 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
             number = operator.index(index)
         except TypeError:
             raise TypeError(f"index is {index!r}, not a whole number") from None
-        image, label = self.__getitems__([number])[0]
+        image, label = self._samples([number])[0]
         return image, label
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Samples for a batch at once, as DataLoader asks for them."""
+        # DataLoader and Subset prefer this to __getitem__: what a subclass does there would be left out.
+        if type(self).__getitem__ is not Dataset.__getitem__:
+            return [self[index] for index in indices]
+        return self._samples(indices)
+
+    def _samples(self, indices: Sequence[int]) -> list[Any]:
         rows, labels = self.dataset._gather_rows(indices)
         images = _tensors(rows, self.dataset.spec)
         if self.transform is not None:

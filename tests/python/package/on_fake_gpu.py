@@ -161,7 +161,7 @@ def test_a_second_device(stamps, monkeypatch):
 
 def test_bad_options(stamps, as_torch):
     for options, words in (
-        ({"ring": 0}, "a ring of 0"),
+        ({"ring": 0}, "ring is 0"),
         ({"ring": 1 << 20}, "ring is"),
         ({"device_path": "nonsense"}, "device_path is 'nonsense'"),
         ({"device_path": "strided", "shuffle": "full", "register_budget_bytes": BUDGET}, "strided"),

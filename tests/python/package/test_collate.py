@@ -61,3 +61,24 @@ def test_batches_may_be_written_to_and_samples_are_plain(dataset):
     again, _ = next(iter(DataLoader(dataset, 9)))
     assert again.any()
     assert type(dataset[0]) is tuple
+
+
+def test_a_subclass_may_have_its_own_getitem(dataset):
+    class Darker(precache.torch.Dataset):
+        def __getitem__(self, index):
+            image, label = super().__getitem__(index)
+            return image // 2, label + 10
+
+    expected = [(images // 2, labels + 10) for images, labels in DataLoader(dataset, 9)]
+    darker = Darker(dataset.dataset)
+    for loaded in (darker, Subset(darker, range(23)), ConcatDataset([darker])):
+        assert same(DataLoader(loaded, 9), expected)
+
+
+def test_a_subclass_with_other_methods_is_still_gathered(dataset):
+    class Named(precache.torch.Dataset):
+        def name(self, index):
+            return self.dataset.keys[index]
+
+    samples = Named(dataset.dataset).__getitems__([3, 1])
+    assert default_collate(samples)[0].data_ptr() == samples[0][0].data_ptr()

@@ -5,6 +5,7 @@ import doctest
 import errno
 import importlib
 import inspect
+import io
 import json
 import os
 import pickle
@@ -16,7 +17,9 @@ import threading
 import typing
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import images
 import precache
@@ -122,6 +125,19 @@ def test_a_call_makes_what_the_command_makes(tool, source, tmp_path, options, wo
     assert differing(files(tmp_path / "function"), files(tmp_path / "command")) == []
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.dtype("float16"), torch.float16], ids=repr)
+def test_element_types_may_be_named_as_others_name_them(source, dataset, tmp_path, dtype):
+    assert precache.build(source, tmp_path / "out", dtype=dtype, dry_run=True)["dtype"] == "float16"
+    precache.convert(dataset, tmp_path / "new", dtype=dtype)
+    assert Dataset(tmp_path / "new").manifest["spec"]["dtype"] == "float16"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, float, 7, np.dtype("int8")], ids=repr)
+def test_other_element_types_are_refused(source, tmp_path, dtype):
+    with pytest.raises(precache.InvalidArgument, match="dtype is"):
+        precache.build(source, tmp_path / "out", dtype=dtype)
+
+
 def test_parts_are_built_and_finished(source, tmp_path):
     options = {"size": 16, "shards": 3, "progress": False}
     assert precache.build(source, tmp_path / "out", part=(1, 2), **options)["status"] == "part done"
@@ -158,7 +174,9 @@ def test_a_value_that_looks_like_something_else_is_a_value(source, tmp_path, val
     (lambda: precache.build("images", "out", size=(16, True)), "size is True"),
     (lambda: precache.build("images", "out", overwrite="no"), "overwrite is 'no', not True or False"),
     (lambda: precache.inspect("shards", all=1), "all is 1, not True or False"),
-], ids=range(10))
+    (lambda: precache.build("images", "out", progress="yes"), "progress is 'yes', not True or False"),
+    (lambda: precache.verify("shards", progress=0), "progress is 0, not True or False"),
+], ids=range(12))
 def test_a_value_of_another_type_is_named(call, words):
     with pytest.raises(TypeError, match=words):
         call()
@@ -423,6 +441,50 @@ def test_what_was_skipped_is_said(python, source, tmp_path):
     assert "1 sample skipped" in python.run(*script(tmp_path / "source", tmp_path / "a", "{'max_bad': 50}")).err
     silent = "{'max_bad': 50, 'progress': False}"
     assert python.run(*script(tmp_path / "source", tmp_path / "b", silent)).err == ""
+
+
+class OnlyWrites:
+    """What programs put in the place of stderr to have a copy of it."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+class Broken:
+    def __getattr__(self, name):
+        raise RuntimeError(f"no {name} today")
+
+
+@pytest.fixture
+def with_a_bad_image(tmp_path):
+    """A folder of a name that is not ASCII, for max_bad=50: the command has something to say of it."""
+    images.draw_unique(tmp_path / "bilder ü" / "a" / "good.png", 0)
+    (tmp_path / "bilder ü" / "a" / "bad.png").write_bytes(b"")
+    return tmp_path / "bilder ü"
+
+
+@pytest.mark.parametrize("progress", [None, True])
+@pytest.mark.parametrize("kind", ["only writes", "ascii", "closed", "broken", "none"])
+def test_a_strange_stderr_ends_no_build(with_a_bad_image, tmp_path, monkeypatch, kind, progress):
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    closed = io.StringIO()
+    closed.close()
+    stderr = {"only writes": OnlyWrites(), "ascii": ascii_only, "closed": closed, "broken": Broken(), "none": None}[kind]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        report = precache.build(with_a_bad_image, tmp_path / "größe", size=16, max_bad=50, progress=progress)
+    assert report["status"] == "complete" and report["skipped"] == 1
+    if kind == "only writes":
+        assert "1 sample skipped" in stderr.text and "größe" in stderr.text
+    if kind == "ascii":
+        said = ascii_only.buffer.getvalue().decode("ascii")
+        assert "1 sample skipped" in said and "gr\\xf6\\xdfe" in said
 
 
 def test_a_notebook_shows_a_bar(source, tmp_path):

@@ -159,6 +159,38 @@ def test_a_shard_that_is_cut_under_live_arrays(build, animals, tmp_path, in_chil
     assert lines == ["0 0 0"] + ["True True True"] * 8 + ["True 23 5"]
 
 
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_copy_is_not_of_a_shard_that_was_cut_meanwhile(build, animals, tmp_path, encoded):
+    if encoded:
+        precache.convert(animals[0], tmp_path / "out", keep_encoded=True, shards=1)
+    else:
+        build(animals[0], tmp_path / "out", "--size", "40", "--shards", "1")
+    expected = precache.open(tmp_path / "out", writable=True)[20][0]
+    shard = tmp_path / "out" / "train-000000.tar"
+
+    class CutAfterEachCall:
+        def __init__(self, native):
+            self._native = native
+
+        def __len__(self):
+            return len(self._native)
+
+        def __getattr__(self, name):
+            def call(*arguments):
+                result = getattr(self._native, name)(*arguments)
+                os.truncate(shard, 600)
+                return result
+
+            return call
+
+    dataset = precache.open(tmp_path / "out", writable=True)
+    dataset._native = CutAfterEachCall(dataset._native)
+    image, _ = dataset[20]
+    assert image.flags.writeable and image.any() and (image == expected).all()
+    with pytest.raises(precache.CorruptDataError, match="the file was cut"):
+        dataset[20]
+
+
 @pytest.mark.parametrize("options", [{}, {"verify_on_read": True}], ids=str)
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_lies_behind_a_cut_is_not_called_damaged(build, animals, tmp_path, in_child, format, options):

@@ -78,6 +78,42 @@ def test_without_a_gpu_torch_moves_batches(stamps, in_child):
 
 
 @needs_no_gpu
+def test_batches_are_pinned_by_default_where_torch_has_a_gpu(stamps, in_child):
+    """What is decided, with a torch that says it has one."""
+    lines = in_child("""
+        import sys
+        import torch, precache.torch
+        pinned, refused = [], []
+
+        def pin(self):
+            if refused:
+                raise RuntimeError("no such memory")
+            pinned.append(self.dtype)
+            return self
+
+        torch.Tensor.pin_memory = pin
+        for available in (True, False):
+            torch.cuda.is_available = lambda: available
+            for options in ({}, {"device": "cpu"}, {"device": "meta"}, {"pin_memory": False}, {"pin_memory": True}):
+                loader = precache.torch.Loader(sys.argv[1], 4, **options)
+                pinned.clear()  # of the loader that was asked to pin, and tried
+                next(iter(loader))
+                print(available, options, len(pinned))
+        torch.cuda.is_available = lambda: True
+        asked, by_default = precache.torch.Loader(sys.argv[1], 4, pin_memory=True), precache.torch.Loader(sys.argv[1], 4)
+        refused.append(True)
+        print(len(list(by_default)))
+        try:
+            next(iter(asked))
+        except RuntimeError as error:
+            print(error)
+    """, stamps.out)
+    there = ["{} 2", "{'device': 'cpu'} 0", "{'device': 'meta'} 0", "{'pin_memory': False} 0", "{'pin_memory': True} 2"]
+    nowhere = ["{} 0", *there[1:]]
+    assert lines == [*(f"True {line}" for line in there), *(f"False {line}" for line in nowhere), "5", "no such memory"]
+
+
+@needs_no_gpu
 def test_the_module_needs_no_driver():
     needed = subprocess.run(["readelf", "-d", _reader.__file__], capture_output=True, text=True, check=True).stdout
     assert "libcuda" not in needed, needed

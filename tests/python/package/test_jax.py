@@ -34,6 +34,12 @@ def test_dlpack(stamps, dtype):
         assert array.dtype == expected.dtype and (np.asarray(array) == expected).all()
 
 
+@pytest.mark.parametrize("batch_size", [1, 11])
+def test_dlpack_takes_every_shuffled_batch(stamps, batch_size):
+    for images, _ in precache.Loader(stamps.out, batch_size, shuffle="full", tail="keep"):
+        assert (np.asarray(jnp.from_dlpack(images)) == images).all()
+
+
 def test_a_step_is_compiled(stamps):
     @jax.jit
     def step(weights, images, labels):

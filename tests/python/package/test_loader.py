@@ -382,11 +382,25 @@ def test_bad_states_are_refused(stamps):
     assert loader.state_dict() == state and len(list(iterator)) == 4
 
 
+@pytest.mark.parametrize("change, words", [
+    (lambda state: {}, "this is no loader's state: it has no 'version'"),
+    (lambda state: {"a": 1}, "this is no loader's state: it has no 'version'"),
+    (lambda state: {key: value for key, value in state.items() if key != "seed"}, "this is no loader's state: it has no 'seed'"),
+    (lambda state: {**state, "shuffle": 3}, "this is no loader's state: its 'shuffle' is no name"),
+    (lambda state: {**state, "epoch": "1"}, "'epoch' of a loader's state is no count"),
+], ids=range(5))
+def test_a_bad_state_is_told_in_plain_words(stamps, change, words):
+    loader = loader_of(stamps)
+    with pytest.raises(precache.InvalidArgument) as refused:
+        loader.load_state_dict(change(loader.state_dict()))
+    assert refused.value.message == words
+
+
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options, kind, words", [
-    ({"batch_size": 0}, ValueError, "batch size of 0"),
+    ({"batch_size": 0}, ValueError, "batch_size is 0"),
     ({"batch_size": -1}, ValueError, "batch_size is -1"),
     ({"batch_size": "4"}, TypeError, "batch_size is '4'"),
     ({"batch_size": 2.5}, TypeError, "batch_size is 2.5"),
@@ -405,8 +419,8 @@ def test_bad_states_are_refused(stamps):
     ({"rank": 1}, ValueError, "rank 1 of a world of 1"),
     ({"rank": 2, "world_size": 2}, ValueError, "rank 2 of a world of 2"),
     ({"rank": -1, "world_size": 2}, ValueError, "rank is -1"),
-    ({"world_size": 0}, ValueError, "a world of 0"),
-    ({"world_size": 2**63}, ValueError, "a world of"),
+    ({"world_size": 0}, ValueError, "world_size is 0"),
+    ({"world_size": 2**63}, ValueError, "world_size is"),
     ({"tail": "truncate"}, ValueError, "tail is 'truncate'"),
     ({"tail": None}, ValueError, "tail is None"),
     ({"crop": 0}, ValueError, "crop of 0x0"),
@@ -436,7 +450,7 @@ def test_bad_states_are_refused(stamps):
     ({"threads": -1}, ValueError, "threads is -1"),
     ({"threads": 10**6}, ValueError, "threads is 1000000"),
     ({"threads": 1.5}, TypeError, "threads is 1.5"),
-    ({"prefetch": 0}, ValueError, "prefetch of 0"),
+    ({"prefetch": 0}, ValueError, "prefetch is 0"),
     ({"prefetch": 2**63}, ValueError, "prefetch is"),
     ({"writable": "no"}, TypeError, "writable is 'no'"),
     ({"nonsense": 1}, TypeError, "nonsense"),
@@ -445,6 +459,17 @@ def test_bad_options(stamps, options, kind, words):
     with pytest.raises(kind) as refused:
         precache.Loader(stamps.out, **{"batch_size": 4, **options})
     assert words in str(refused.value) and "incompatible function arguments" not in str(refused.value)
+
+
+@pytest.mark.parametrize("options, least, largest", [
+    ({"batch_size": 0}, 1, 2**32 - 1), ({"batch_size": 2**32}, 1, 2**32 - 1), ({"prefetch": 0}, 1, 2**20),
+    ({"world_size": 0}, 1, 2**24), ({"world_size": 2**24 + 1}, 1, 2**24), ({"block_rows": 0}, 1, 2**64 - 1),
+    ({"window_blocks": 0}, 1, 2**64 - 1), ({"threads": -1}, 0, 4096), ({"seed": -1}, 0, 2**64 - 1),
+], ids=str)
+def test_a_number_that_is_refused_has_a_hint_of_those_that_are_not(stamps, options, least, largest):
+    with pytest.raises(precache.InvalidArgument) as refused:
+        precache.Loader(stamps.out, **{"batch_size": 4, **options})
+    assert refused.value.hint == f"It can be {least} to {largest}."
 
 
 @pytest.mark.parametrize("options", [
@@ -470,6 +495,24 @@ def test_more_memory_than_there_is(stamps, in_child):
         print(len(loader), len(loader.dataset[:][0]))
     """, stamps.out)
     assert lines == ["no memory", "1 23"]
+
+
+def test_more_threads_than_the_system_starts(stamps, in_child):
+    lines = in_child("""
+        import errno, resource, sys
+        import precache
+        dataset = precache.open(sys.argv[1])
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + (1 << 30), resource.RLIM_INFINITY))
+        try:
+            precache.Loader(dataset, 4, threads=4096)  # the stack of each takes 8 MiB of addresses
+        except OSError as error:
+            print(isinstance(error, precache.IoError), error.errno == errno.EAGAIN, error.filename)
+            print(error.message, "fewer threads" in error.hint)
+        print(len(list(precache.Loader(dataset, 4, threads=2))))
+    """, stamps.out)
+    assert lines == ["True True None", "cannot start a thread: Resource temporarily unavailable True", "5"]
 
 
 @pytest.mark.parametrize("dataset", [None, 3, 1.5, [None]], ids=str)
