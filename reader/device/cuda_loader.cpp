@@ -326,6 +326,7 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
     ring.take_first_free();
     // Kept here before anything is copied: should a call fail, copies that were begun go on.
     const Batch& batch = core_->batches[place].emplace(std::move(*next));
+    ring.wait_for_users(place);
     const device::BatchCopier::Copied copied = core_->copier.copy(batch, ring, place);
     device::check(cudaEventRecord(ring.ready(place), ring.stream()), "cudaEventRecord", device_);
     core_->queue.back().parts.labels = copied.labels;
