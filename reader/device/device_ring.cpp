@@ -65,6 +65,7 @@ class DeviceRing::Lease : public DeviceLease {
 DeviceRing::DeviceRing(int device, std::size_t places, std::size_t place_bytes)
     : device_(device), stream_(make_stream(device)) {
   places_.reserve(places);
+  free_.reserve(places);
   for (std::size_t i = 0; i < places; ++i) {
     Place& place = places_.emplace_back();
     place.memory = allocate_device(device, place_bytes);
@@ -96,7 +97,7 @@ std::optional<std::size_t> DeviceRing::first_free() const {
 
 void DeviceRing::take_first_free() {
   const std::lock_guard lock(mutex_);
-  free_.pop_front();
+  free_.erase(free_.begin());
 }
 
 void DeviceRing::give_back(std::size_t place) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -67,8 +66,8 @@ class DeviceRing : public std::enable_shared_from_this<DeviceRing> {
   const int device_;
   Stream stream_;
   std::vector<Place> places_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::deque<std::size_t> free_;
+  mutable std::mutex mutex_;       // guards what follows
+  std::vector<std::size_t> free_;  // the longest free first; with room for all, so no release fails
   std::exception_ptr failure_;
 };
 
