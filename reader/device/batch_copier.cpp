@@ -172,6 +172,8 @@ void BatchCopier::find_runs(std::span<const std::uint64_t> samples) {
     const std::uint64_t most =
         equal ? std::min<std::uint64_t>(samples.size() - i, shards_->rows_from(first)) : 1;
     while (run.rows < most && samples[i + run.rows] == samples[i] + run.rows) ++run.rows;
+    // CUDA looks at the pitch of a single row, too, and a manifest may say anything there.
+    if (run.rows == 1) run.stride_bytes = stored_.row_bytes;
     i += run.rows;
     runs_.push_back(run);
   }

@@ -184,5 +184,23 @@ TEST_CASE("shards whose records are not equal reach the device", "[device]") {
   }
 }
 
+TEST_CASE("the distance of a shard's only record may be any", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  auto made = make_dataset(folder.path(), {.shards = {1, 5, 1}});
+  made.entries()[0].columns.image.stride = 1;
+  made.entries()[2].columns.image.stride = std::uint64_t{1} << 40;
+  made.write_manifest();
+  const Dataset dataset = Dataset::open(folder.path());
+  for (const DevicePath path : kPaths) {
+    for (const std::uint64_t batch : {1U, 4U}) {
+      CAPTURE(name(path), batch);
+      LoaderOptions options = shuffled(Shuffle::kNone);
+      options.batch_size = batch;
+      compare(dataset, options, by_path(path));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace precache
