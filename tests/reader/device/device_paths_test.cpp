@@ -82,7 +82,7 @@ TEST_CASE("batches on the device are those of a loader, by every path", "[device
 
 TEST_CASE("tensors of every stored type reach the device", "[device]") {
   const FakeMachine machine;
-  for (const DType stored : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+  for (const DType stored : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
       const test::TempFolder folder;
       const Dataset dataset = Dataset::open(
