@@ -159,7 +159,8 @@ void BatchCopier::write_notes(const Batch& batch, const OrderState& state, std::
 
 const std::byte* BatchCopier::tensor_of(std::uint64_t sample) const {
   const ShardSet::Place place = shards_->place_of(sample);
-  return registered_->data(place.shard) + shards_->values(place.shard).payload(place.row).offset;
+  return registered_->bytes(place.shard).data() +
+         shards_->values(place.shard).payload(place.row).offset;
 }
 
 void BatchCopier::find_runs(std::span<const std::uint64_t> samples) {

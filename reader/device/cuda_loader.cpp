@@ -196,8 +196,7 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
           ring(std::make_shared<device::DeviceRing>(device.device, device.ring,
                                                     copier.place_bytes())),
           pinned(device.device, checked_buffers(options, device), copier.buffer_bytes()),
-          loader(dataset, stored(options),
-                 {[this] { return pinned.take(); }, source.registered != nullptr}),
+          loader(dataset, stored(options), {[this] { return pinned.take(); }, in_place()}),
           batches(device.ring) {}
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
@@ -216,6 +215,10 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
         throw InvalidArgument(fmt::format("a prefetch of {} batches", options.prefetch));
       }
       return options.prefetch + device.ring;
+    }
+    [[nodiscard]] ShardBytes in_place() const {
+      if (source.registered == nullptr) return {};
+      return [shards = source.registered.get()](std::size_t shard) { return shards->bytes(shard); };
     }
     static LoaderOptions stored(LoaderOptions options) {
       options.transform = {};
