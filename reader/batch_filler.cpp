@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "formats/base/checked.hpp"
 
@@ -39,13 +40,13 @@ void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t
 }  // namespace
 
 BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-                         std::uint64_t largest_batch, bool writable, bool labels_only)
+                         std::uint64_t largest_batch, bool writable, ShardBytes in_place)
     : shards_(std::move(shards)),
       pass_(*shards_->spec(), transform),
       batch_bytes_(checked_mul(largest_batch, pass_.result().size_bytes())),
       stream_(batch_bytes_ > kStreamedBytes),
       writable_(writable),
-      labels_only_(labels_only) {}
+      in_place_(std::move(in_place)) {}
 
 void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
   slot.own.reset();
@@ -57,7 +58,7 @@ void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
     slot.data = slot.buffer.data();
     slot.stride_bytes = slot.spec.size_bytes();
   }
-  read_ahead(slot);
+  if (!in_place_) read_ahead(slot);
 }
 
 std::size_t BatchFiller::chunk_rows(const Batch::Slot& slot) const {
@@ -66,7 +67,7 @@ std::size_t BatchFiller::chunk_rows(const Batch::Slot& slot) const {
 }
 
 bool BatchFiller::make_view(Batch::Slot& slot) const {
-  if (!pass_.is_copy() || writable_ || labels_only_) return false;
+  if (!pass_.is_copy() || writable_ || in_place_) return false;
   for (std::size_t i = 1; i < slot.samples.size(); ++i) {
     if (slot.samples[i] != slot.samples[0] + i) return false;
   }
@@ -117,15 +118,16 @@ std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_
       mapped_shard = place.shard;
     }
     const ColumnValues& values = shards_->values(place.shard);
+    const std::span<const std::byte> file = in_place_ ? in_place_(place.shard) : mapped->bytes();
     slot.labels[i] = mapped->checked([&] {
-      if (shards_->verify_on_read()) values.verify(mapped->bytes(), place.row);
-      return values.label(mapped->bytes(), place.row);
+      if (shards_->verify_on_read()) values.verify(file, place.row);
+      return values.label(file, place.row);
     });
     const auto [offset, bytes] = values.payload(place.row);
-    if (labels_only_) continue;
+    if (in_place_) continue;
     touched += bytes;
     if (slot.view == nullptr) {
-      pass_.run(mapped->bytes().subspan(offset, bytes), pass_.choose(seed, slot.epoch, sample),
+      pass_.run(file.subspan(offset, bytes), pass_.choose(seed, slot.epoch, sample),
                 slot.buffer.data() + i * slot.stride_bytes, stream_);
     }
   }

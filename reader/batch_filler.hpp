@@ -15,10 +15,10 @@ namespace precache {
 /// different rows of one batch.
 class BatchFiller {
  public:
-  /// Batches have `largest_batch` samples at most. Throws InvalidArgument as PixelPass does.
-  /// REQUIRES: the shards have a spec.
+  /// Batches have `largest_batch` samples at most; with `in_place` (BatchPlacement) only labels.
+  /// Throws InvalidArgument as PixelPass does. REQUIRES: the shards have a spec.
   BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-              std::uint64_t largest_batch, bool writable, bool labels_only);
+              std::uint64_t largest_batch, bool writable, ShardBytes in_place);
 
   [[nodiscard]] const TensorSpec& spec() const { return pass_.result(); }
   [[nodiscard]] const PixelPass& pass() const { return pass_; }
@@ -44,8 +44,8 @@ class BatchFiller {
   PixelPass pass_;
   std::size_t batch_bytes_;
   bool stream_;
-  bool writable_;     // no views
-  bool labels_only_;  // rows are left to whoever takes the batch
+  bool writable_;        // no views
+  ShardBytes in_place_;  // rows are left to whoever takes the batch
 };
 
 }  // namespace precache

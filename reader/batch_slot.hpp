@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "precache/reader/loader.hpp"
@@ -32,13 +33,18 @@ class AlignedBuffer {
   std::unique_ptr<std::byte[], Free> bytes_;
 };
 
+/// The bytes of a whole shard, by its number.
+using ShardBytes = std::function<std::span<const std::byte>(std::size_t shard)>;
+
 /// For those who take batches on to a device: where they are put, and how much of them is needed.
 struct BatchPlacement {
   /// Called by any thread of the loader, for at most as many buffers as batches are prefetched or
   /// held by the consumer.
   std::function<AlignedBuffer()> take_buffer;
-  /// The consumer knows where the tensors lie: the buffers are its own to use.
-  bool labels_only = false;
+  /// Set if the consumer has the shards in memory and takes the tensors from there: the buffers are
+  /// its own to use. Labels come from there, too, so that the files need not be in the page cache a
+  /// second time. Called by any thread of the loader.
+  ShardBytes in_place;
 };
 
 /// One batch, from its order to its release: what it holds, and how far it is.

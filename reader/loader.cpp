@@ -113,7 +113,7 @@ class Loader::Impl {
       : options_(validated(options, dataset.size())),
         dataset_(std::move(dataset)),
         filler_(tensor_shards(dataset_), options_.transform, largest_batch(), options_.writable,
-                placement.labels_only),
+                placement.in_place),
         pool_(std::make_shared<SlotPool>(options_.prefetch + 1, buffers(placement))),
         warnings_(filler_.pass().warnings()),
         consumed_(begin_of(0), options_),

@@ -159,7 +159,8 @@ void BatchCopier::write_notes(const Batch& batch, const OrderState& state, std::
 
 const std::byte* BatchCopier::tensor_of(std::uint64_t sample) const {
   const ShardSet::Place place = shards_->place_of(sample);
-  return registered_->data(place.shard) + shards_->values(place.shard).payload(place.row).offset;
+  return registered_->bytes(place.shard).data() +
+         shards_->values(place.shard).payload(place.row).offset;
 }
 
 void BatchCopier::find_runs(std::span<const std::uint64_t> samples) {
@@ -172,6 +173,8 @@ void BatchCopier::find_runs(std::span<const std::uint64_t> samples) {
     const std::uint64_t most =
         equal ? std::min<std::uint64_t>(samples.size() - i, shards_->rows_from(first)) : 1;
     while (run.rows < most && samples[i + run.rows] == samples[i] + run.rows) ++run.rows;
+    // CUDA looks at the pitch of a single row, too, and a manifest may say anything there.
+    if (run.rows == 1) run.stride_bytes = stored_.row_bytes;
     i += run.rows;
     runs_.push_back(run);
   }

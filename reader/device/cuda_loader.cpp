@@ -196,8 +196,7 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
           ring(std::make_shared<device::DeviceRing>(device.device, device.ring,
                                                     copier.place_bytes())),
           pinned(device.device, checked_buffers(options, device), copier.buffer_bytes()),
-          loader(dataset, stored(options),
-                 {[this] { return pinned.take(); }, source.registered != nullptr}),
+          loader(dataset, stored(options), {[this] { return pinned.take(); }, in_place()}),
           batches(device.ring) {}
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
@@ -216,6 +215,10 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
         throw InvalidArgument(fmt::format("a prefetch of {} batches", options.prefetch));
       }
       return options.prefetch + device.ring;
+    }
+    [[nodiscard]] ShardBytes in_place() const {
+      if (source.registered == nullptr) return {};
+      return [shards = source.registered.get()](std::size_t shard) { return shards->bytes(shard); };
     }
     static LoaderOptions stored(LoaderOptions options) {
       options.transform = {};
@@ -326,6 +329,7 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
     ring.take_first_free();
     // Kept here before anything is copied: should a call fail, copies that were begun go on.
     const Batch& batch = core_->batches[place].emplace(std::move(*next));
+    ring.wait_for_users(place);
     const device::BatchCopier::Copied copied = core_->copier.copy(batch, ring, place);
     device::check(cudaEventRecord(ring.ready(place), ring.stream()), "cudaEventRecord", device_);
     core_->queue.back().parts.labels = copied.labels;

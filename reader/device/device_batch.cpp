@@ -25,8 +25,9 @@ struct DeviceBatch::Holder {
     if (lease == nullptr || streams.empty()) return;
     try {
       lease->release(streams);
-    } catch (const Error&) {
-      // Nobody is here to be told: the lease tells the loader, whose next call throws.
+    } catch (...) {
+      // Nobody is here to be told. The lease, which was not released, waits for the device instead;
+      // if that fails, it tells the loader, whose next call throws.
     }
   }
 };
@@ -89,10 +90,10 @@ void DeviceBatch::release(void* stream) {
 template <typename Managed>
 Managed* DeviceBatch::make_dlpack(Part part, void* stream) const {
   Holder& place = holder();
-  place.lease->wait_on(stream);
-  place.note(stream);
   auto exported = std::make_unique<Export<Managed>>();
   exported->holder = holder_;
+  place.lease->wait_on(stream);
+  place.note(stream);  // last of what may fail: streams that have no tensor are not waited for
   exported->shape[0] = static_cast<std::int64_t>(size());
   const bool images = part == Part::kImages;
   if (images) std::copy_n(spec().shape().begin(), 3, exported->shape.begin() + 1);

@@ -65,17 +65,25 @@ class DeviceRing::Lease : public DeviceLease {
 DeviceRing::DeviceRing(int device, std::size_t places, std::size_t place_bytes)
     : device_(device), stream_(make_stream(device)) {
   places_.reserve(places);
+  free_.reserve(places);
   for (std::size_t i = 0; i < places; ++i) {
-    places_.push_back({allocate_device(device, place_bytes),
-                       make_event(device, EventUse::kHostWaits),
-                       make_event(device, EventUse::kStreamsWait)});
+    Place& place = places_.emplace_back();
+    place.memory = allocate_device(device, place_bytes);
+    place.ready = make_event(device, EventUse::kHostWaits);
+    place.released.push_back(make_event(device, EventUse::kStreamsWait));
     free_.push_back(i);
   }
 }
 
 DeviceRing::~DeviceRing() {
   const CurrentDevice current(device_, std::nothrow);
-  // The last users of all places are ahead of this on the stream.
+  for (const Place& place : places_) {
+    for (const Event& released : place.released) {
+      if (cudaStreamWaitEvent(stream_.get(), released.get(), 0) != cudaSuccess) {
+        (void)cudaGetLastError();
+      }
+    }
+  }
   if (cudaStreamSynchronize(stream_.get()) != cudaSuccess) (void)cudaGetLastError();
   places_.clear();
   stream_.reset();
@@ -89,7 +97,7 @@ std::optional<std::size_t> DeviceRing::first_free() const {
 
 void DeviceRing::take_first_free() {
   const std::lock_guard lock(mutex_);
-  free_.pop_front();
+  free_.erase(free_.begin());
 }
 
 void DeviceRing::give_back(std::size_t place) {
@@ -106,13 +114,20 @@ std::unique_ptr<DeviceLease> DeviceRing::lend(std::size_t place) {
   }
 }
 
+void DeviceRing::wait_for_users(std::size_t place) const {
+  // One that was never recorded, or not by the last users, is done.
+  for (const Event& released : places_[place].released) {
+    check(cudaStreamWaitEvent(stream_.get(), released.get(), 0), "cudaStreamWaitEvent", device_);
+  }
+}
+
 void DeviceRing::release(std::size_t place, std::span<void* const> streams) {
   const CurrentDevice current(device_);
-  const cudaEvent_t released = places_[place].released.get();
-  for (void* const stream : streams) {
-    check(cudaEventRecord(released, static_cast<cudaStream_t>(stream)), "cudaEventRecord", device_);
-    // Takes the event as it is now, so the next stream may use it again.
-    check(cudaStreamWaitEvent(stream_.get(), released, 0), "cudaStreamWaitEvent", device_);
+  std::vector<Event>& released = places_[place].released;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (i == released.size()) released.push_back(make_event(device_, EventUse::kStreamsWait));
+    check(cudaEventRecord(released[i].get(), static_cast<cudaStream_t>(streams[i])),
+          "cudaEventRecord", device_);
   }
   give_back(place);
 }

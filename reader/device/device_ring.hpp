@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -18,9 +17,11 @@ namespace precache::device {
 
 /// Places for batches in a device's memory, and the stream that fills them.
 ///
-/// A place is free, or the filler's, or lent to a consumer. Those who release a place make the
-/// stream wait for their own before it is free, so filling needs no care: what is put on the stream
-/// later comes after them. Releasing may be done by any thread; filling by one.
+/// A place is free, or the filler's, or lent to a consumer. Those who release a place note with it
+/// how far their streams have to come, and only who fills it again waits for that: a stream that
+/// waited at once would keep copies to all other places from starting, too, and a host that runs
+/// ahead of the device has many steps to wait for. Releasing may be done by any thread; filling by
+/// one.
 class DeviceRing : public std::enable_shared_from_this<DeviceRing> {
  public:
   /// Throws DeviceError.  REQUIRES: `device` is the current one.
@@ -41,6 +42,9 @@ class DeviceRing : public std::enable_shared_from_this<DeviceRing> {
   [[nodiscard]] std::optional<std::size_t> first_free() const;
   /// Makes it the filler's.
   void take_first_free();
+  /// Makes the stream wait for the last users of a place that was taken. Throws DeviceError.
+  /// REQUIRES: the ring's device is the current one.
+  void wait_for_users(std::size_t place) const;
   /// What was filled is not wanted.
   void give_back(std::size_t place);
   /// If there is no memory for a lease, the place is free again.
@@ -52,7 +56,7 @@ class DeviceRing : public std::enable_shared_from_this<DeviceRing> {
   struct Place {
     DeviceMemory memory;
     Event ready;
-    Event released;
+    std::vector<Event> released;  // one for each stream of those that released it at once
   };
   class Lease;
 
@@ -62,8 +66,8 @@ class DeviceRing : public std::enable_shared_from_this<DeviceRing> {
   const int device_;
   Stream stream_;
   std::vector<Place> places_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::deque<std::size_t> free_;
+  mutable std::mutex mutex_;       // guards what follows
+  std::vector<std::size_t> free_;  // the longest free first; with room for all, so no release fails
   std::exception_ptr failure_;
 };
 

@@ -129,7 +129,13 @@ PRECACHE_HOST_DEVICE inline void write_chunk(const PixelWork& work, const Conver
   if (count == kCount && is_aligned<OutPack>(out)) {
     move_aligned(reinterpret_cast<OutPack*>(out), &result);
   } else {
-    for (std::uint32_t i = 0; i < count; ++i) out[i] = result.at[i];
+    // Unrolled, so that all indices are known: else `result` would have to lie in memory.
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      if (i < count) out[i] = result.at[i];
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "precache/reader/device_loader.hpp"
@@ -27,8 +28,8 @@ class RegisteredShards {
   /// REQUIRES: no copy from them is under way.
   ~RegisteredShards();
 
-  [[nodiscard]] const std::byte* data(std::size_t shard) const {
-    return ranges_[shard].bytes().data();
+  [[nodiscard]] std::span<const std::byte> bytes(std::size_t shard) const {
+    return ranges_[shard].bytes();
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "reader/device/dlpack.hpp"
 #include "tests/reader/device/device_support.hpp"
 
 namespace {
@@ -67,6 +68,84 @@ TEST_CASE("out of memory, the loader loses neither batches nor room", "[device][
     }
     CHECK(failures > 3);
   }
+}
+
+/// Runs `call`, whose nth allocation fails; false if that ended it.
+template <typename Call>
+bool without_memory(std::uint64_t nth, const Call& call) {
+  allocations_left = nth;
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    allocations_left = 0;
+    return false;
+  }
+  allocations_left = 0;
+  return true;
+}
+
+TEST_CASE("out of memory, batches can be given back", "[device][malformed]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  const Dataset dataset =
+      Dataset::open(test::make_dataset(folder.path(), {.shards = {20, 11, 9}}).folder);
+  LoaderOptions options;
+  options.batch_size = 1;
+  options.threads = 1;
+  options.prefetch = 1;
+  const test::UserStream stream;
+  const test::UserStream other;
+  Loader host(dataset, options);
+  const auto expected = test::epoch_of(host);
+  // Hundreds of times, as containers take memory now and then: a deque of 64 numbers once in 64.
+  constexpr std::size_t kTimes = 400;
+  DeviceOptions device;
+  device.ring = 2;
+  DeviceLoader loader(dataset, options, device);
+  const auto next = [&] {
+    auto batch = loader.next();
+    return batch ? std::move(batch) : loader.next();  // of the next epoch
+  };
+  SECTION("dropped") {
+    for (std::size_t i = 0; i < kTimes; ++i) {
+      auto batch = next();
+      CHECK(without_memory(1, [&] { batch.reset(); }));
+    }
+  }
+  SECTION("released") {
+    for (std::size_t i = 0; i < kTimes; ++i) {
+      auto batch = next();
+      // The stream's number may find no room; the batch is given back all the same.
+      (void)without_memory(1 + i % 2, [&] { batch->release(stream.get()); });
+    }
+  }
+  SECTION("by the last of its tensors") {
+    for (std::size_t i = 0; i < kTimes; ++i) {
+      auto batch = next();
+      DLManagedTensor* const images = batch->to_dlpack(DeviceBatch::Part::kImages, stream.get());
+      DLManagedTensor* const labels = batch->to_dlpack(DeviceBatch::Part::kLabels, other.get());
+      batch.reset();
+      images->deleter(images);
+      CHECK(without_memory(1 + i % 3, [&] { labels->deleter(labels); }));
+    }
+  }
+  SECTION("when a tensor cannot be made") {
+    for (std::size_t i = 0; i < kTimes; ++i) {
+      auto batch = next();
+      const std::uint64_t records = fake_cudart::calls()["cudaEventRecord"];
+      const bool made = without_memory(
+          1 + i % 2, [&] { (void)batch->to_dlpack(DeviceBatch::Part::kImages, stream.get()); });
+      CHECK_FALSE(made);
+      batch.reset();
+      // No tensor was made for a stream, so the batch waits for all of them.
+      CHECK(fake_cudart::calls()["cudaEventRecord"] == records);
+    }
+  }
+  // Whatever was done, the loader goes on.
+  while (loader.next()) {
+  }
+  const bool equal = test::epoch_of(loader) == expected;
+  CHECK(equal);
 }
 
 }  // namespace

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include "reader/mapped_shard.hpp"
 #include "tests/reader/device/device_support.hpp"
 
 namespace precache {
@@ -82,7 +88,7 @@ TEST_CASE("batches on the device are those of a loader, by every path", "[device
 
 TEST_CASE("tensors of every stored type reach the device", "[device]") {
   const FakeMachine machine;
-  for (const DType stored : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+  for (const DType stored : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
       const test::TempFolder folder;
       const Dataset dataset = Dataset::open(
@@ -181,6 +187,67 @@ TEST_CASE("shards whose records are not equal reach the device", "[device]") {
   for (const DevicePath path : kPaths) {
     CAPTURE(name(path));
     compare(dataset, shuffled(Shuffle::kNone), by_path(path));
+  }
+}
+
+/// Whether a page of the file is in the page cache. Reads nothing.
+bool is_cached(const std::filesystem::path& path) {
+  const File file(path, O_RDONLY);
+  const Mapping mapping(file, 0, std::filesystem::file_size(path), PROT_READ);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> pages((mapping.bytes().size() + page - 1) / page);
+  REQUIRE(::mincore(mapping.bytes().data(), mapping.bytes().size(), pages.data()) == 0);
+  return std::ranges::any_of(pages, [](unsigned char flags) { return (flags & 1) != 0; });
+}
+
+void drop_from_cache(const std::filesystem::path& path) {
+  const File file(path, O_RDONLY);
+  (void)::fdatasync(file.descriptor());
+  (void)::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+TEST_CASE("what is registered is not read from the file again", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  test::write_text(folder / "control", std::string(100'000, 'x'));
+  drop_from_cache(folder / "control");
+  if (is_cached(folder / "control")) {
+    WARN("this file system keeps files in memory, so nothing is tested");
+    return;
+  }
+  const auto made = make_dataset(folder.path(), {.spec = spec_of(64, 48, 3), .shards = {60}});
+  const Dataset dataset = Dataset::open(folder.path());
+  for (const DevicePath path : {DevicePath::kStrided, DevicePath::kGather}) {
+    CAPTURE(name(path));
+    const LoaderOptions options =
+        shuffled(path == DevicePath::kStrided ? Shuffle::kNone : Shuffle::kFull);
+    const auto expected = [&] {
+      Loader loader(Dataset::open(folder.path()), options);  // whose mapping ends with it
+      return epoch_of(loader);
+    }();
+    DeviceLoader loader(dataset, options, by_path(path));
+    drop_from_cache(made.shards[0]);
+    const bool equal = epoch_of(loader) == expected;
+    CHECK(equal);
+    CHECK_FALSE(is_cached(made.shards[0]));
+  }
+}
+
+TEST_CASE("the distance of a shard's only record may be any", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  auto made = make_dataset(folder.path(), {.shards = {1, 5, 1}});
+  made.entries()[0].columns.image.stride = 1;
+  made.entries()[2].columns.image.stride = std::uint64_t{1} << 40;
+  made.write_manifest();
+  const Dataset dataset = Dataset::open(folder.path());
+  for (const DevicePath path : kPaths) {
+    for (const std::uint64_t batch : {1U, 4U}) {
+      CAPTURE(name(path), batch);
+      LoaderOptions options = shuffled(Shuffle::kNone);
+      options.batch_size = batch;
+      compare(dataset, options, by_path(path));
+    }
   }
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may use a batch's memory when.
+#include <array>
+#include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "precache/formats/error.hpp"
@@ -82,6 +85,79 @@ TEST_CASE("memory is used again only after the consumer's stream is done with it
     while (auto batch = loader.next()) consumer.take(std::move(*batch));
     const bool equal = consumer.finish() == fixture.expected();
     CHECK(equal);
+  }
+}
+
+TEST_CASE("a copy waits for the last user of its place, not for steps that come later",
+          "[device]") {
+  const FakeMachine machine;
+  const Fixture fixture;
+  const auto expected = fixture.expected();
+  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kGather}) {
+    CAPTURE(name(path));
+    DeviceLoader loader(fixture.dataset, fixture.options, by_path(path));
+    const UserStream stream;
+    std::vector<DeviceBatch> ring;
+    for (int i = 0; i < 3; ++i) ring.push_back(loader.next().value());
+    ring[0].wait_on(stream.get());
+    ring[0].release(stream.get());
+    REQUIRE(cudaStreamSynchronize(stream.get()) == cudaSuccess);
+    // The host runs ahead: two more steps are queued when the first is all that is done.
+    fake_cudart::hold(stream.get());
+    for (std::size_t i = 1; i < 3; ++i) {
+      ring[i].wait_on(stream.get());
+      ring[i].release(stream.get());
+    }
+    const DeviceBatch fourth = loader.next().value();
+    const auto ready = static_cast<cudaEvent_t>(fourth.ready_event());
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (cudaEventQuery(ready) == cudaErrorNotReady &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(cudaEventQuery(ready) == cudaSuccess);
+    (void)cudaGetLastError();
+    fake_cudart::let_go(stream.get());
+    fourth.wait();
+    const bool equal = images_of(fourth) == expected[3].images;
+    CHECK(equal);
+  }
+}
+
+TEST_CASE("memory is used again only after all streams that had its tensors", "[device]") {
+  const FakeMachine machine;
+  const Fixture fixture;
+  const auto expected = fixture.expected();
+  DeviceOptions device = by_path(DevicePath::kStaged);
+  device.ring = 1;
+  DeviceLoader loader(fixture.dataset, fixture.options, device);
+  const std::array<UserStream, 3> streams;
+  const std::size_t bytes = expected[0].images.size();
+  std::array<void*, 12> seen{};
+  for (std::size_t i = 0; i < seen.size(); i += 3) {
+    auto batch = loader.next();
+    const cudaStream_t late = streams[i / 3 % 3].get();  // each in turn
+    fake_cudart::hold(late);
+    for (std::size_t k = 0; k < 3; ++k) {
+      const cudaStream_t stream = streams[k].get();
+      DLManagedTensor* const tensor = batch->to_dlpack(DeviceBatch::Part::kImages, stream);
+      REQUIRE(cudaHostAlloc(&seen[i + k], bytes, cudaHostAllocDefault) == cudaSuccess);
+      REQUIRE(cudaMemcpyAsync(seen[i + k], tensor->dl_tensor.data, bytes, cudaMemcpyDeviceToHost,
+                              stream) == cudaSuccess);
+      tensor->deleter(tensor);
+    }
+    batch.reset();
+    fake_cudart::let_go(late);
+  }
+  CHECK(fake_cudart::calls().count("cudaDeviceSynchronize") == 0);
+  for (const UserStream& stream : streams) {
+    REQUIRE(cudaStreamSynchronize(stream.get()) == cudaSuccess);
+  }
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    CAPTURE(i);
+    const bool equal = std::memcmp(seen[i], expected[i / 3].images.data(), bytes) == 0;
+    CHECK(equal);
+    CHECK(cudaFreeHost(seen[i]) == cudaSuccess);
   }
 }
 

@@ -272,6 +272,8 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t size, unsigned flags) {
     return call.result(cudaErrorMemoryAllocation);
   add_region(RegionKind::kRegistered, begin, size, call.device(), flags)->writable = !read_only;
   state().unregistered.erase(begin);
+  // As pinning does: private pages become the process's own. A kernel that cannot only lacks that.
+  if (!read_only) (void)::madvise(pointer, size, MADV_POPULATE_WRITE);
   return call.result();
 }
 
