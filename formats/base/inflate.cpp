@@ -13,7 +13,7 @@ namespace precache {
 namespace {
 
 constexpr std::size_t kPiece = 256 << 10;  // stays in the cache on its way
-constexpr std::byte kGzip{0x1f};  // the first byte of a member
+constexpr std::byte kGzip{0x1f};           // the first byte of a member
 
 /// The library only reads what it is given, whatever its types say.
 std::uint8_t* as_input(std::span<const std::byte> bytes) {
