@@ -18,6 +18,7 @@
 #include "formats/hdf5/scan_process.hpp"
 #include "formats/scan.hpp"
 #include "formats/tar/tar_entries.hpp"
+#include "formats/tar/ustar.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
 #include "reader/bus_fault.hpp"
@@ -155,11 +156,33 @@ ShardIndex scan(const Shard& shard, std::span<const std::byte> bytes) {
   }
 }
 
+struct ArchiveEnd {
+  std::uint64_t offset = 0;
+  bool is_ours = false;  // by the last entry
+};
+
+ArchiveEnd end_of_archive(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  tar::EntryCursor entries(bytes, path);
+  ArchiveEnd end;
+  while (const auto entry = entries.next()) end = {entry->end, entry->data_crc.has_value()};
+  return end;
+}
+
+/// Two blocks of zeros end an archive, but some archivers forget them: only of ours they are
+/// missed.
+void check_end(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  const ArchiveEnd end = end_of_archive(bytes, path);
+  if (end.is_ours && bytes.size() - end.offset < 2 * ustar::kBlock) {
+    throw CorruptData(path, bytes.size(), "the archive ends too early");
+  }
+}
+
 /// Framing and records, where there is no manifest.
 void check_foreign(Shard& shard, std::span<const std::byte> bytes, VerifyProgress& progress) {
   const ShardIndex index = scan(shard, bytes);
   shard.samples = index.samples;
   check_records(shard, bytes, index, progress);
+  if (index.format == Format::kTar) check_end(bytes, shard.listed.path);
 }
 
 /// What is compressed has a checksum of its own; what it unpacks to is a shard like others.
@@ -254,9 +277,7 @@ void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
 /// What a record cannot tell: archives end in zeros, and names of classes are in the manifest, too.
 void check_surroundings(const Shard& shard, const MappedShard& mapped, Format format) {
   if (format == Format::kTar) {
-    tar::EntryCursor entries(mapped.bytes(), shard.listed.path);
-    std::uint64_t end = 0;
-    while (const auto entry = entries.next()) end = entry->end;
+    const std::uint64_t end = end_of_archive(mapped.bytes(), shard.listed.path).offset;
     const auto rest = mapped.bytes().subspan(end);
     const auto damage =
         std::ranges::find_if(rest, [](std::byte byte) { return byte != std::byte{0}; });

@@ -141,6 +141,19 @@ TEST_CASE("any flipped value of an HDF5 file of ours is located, and its record 
   }
 }
 
+TEST_CASE("a tar of ours that is cut anywhere is damaged, with or without a manifest",
+          "[reader][verify][malformed]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder.path(), {.shards = {3}});
+  std::filesystem::remove(folder / kManifestName);
+  const auto whole = read_file(made.shards[0]);
+  for (std::size_t bytes = whole.size() - 1; bytes >= 512; bytes -= bytes % 2 == 0 ? 1 : 255) {
+    CAPTURE(bytes);
+    test::cut_file(made.shards[0], bytes);
+    CHECK(verified(made.shards[0]).faults.size() == 1);
+  }
+}
+
 TEST_CASE("damage behind the records of a tar is located", "[reader][verify][malformed]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {2}});
