@@ -57,13 +57,12 @@ std::size_t Inflater::unpack_member(std::span<const std::byte> bytes, const Appe
     is_in_member_ = state_->block_state != ISAL_BLOCK_FINISH;
     is_stuck = made == 0 && state_->avail_in == before;
   } while (is_in_member_ && !is_stuck && (state_->avail_in != 0 || state_->avail_out == 0));
-  if (!is_in_member_) {
-    // Whole bytes behind a zlib file's checksum, which are of no use: they are no member.
-    if (state_->read_in_length >= 8) fail("there is more behind what is compressed");
-  } else if (state_->avail_in != 0) {
-    fail("what is compressed is broken");
-  }
-  return bytes.size() - state_->avail_in;
+  if (is_in_member_ && state_->avail_in != 0) fail("what is compressed is broken");
+  // The library reads ahead: whole bytes that it still has at the end of a member are not its.
+  const std::size_t ahead =
+      is_in_member_ ? 0 : static_cast<std::size_t>(state_->read_in_length) / 8;
+  const std::size_t read = bytes.size() - state_->avail_in;
+  return read - std::min(ahead, read);
 }
 
 void Inflater::feed(std::span<const std::byte> bytes, const Append& append) {

@@ -122,6 +122,8 @@ TEST_CASE("compressed files are unpacked, whatever pieces they come in", "[forma
       CHECK(inflated(joined({gzip, deflated(content(10), true), gzip}), piece) ==
             joined({bytes, content(10), bytes}));
       CHECK(inflated(joined({gzip, zeros}), piece) == bytes);
+      CHECK(inflated(joined({deflated(bytes, false), Bytes(1)}), piece) == bytes);
+      CHECK(inflated(joined({deflated(bytes, false), zeros}), piece) == bytes);
     }
   }
 }
