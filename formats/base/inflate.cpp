@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/base/inflate.hpp"
 
+#include <fmt/format.h>
 #include <isa-l.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 #include "precache/formats/error.hpp"
 
@@ -20,10 +23,20 @@ std::uint8_t* as_input(std::span<const std::byte> bytes) {
   return reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(bytes.data()));
 }
 
+void end_and_delete(z_stream* stream) {
+  inflateEnd(stream);
+  delete stream;
+}
+
 }  // namespace
 
+// zlib and not ISA-L, which is faster and serves for the head of a file: fed byte by byte, ISA-L
+// takes files for whole that need a dictionary.
 Inflater::Inflater(std::filesystem::path path)
-    : path_(std::move(path)), state_(std::make_unique<inflate_state>()), piece_(kPiece) {}
+    : path_(std::move(path)), stream_(new z_stream{}, end_and_delete), piece_(kPiece) {
+  // 32: by the header, whether it is gzip's or zlib's.
+  if (inflateInit2(stream_.get(), MAX_WBITS + 32) != Z_OK) throw std::bad_alloc();
+}
 
 Inflater::~Inflater() = default;
 
@@ -33,36 +46,30 @@ void Inflater::begin_member(std::byte first) {
   if (has_zeros_ || (members_ != 0 && first != kGzip)) {
     fail("there is more behind what is compressed");
   }
-  isal_inflate_init(state_.get());
-  state_->crc_flag = first == kGzip ? ISAL_GZIP : ISAL_ZLIB;
+  inflateReset(stream_.get());
   is_in_member_ = true;
   ++members_;
 }
 
 std::size_t Inflater::unpack_member(std::span<const std::byte> bytes, const Append& append) {
   bytes = bytes.first(std::min<std::size_t>(bytes.size(), UINT32_MAX));
-  state_->next_in = as_input(bytes);
-  state_->avail_in = static_cast<std::uint32_t>(bytes.size());
-  bool is_stuck = false;
-  do {  // what the state still has when the piece is full must come out before the end
-    const std::uint32_t before = state_->avail_in;
-    state_->next_out = reinterpret_cast<std::uint8_t*>(piece_.data());
-    state_->avail_out = static_cast<std::uint32_t>(piece_.size());
-    const int status = isal_inflate(state_.get());
-    if (status == ISAL_NEED_DICT) fail("what is compressed needs a dictionary");
-    if (status == ISAL_INCORRECT_CHECKSUM) fail("what is compressed has a wrong checksum");
-    if (status < 0) fail("what is compressed is broken");
-    const std::size_t made = piece_.size() - state_->avail_out;
+  stream_->next_in = as_input(bytes);
+  stream_->avail_in = static_cast<uInt>(bytes.size());
+  int result = Z_OK;
+  do {  // what is left in the stream when the piece is full must come out before the end
+    stream_->next_out = reinterpret_cast<Bytef*>(piece_.data());
+    stream_->avail_out = static_cast<uInt>(piece_.size());
+    result = inflate(stream_.get(), Z_NO_FLUSH);
+    const std::size_t made = piece_.size() - stream_->avail_out;
     if (made != 0) append(std::span(piece_).first(made));
-    is_in_member_ = state_->block_state != ISAL_BLOCK_FINISH;
-    is_stuck = made == 0 && state_->avail_in == before;
-  } while (is_in_member_ && !is_stuck && (state_->avail_in != 0 || state_->avail_out == 0));
-  if (is_in_member_ && state_->avail_in != 0) fail("what is compressed is broken");
-  // The library reads ahead: whole bytes that it still has at the end of a member are not its.
-  const std::size_t ahead =
-      is_in_member_ ? 0 : static_cast<std::size_t>(state_->read_in_length) / 8;
-  const std::size_t read = bytes.size() - state_->avail_in;
-  return read - std::min(ahead, read);
+  } while (result == Z_OK && stream_->avail_out == 0);
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
+  is_in_member_ = result != Z_STREAM_END;
+  if (is_in_member_ && result != Z_OK && result != Z_BUF_ERROR) {
+    fail(fmt::format("what is compressed is broken ({})",
+                     stream_->msg == nullptr ? "it needs a dictionary" : stream_->msg));
+  }
+  return bytes.size() - stream_->avail_in;
 }
 
 void Inflater::feed(std::span<const std::byte> bytes, const Append& append) {

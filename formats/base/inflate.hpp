@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-struct inflate_state;  // of ISA-L
+struct z_stream_s;  // of zlib
 
 namespace precache {
 
@@ -39,7 +39,7 @@ class Inflater {
   [[noreturn]] void fail(const std::string& reason) const;
 
   std::filesystem::path path_;
-  std::unique_ptr<inflate_state> state_;  // of some 80 KB
+  std::unique_ptr<z_stream_s, void (*)(z_stream_s*)> stream_;
   std::vector<std::byte> piece_;
   std::uint64_t offset_ = 0;  // of what feed() is to get next
   std::uint64_t members_ = 0;
