@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <optional>
+#include <span>
 
 #include "reader/mapped_shard.hpp"
 
