@@ -224,7 +224,8 @@ class Conversion {
                               .framing = *split.framing,
                               .tensor_bytes = preparation_.conversion.result().spec.size_bytes(),
                               .allowed_rejections = 0,
-                              .rejected_before = 0};
+                              .rejected_before = 0,
+                              .shard_per_thread = true};
     const ShardRunOutcome outcome = run_shards(
         input, pending, progress_, [&](const PendingShard& shard, const ShardResult& result) {
           work_->save_result(split.first_shard + shard.number, result);

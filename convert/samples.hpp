@@ -23,6 +23,8 @@ class TensorMaker {
   virtual std::optional<Rejection> make(std::uint64_t sample, std::span<std::byte> tensor) = 0;
   /// Whether the last sample was taken with a warning of its decoder.
   [[nodiscard]] virtual bool warned() const { return false; }
+  /// The CRC-32C of the last tensor where it was copied, of what was read.
+  [[nodiscard]] virtual std::optional<std::uint32_t> copied_crc() const { return std::nullopt; }
 };
 
 /// What the records of a run are made of. Any number of threads may use one at once.

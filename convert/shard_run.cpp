@@ -16,6 +16,7 @@
 #include <new>
 #include <thread>
 
+#include "formats/base/crc32c.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -110,9 +111,11 @@ class Run {
         progress_(progress),
         shards_(pending.size()),
         committer_(on_shard) {
-    ends_.reserve(pending.size());
-    for (const PendingShard& shard : pending) {
-      ends_.push_back((ends_.empty() ? 0 : ends_.back()) + input.plan.shard_records(shard.number));
+    std::uint64_t records = 0;
+    for (std::size_t i = 0; i < pending.size(); ++i) {
+      shards_[i].begin = records;
+      shards_[i].records = input.plan.shard_records(pending[i].number);
+      records += shards_[i].records;
     }
     rejected_ = input.rejected_before;
   }
@@ -120,12 +123,10 @@ class Run {
   ShardRunOutcome run() {
     for (std::size_t i = 0; i < pending_.size() && !stopping(); ++i) {
       // No record of an empty shard will ever be its last.
-      if (input_.plan.shard_records(pending_[i].number) != 0) continue;
+      if (shards_[i].records != 0) continue;
       (void)builder(i);
       complete(i);
     }
-    // Each worker takes records one by one in the order of the plan, so few shards are open at a
-    // time and what is done lies at the front when the run is cut short.
     tbb::parallel_for(
         0, tbb::this_task_arena::max_concurrency(), 1, [&](int) { work(); },
         tbb::simple_partitioner());
@@ -141,6 +142,9 @@ class Run {
 
  private:
   struct Shard {
+    std::uint64_t begin = 0;  // counted in records of this run
+    std::uint64_t records = 0;
+    std::atomic<std::uint64_t> next{0};
     std::once_flag opened;
     std::unique_ptr<ShardBuilder> builder;
   };
@@ -153,13 +157,21 @@ class Run {
   void work() {
     const auto maker = input_.samples.tensor_maker();
     RecordBuffer buffer(input_.framing.record_bytes());
+    if (input_.shard_per_thread) {
+      for (std::size_t i; (i = next_shard_.fetch_add(1)) < shards_.size();) {
+        work_on(i, *maker, buffer.span());
+      }
+    }
+    for (std::size_t i = 0; i < shards_.size(); ++i) work_on(i, *maker, buffer.span());
+  }
+
+  /// Makes records of the shard until the workers together have made all.
+  void work_on(std::size_t index, TensorMaker& maker, std::span<std::byte> record) {
+    Shard& shard = shards_[index];
     while (!stopping()) {
-      const std::uint64_t position = next_.fetch_add(1);
-      if (ends_.empty() || position >= ends_.back()) return;
-      const auto index =
-          static_cast<std::size_t>(std::ranges::upper_bound(ends_, position) - ends_.begin());
-      const std::uint64_t slot = position - (index == 0 ? 0 : ends_[index - 1]);
-      if (convert(index, slot, position, *maker, buffer.span())) complete(index);
+      const std::uint64_t slot = shard.next.fetch_add(1);
+      if (slot >= shard.records) return;
+      if (convert(index, slot, maker, record)) complete(index);
       ++progress_.samples_done;
     }
   }
@@ -176,7 +188,7 @@ class Run {
   }
 
   /// True if this was the last record of its shard.
-  bool convert(std::size_t index, std::uint64_t slot, std::uint64_t position, TensorMaker& maker,
+  bool convert(std::size_t index, std::uint64_t slot, TensorMaker& maker,
                std::span<std::byte> record) {
     const std::uint64_t sample = input_.plan.record(pending_[index].number, slot).sample;
     ShardBuilder& shard = builder(index);
@@ -186,12 +198,14 @@ class Run {
       SkippedSample skipped{input_.samples.origin(sample), rejection->stage, rejection->reason};
       {
         const std::scoped_lock lock(mutex_);
-        skipped_.emplace_back(position, skipped);
+        skipped_.emplace_back(shards_[index].begin + slot, skipped);
       }
       ++rejected_;
       return shard.reject(slot, std::move(skipped));
     }
-    const std::uint32_t crc = input_.framing.frame(record, input_.samples.name(sample));
+    const auto copied_crc = maker.copied_crc();
+    const std::uint32_t crc = input_.framing.frame(
+        record, input_.samples.name(sample), copied_crc ? *copied_crc : crc32c::value(tensor));
     const bool last = shard.write(slot, record, crc, maker.warned());
     progress_.bytes_written += record.size();
     ++converted_;
@@ -209,9 +223,8 @@ class Run {
   const ShardRunInput& input_;
   const std::vector<PendingShard>& pending_;
   BuildProgress& progress_;
-  std::vector<std::uint64_t> ends_;  // of the pending shards, counted in records of this run
   std::vector<Shard> shards_;
-  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::size_t> next_shard_{0};
   std::atomic<std::uint64_t> converted_{0};
   std::atomic<std::uint64_t> rejected_{0};
   std::mutex mutex_;

@@ -30,6 +30,11 @@ struct ShardRunInput {
   /// included.
   std::uint64_t allowed_rejections;
   std::uint64_t rejected_before;
+  /// Each thread begins a shard of its own and helps others when none is left: for work that is
+  /// little more than writing, as those who write to one file wait for one another. Without it all
+  /// work on one shard after the other: few are open at a time, and what is done lies at the front
+  /// when the run is cut short.
+  bool shard_per_thread = false;
 };
 
 struct ShardRunOutcome {
@@ -39,9 +44,8 @@ struct ShardRunOutcome {
   bool stopped = false;
 };
 
-/// Converts the samples of the pending shards on all threads of the caller's arena, shard by shard
-/// in their order; empty ones first. `on_shard` is called for each committed shard, from one thread
-/// at a time.
+/// Converts the samples of the pending shards on all threads of the caller's arena; empty shards
+/// first. `on_shard` is called for each committed shard, from one thread at a time.
 [[nodiscard]] ShardRunOutcome run_shards(
     const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
     const std::function<void(const PendingShard&, const ShardResult&)>& on_shard);

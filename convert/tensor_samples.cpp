@@ -28,7 +28,10 @@ void read_parts(const File& file, std::uint64_t offset, std::span<std::byte> hea
 class StoredTensorMaker : public TensorMaker {
  public:
   StoredTensorMaker(const SourceSplit& split, const TensorConversion& conversion, InputCheck& check)
-      : split_(split), conversion_(conversion), check_(check) {
+      : split_(split),
+        conversion_(conversion),
+        check_(check),
+        tensor_(split.shards().spec()->size_bytes()) {
     if (!conversion.is_copy()) stored_.resize(split.shards().spec()->size_bytes());
   }
 
@@ -43,7 +46,9 @@ class StoredTensorMaker : public TensorMaker {
       const auto tail = std::span(around_).subspan(extent->head_bytes);
       read_parts(mapped->file(), extent->begin, head, stored, tail);
       mapped->check();
-      check_.note(place, crc32c::extend(crc32c::extend(crc32c::value(head), stored), tail));
+      const std::uint32_t crc = crc32c::value(stored);
+      check_.note(place, crc32c::extend(tensor_.append(crc32c::value(head), crc), tail));
+      if (conversion_.is_copy()) copied_crc_ = crc;
     } else {
       const ColumnValues& values = shards.values(place.shard);
       values.verify(mapped->bytes(), place.row);
@@ -59,10 +64,14 @@ class StoredTensorMaker : public TensorMaker {
     return std::nullopt;
   }
 
+  [[nodiscard]] std::optional<std::uint32_t> copied_crc() const override { return copied_crc_; }
+
  private:
   const SourceSplit& split_;
   const TensorConversion& conversion_;
   InputCheck& check_;
+  crc32c::BlockCombiner tensor_;
+  std::optional<std::uint32_t> copied_crc_;
   std::vector<std::byte> stored_;
   std::vector<std::byte> around_;
   std::vector<std::uint8_t> pixels_;

@@ -56,8 +56,10 @@ class Framing {
   [[nodiscard]] std::uint64_t tensor_offset() const { return tensor_offset_; }
 
   /// Completes a record whose tensor is in place: writes every byte around it. Returns the CRC-32C
-  /// of the record.
-  virtual std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const = 0;
+  /// of the record. That of the tensor is asked for and not computed, as who copies one knows it:
+  /// what is damaged in between does not get a CRC that hides it.
+  virtual std::uint32_t frame(std::span<std::byte> record, const SampleName& sample,
+                              std::uint32_t tensor_crc) const = 0;
 
   /// The rest of a shard that holds these records, in this order. A temporary file may be made in
   /// `scratch_folder`.

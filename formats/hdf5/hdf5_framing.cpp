@@ -112,8 +112,9 @@ Hdf5Framing::Hdf5Framing(const TensorSpec& spec, const NameLimits& limits,
   record_bytes_ = spec.size_bytes();
 }
 
-std::uint32_t Hdf5Framing::frame(std::span<std::byte> record, const SampleName&) const {
-  return crc32c::value(record);
+std::uint32_t Hdf5Framing::frame(std::span<std::byte>, const SampleName&,
+                                 std::uint32_t tensor_crc) const {
+  return tensor_crc;
 }
 
 Envelope Hdf5Framing::envelope(std::span<const WrittenRecord> records,

@@ -15,7 +15,8 @@ class Hdf5Framing : public Framing {
  public:
   Hdf5Framing(const TensorSpec& spec, const NameLimits& limits, std::vector<std::string> classes);
 
-  std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const override;
+  std::uint32_t frame(std::span<std::byte> record, const SampleName& sample,
+                      std::uint32_t tensor_crc) const override;
   [[nodiscard]] Envelope envelope(std::span<const WrittenRecord> records,
                                   const std::filesystem::path& scratch_folder) const override;
   [[nodiscard]] ShardLayout layout(std::uint64_t samples) const override;

@@ -65,6 +65,8 @@ TarFraming::TarFraming(const TensorSpec& spec, const NameLimits& limits)
                      : ustar::kBlock *
                            (1 + ustar::pax_data_blocks(limits.longest_key + ustar::kSuffixBytes))),
       cls_offset_(headers_bytes() + npy_blocks_bytes(spec)),
+      npy_header_crc_(crc32c::value(std::as_bytes(std::span(npy_header_)))),
+      tensor_(tensor_bytes_),
       npy_blocks_(npy_blocks_bytes(spec)) {
   tensor_offset_ = headers_bytes() + kNpyHeaderBytes;
   record_bytes_ = cls_offset_ + headers_bytes() + ustar::kBlock;
@@ -76,12 +78,15 @@ void TarFraming::write_headers(std::span<std::byte> entry, const std::string& pa
   ustar::write_header(entry.subspan(pax_bytes_, ustar::kBlock), path, size, data_crc);
 }
 
-std::uint32_t TarFraming::frame(std::span<std::byte> record, const SampleName& sample) const {
+std::uint32_t TarFraming::frame(std::span<std::byte> record, const SampleName& sample,
+                                std::uint32_t tensor_crc) const {
   const auto npy_entry = record.first(cls_offset_);
   const auto npy = npy_entry.subspan(headers_bytes());
   std::memcpy(npy.data(), npy_header_.data(), npy_header_.size());
-  std::ranges::fill(npy.subspan(kNpyHeaderBytes + tensor_bytes_), std::byte{0});
-  const std::uint32_t npy_crc = crc32c::value(npy);
+  const auto padding = npy.subspan(kNpyHeaderBytes + tensor_bytes_);
+  std::ranges::fill(padding, std::byte{0});
+  const std::uint32_t npy_crc =
+      crc32c::extend(tensor_.append(npy_header_crc_, tensor_crc), padding);
   write_headers(npy_entry, sample.key + ".npy", kNpyHeaderBytes + tensor_bytes_, npy_crc);
 
   const auto cls_entry = record.subspan(cls_offset_);
@@ -91,7 +96,6 @@ std::uint32_t TarFraming::frame(std::span<std::byte> record, const SampleName& s
   std::memcpy(cls.data(), label.data(), label.size());
   write_headers(cls_entry, sample.key + ".cls", label.size(), crc32c::value(cls));
 
-  // The tensor is read once for the CRC in its header and that of the record.
   const std::uint32_t headers_crc = crc32c::value(npy_entry.first(headers_bytes()));
   return crc32c::extend(npy_blocks_.append(headers_crc, npy_crc), cls_entry);
 }

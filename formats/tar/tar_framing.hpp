@@ -14,7 +14,8 @@ class TarFraming : public Framing {
  public:
   TarFraming(const TensorSpec& spec, const NameLimits& limits);
 
-  std::uint32_t frame(std::span<std::byte> record, const SampleName& sample) const override;
+  std::uint32_t frame(std::span<std::byte> record, const SampleName& sample,
+                      std::uint32_t tensor_crc) const override;
   [[nodiscard]] Envelope envelope(std::span<const WrittenRecord> records,
                                   const std::filesystem::path& scratch_folder) const override;
   [[nodiscard]] ShardLayout layout(std::uint64_t samples) const override;
@@ -31,6 +32,8 @@ class TarFraming : public Framing {
   std::uint64_t tensor_bytes_;
   std::size_t pax_bytes_;     // 0 where all names fit ustar
   std::uint64_t cls_offset_;  // of the second entry in a record
+  std::uint32_t npy_header_crc_;
+  crc32c::BlockCombiner tensor_;
   crc32c::BlockCombiner npy_blocks_;
 };
 

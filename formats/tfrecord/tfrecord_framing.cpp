@@ -91,7 +91,8 @@ TfrecordFraming::TfrecordFraming(const TensorSpec& spec, const NameLimits& limit
       tensor_bytes_(spec.size_bytes()),
       label_width_(std::max(varint_bytes(static_cast<std::uint64_t>(limits.smallest_label)),
                             varint_bytes(static_cast<std::uint64_t>(limits.largest_label)))),
-      key_width_(EntryLengths(3, limits.longest_key, 1).entry < 0x80 ? 1 : 2) {
+      key_width_(EntryLengths(3, limits.longest_key, 1).entry < 0x80 ? 1 : 2),
+      tensor_(tensor_bytes_) {
   label_head_ = entry_head("label", static_cast<std::uint64_t>(label_width_), kField3, 0);
   const std::string image_head = entry_head("image", tensor_bytes_, kBytesList, 0);
   const std::uint64_t after_image = label_head_.size() + static_cast<std::uint64_t>(label_width_) +
@@ -133,9 +134,13 @@ TfrecordFraming::TfrecordFraming(const TensorSpec& spec, const NameLimits& limit
   append_varint(head_, features, varint_bytes(features));
   head_ += align + image_head;
   tensor_offset_ = head_.size();
+  length_crc_ = crc32c::value(as_bytes(head_).first(kLengthBytes));
+  example_head_crc_ = crc32c::value(as_bytes(head_).subspan(kLengthBytes));
+  example_ = crc32c::BlockCombiner(example);
 }
 
-std::uint32_t TfrecordFraming::frame(std::span<std::byte> record, const SampleName& sample) const {
+std::uint32_t TfrecordFraming::frame(std::span<std::byte> record, const SampleName& sample,
+                                     std::uint32_t tensor_crc) const {
   char* const begin = reinterpret_cast<char*>(record.data());
   char* const end = begin + record.size() - kFooterBytes;
   std::memcpy(begin, head_.data(), head_.size());
@@ -151,13 +156,11 @@ std::uint32_t TfrecordFraming::frame(std::span<std::byte> record, const SampleNa
   out = std::copy(pad_head.begin(), pad_head.end(), out);
   std::fill(out, end, '\0');
 
-  const auto header = record.first(kLengthBytes);
-  const auto example = record.subspan(kLengthBytes, record.size() - kLengthBytes - kFooterBytes);
-  const std::uint32_t example_crc = crc32c::value(example);
+  const auto rest = record.subspan(tensor_offset_ + tensor_bytes_);
+  const std::uint32_t example_crc = crc32c::extend(tensor_.append(example_head_crc_, tensor_crc),
+                                                   rest.first(rest.size() - kFooterBytes));
   put_little_endian(end, crc32c::masked(example_crc), 4);
-  const std::uint32_t up_to_example =
-      crc32c::combine(crc32c::value(header), example_crc, example.size());
-  return crc32c::combine(up_to_example, crc32c::value(record.last(kFooterBytes)), kFooterBytes);
+  return crc32c::extend(example_.append(length_crc_, example_crc), rest.last(kFooterBytes));
 }
 
 Envelope TfrecordFraming::envelope(std::span<const WrittenRecord>,

@@ -24,6 +24,7 @@
 #include <random>
 #include <thread>
 
+#include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
 #include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
@@ -66,7 +67,8 @@ void write_dataset(const std::filesystem::path& folder, Format format, const Ten
         const std::uint64_t bits = random();
         std::memcpy(record.data() + at, &bits, 8);
       }
-      records.push_back({sample, framing->frame(record, sample)});
+      const auto tensor = std::span(record).subspan(framing->tensor_offset(), spec.size_bytes());
+      records.push_back({sample, framing->frame(record, sample, crc32c::value(tensor))});
       file.write_at(framing->records_base() + i * framing->record_bytes(), record);
     }
     const Envelope envelope = framing->envelope(records, folder);

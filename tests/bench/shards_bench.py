@@ -8,12 +8,13 @@ and how long `precache inspect` takes.
 `convert` syncs its shards before it says that it is done. So there are two bounds: `cat SHARD > OTHER` for each shard, after
 which the data is on its way to the disk, and the same with `sync OTHER` behind it, after which it is there. Where Debian's
 `eatmydata` is installed, which takes the syncs out of a program, `convert` runs without them too, as `cat` does. Each round
-runs every contender once, on shards in the page cache and with nothing left to write; the table has medians over the rounds,
-and medians of the rounds' ratios.
+runs every contender once, in an order of its own, on shards in the page cache and with nothing left to write; the table
+has medians over the rounds, and medians of the rounds' ratios.
 """
 
 import argparse
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -112,9 +113,10 @@ def measure(contenders, bounds, rounds, clean):
     names = list(contenders)
     results = {name: [] for name in names}
     for i in range(rounds + 1):  # the first warms the page cache and the CPU
-        for name, contender in contenders.items():
+        # By turns: what a run frees, a virtual machine may take from the next one but one.
+        for name in random.Random(i).sample(names, len(names)):
             clean()
-            rate = contender()
+            rate = contenders[name]()
             if i > 0:
                 results[name].append(rate)
     print(f"\n| what | MB/s |{''.join(f' of {name} |' for name in names[:bounds])}\n|---|---|{'---|' * bounds}")

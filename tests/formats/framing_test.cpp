@@ -84,12 +84,30 @@ TEST_CASE("framing writes every byte around the tensor and none of it", "[format
       Bytes other(framing->record_bytes(), std::byte{0x3c});
       std::copy(tensor.begin(), tensor.end(),
                 other.begin() + static_cast<std::ptrdiff_t>(framing->tensor_offset()));
-      CHECK(framing->frame(other, sample) == first.crc);
+      CHECK(framing->frame(other, sample, crc32c::value(tensor)) == first.crc);
       CHECK(other == first.bytes);
       CHECK(first.crc == crc32c::value(first.bytes));
       CHECK(std::ranges::equal(std::span(other).subspan(framing->tensor_offset(), tensor.size()),
                                tensor));
     }
+  }
+}
+
+TEST_CASE("a tensor that changes after its CRC was taken gets none that hides it",
+          "[formats][framing]") {
+  for (const Format format : kFormats) {
+    CAPTURE(name(format));
+    const auto spec = spec_of(3, 5, 3);
+    const auto framing = make_framing(format, spec, test::limits_of(kNames), {});
+    test::Random random(5);
+    const Bytes tensor = test::random_bytes(random, spec.size_bytes());
+    const auto record = test::frame(*framing, kNames[0], tensor);
+    Bytes changed = record.bytes;
+    changed[framing->tensor_offset() + 7] ^= std::byte{1};
+    const Bytes before = changed;
+    CHECK(framing->frame(changed, kNames[0], crc32c::value(tensor)) == record.crc);
+    CHECK(changed == before);  // with the CRCs of the record as it was
+    CHECK(crc32c::value(changed) != record.crc);
   }
 }
 

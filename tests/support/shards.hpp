@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/base/crc32c.hpp"
 #include "formats/framing.hpp"
 #include "tests/support/bytes.hpp"
 
@@ -51,7 +52,7 @@ inline FramedRecord frame(const Framing& framing, const SampleName& name,
   FramedRecord record{Bytes(framing.record_bytes(), std::byte{0xa5}), 0};
   std::copy(tensor.begin(), tensor.end(),
             record.bytes.begin() + static_cast<std::ptrdiff_t>(framing.tensor_offset()));
-  record.crc = framing.frame(record.bytes, name);
+  record.crc = framing.frame(record.bytes, name, crc32c::value(tensor));
   return record;
 }
 
