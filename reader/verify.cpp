@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <thread>
 #include <utility>
 
+#include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
 #include "formats/column_values.hpp"
@@ -18,7 +21,9 @@
 #include "formats/hdf5/scan_process.hpp"
 #include "formats/scan.hpp"
 #include "formats/tar/tar_entries.hpp"
+#include "formats/tar/tar_scan.hpp"
 #include "formats/tar/ustar.hpp"
+#include "formats/tfrecord/tfrecord_scan.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
 #include "reader/bus_fault.hpp"
@@ -30,8 +35,8 @@
 namespace precache {
 namespace {
 
-constexpr std::uint64_t kChunkBytes = 16 << 20;    // that one thread takes at a time
-constexpr std::uint64_t kBufferBytes = 256 << 10;  // that stay in the cache between read and CRC
+constexpr std::uint64_t kChunkBytes = 16 << 20;  // that one thread takes at a time
+constexpr std::uint64_t kPartBytes = 256 << 10;  // that stay in the cache between read and CRC
 constexpr std::size_t kMostFaultsPerFile = 100;
 
 /// What a manifest, of tensors or of encoded images, says of a file.
@@ -56,6 +61,10 @@ struct Shard {
   std::optional<Expected> expected;
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t chunk_bytes = kChunkBytes;
+  std::uint64_t part_bytes = kPartBytes;  // of a chunk, that are read at a time
+  bool is_read_by_records = false;        // chunks and parts are whole records
+  std::atomic<bool> looks_strange{false};
   std::vector<std::uint32_t> chunk_crcs;
   std::vector<std::exception_ptr> chunk_errors;
   std::vector<Fault> faults;
@@ -104,7 +113,7 @@ struct Shard {
   }
 
   [[nodiscard]] std::uint64_t chunk_size(std::size_t chunk) const {
-    return std::min(kChunkBytes, bytes - chunk * kChunkBytes);
+    return std::min(chunk_bytes, bytes - chunk * chunk_bytes);
   }
   [[nodiscard]] std::uint32_t crc() const {
     std::uint32_t crc = 0;
@@ -258,16 +267,54 @@ void check_structure(Shard& shard, VerifyProgress& progress) {
   mapped.check();
 }
 
+/// Parts of whole records can be looked at when they are read for the CRC. Of HDF5 they tell
+/// nothing, and of what has not the size that it should have, it is not known where they are.
+void read_by_records(Shard& shard) {
+  const ShardEntry* const entry = shard.listed.entry;
+  if (entry == nullptr || shard.listed.manifest->format == name(Format::kHdf5)) return;
+  const std::uint64_t stride = entry->columns.image.stride;
+  if (stride == 0 || stride > kChunkBytes || shard.bytes != entry->bytes ||
+      shard.bytes / stride < entry->samples) {
+    return;
+  }
+  shard.is_read_by_records = true;
+  shard.chunk_bytes = kChunkBytes / stride * stride;
+  shard.part_bytes = round_up(kPartBytes, stride);
+  shard.samples = entry->samples;
+}
+
+/// Whether a part scans like a shard of its own that has the records that the manifest puts there.
+bool has_right_records(const Shard& shard, std::uint64_t offset, std::span<const std::byte> part) {
+  const ShardEntry& entry = *shard.listed.entry;
+  const Manifest& manifest = *shard.listed.manifest;
+  const std::uint64_t stride = entry.columns.image.stride;
+  const std::uint64_t before = std::min(offset / stride, entry.samples);
+  const std::uint64_t records = std::min(part.size() / stride, entry.samples - before);
+  if (records == 0) return true;  // it is what ends a shard
+  try {
+    const auto scan = manifest.format == name(Format::kTar) ? tar::scan : tfrecord::scan;
+    const ShardIndex index = scan(part, shard.listed.path, manifest.spec);
+    return index.samples == records && index.columns == entry.columns &&
+           index.spec == manifest.spec;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
   const File file(shard.listed.path, O_RDONLY);
-  std::vector<std::byte> buffer(kBufferBytes);
+  const std::uint64_t size = shard.chunk_size(chunk);
+  std::vector<std::byte> buffer(std::min(shard.part_bytes, size));
   std::uint32_t crc = 0;
-  const std::uint64_t begin = chunk * kChunkBytes;
-  for (std::uint64_t done = 0; done < shard.chunk_size(chunk) && !progress.stop;) {
-    const auto part = std::span(buffer).first(
-        std::min<std::uint64_t>(kBufferBytes, shard.chunk_size(chunk) - done));
-    file.read_at(begin + done, part);
+  for (std::uint64_t done = 0; done < size && !progress.stop;) {
+    const std::uint64_t offset = chunk * shard.chunk_bytes + done;
+    const auto part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), size - done));
+    file.read_at(offset, part);
     crc = crc32c::extend(crc, part);
+    if (shard.is_read_by_records && !shard.looks_strange &&
+        !has_right_records(shard, offset, part)) {
+      shard.looks_strange = true;
+    }
     done += part.size();
     progress.bytes_done += part.size();
   }
@@ -318,9 +365,9 @@ void locate_damage(Shard& shard, VerifyProgress& progress) {
   }
 }
 
-std::vector<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
-                             const VerifyOptions& options) {
-  std::vector<Shard> shards;
+std::deque<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
+                            const VerifyOptions& options) {
+  std::deque<Shard> shards;
   for (const auto& path : paths) {
     for (ListedShard& listed : list_shards(path, options.split)) {
       Shard& shard = shards.emplace_back();
@@ -350,14 +397,19 @@ void run_all(const std::vector<std::function<void()>>& tasks, unsigned threads,
 VerifyReport verify(const std::vector<std::filesystem::path>& paths, const VerifyOptions& options,
                     VerifyProgress& progress) {
   bus_fault::install_handler();
-  std::vector<Shard> shards = shards_of(paths, options);
+  const unsigned threads = options.threads != 0 ? options.threads : usable_threads();
+  std::deque<Shard> shards = shards_of(paths, options);
   std::vector<std::function<void()>> tasks;
+  const auto add_structure = [&](Shard& shard) {
+    tasks.emplace_back([&] { shard.look([&] { check_structure(shard, progress); }); });
+  };
   for (Shard& shard : shards) {
     if (!shard.faults.empty()) continue;  // it is not there
     progress.bytes_planned += shard.bytes;
-    tasks.emplace_back([&] { shard.look([&] { check_structure(shard, progress); }); });
+    read_by_records(shard);
+    if (!shard.is_read_by_records) add_structure(shard);
     if (!shard.expected) continue;
-    shard.chunk_crcs.resize((shard.bytes + kChunkBytes - 1) / kChunkBytes);
+    shard.chunk_crcs.resize((shard.bytes + shard.chunk_bytes - 1) / shard.chunk_bytes);
     shard.chunk_errors.resize(shard.chunk_crcs.size());
     for (std::size_t chunk = 0; chunk < shard.chunk_crcs.size(); ++chunk) {
       // Threads share a shard, so each notes what it meets in a place of its own.
@@ -370,7 +422,12 @@ VerifyReport verify(const std::vector<std::filesystem::path>& paths, const Verif
       });
     }
   }
-  run_all(tasks, options.threads != 0 ? options.threads : usable_threads(), progress);
+  run_all(tasks, threads, progress);
+  tasks.clear();
+  for (Shard& shard : shards) {
+    if (shard.looks_strange) add_structure(shard);  // as a whole it says what is wrong, and where
+  }
+  run_all(tasks, threads, progress);
   VerifyReport report;
   report.interrupted = progress.stop;
   for (Shard& shard : shards) {

@@ -239,13 +239,47 @@ TEST_CASE("shards that are missing, cut, longer or exchanged are faults",
 
 TEST_CASE("a manifest that tells wrong places is a fault", "[reader][verify][malformed]") {
   const TempFolder folder;
+  const std::vector<std::function<void(Column&)>> changes{
+      [](Column& image) { image.base += 1; }, [](Column& image) { image.stride /= 2; },
+      [](Column& image) { image.stride -= 1; }, [](Column& image) { image.stride *= 2; }};
   for (const Format format : kFormats) {
-    MadeDataset made = make_dataset(folder.path(), {.format = format, .shards = {6}});
-    made.entries()[0].columns.image.base += 1;
-    made.write_manifest();
-    const VerifyReport report = verified(folder.path());
-    REQUIRE(report.faults.size() == 1);
-    CHECK_THAT(report.faults[0].reason, contains("where the manifest says"));
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      MadeDataset made = make_dataset(folder.path(), {.format = format, .shards = {6}});
+      changes[i](made.entries()[0].columns.image);
+      made.write_manifest();
+      const VerifyReport report = verified(folder.path());
+      CAPTURE(name(format), i);
+      REQUIRE(report.faults.size() == 1);
+      CHECK_THAT(report.faults[0].reason, contains("where the manifest says"));
+    }
+  }
+}
+
+TEST_CASE("records are named in shards that several threads read", "[reader][verify][malformed]") {
+  const TempFolder folder;
+  for (const Format format : kFormats) {
+    // More than a thread takes at a time, and records of which nine or one are read at once.
+    for (const std::uint32_t width : {100U, 1800U}) {
+      const auto path = folder / fmt::format("{}-{}", name(format), width);
+      const MadeDataset made = make_dataset(path, {.format = format,
+                                                   .spec = test::spec_of(100, width, 3),
+                                                   .shards = {width == 100 ? 1200U : 60U}});
+      const ShardEntry& entry = made.entries()[0];
+      CAPTURE(name(format), width, entry.bytes);
+      const VerifyReport whole = verified(path, 4);
+      CHECK(whole.faults.empty());
+      CHECK(whole.samples == entry.samples);
+      for (const std::uint64_t record : {std::uint64_t{0}, entry.samples / 2, entry.samples - 1}) {
+        const Column& image = entry.columns.image;
+        const std::uint64_t offset = image.base + record * image.stride + 11;
+        test::flip_byte(made.shards[0], offset);
+        const VerifyReport report = verified(path, 4);
+        test::flip_byte(made.shards[0], offset);
+        REQUIRE(report.faults.size() == 1);
+        CHECK(report.faults[0].record == record);
+        CHECK(report.samples == entry.samples);
+      }
+    }
   }
 }
 
