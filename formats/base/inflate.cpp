@@ -2,7 +2,6 @@
 #include "formats/base/inflate.hpp"
 
 #include <fmt/format.h>
-#include <isa-l.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -30,8 +29,8 @@ void end_and_delete(z_stream* stream) {
 
 }  // namespace
 
-// zlib and not ISA-L, which is faster and serves for the head of a file: fed byte by byte, ISA-L
-// takes files for whole that need a dictionary.
+// zlib and not ISA-L, which is faster: fed byte by byte, that takes files for whole that need a
+// dictionary.
 Inflater::Inflater(std::filesystem::path path)
     : path_(std::move(path)), stream_(new z_stream{}, end_and_delete), piece_(kPiece) {
   // 32: by the header, whether it is gzip's or zlib's.
@@ -94,27 +93,26 @@ void Inflater::finish() const {
 }
 
 InflatedHead inflate_head(std::span<const std::byte> file, std::size_t limit) {
-  constexpr std::size_t kGrowth = 256 << 10;
-  const bool is_gzip = !file.empty() && file[0] == kGzip;
-  const auto state = std::make_unique<inflate_state>();  // of some 80 KB
-  isal_inflate_init(state.get());
-  state->crc_flag = is_gzip ? ISAL_GZIP : ISAL_ZLIB;
-  state->next_in = as_input(file);
-  state->avail_in = static_cast<std::uint32_t>(std::min<std::size_t>(file.size(), UINT32_MAX));
+  constexpr std::size_t kFeed = 16 << 10;  // which unpacks to 16 MB at most
   InflatedHead head;
-  bool is_finished = false;
-  while (head.bytes.size() < limit && !is_finished && !head.is_damaged) {
-    const std::size_t size = head.bytes.size();
-    head.bytes.resize(std::min(limit, size + kGrowth));
-    state->next_out = reinterpret_cast<std::uint8_t*>(head.bytes.data() + size);
-    state->avail_out = static_cast<std::uint32_t>(head.bytes.size() - size);
-    const int status = isal_inflate(state.get());
-    head.bytes.resize(head.bytes.size() - state->avail_out);
-    is_finished = status == ISAL_DECOMP_OK && state->block_state == ISAL_BLOCK_FINISH;
-    const bool is_starved = state->avail_in == 0 && head.bytes.size() == size;
-    head.is_damaged = !is_finished && (status < 0 || is_starved);
+  bool is_cut = false;
+  const auto append = [&](std::span<const std::byte> bytes) {
+    const auto kept = bytes.first(std::min(bytes.size(), limit - head.bytes.size()));
+    head.bytes.insert(head.bytes.end(), kept.begin(), kept.end());
+    is_cut = is_cut || kept.size() < bytes.size();
+  };
+  Inflater inflater({});
+  try {
+    while (!file.empty() && !is_cut) {
+      const auto next = file.first(std::min(kFeed, file.size()));
+      inflater.feed(next, append);
+      file = file.subspan(next.size());
+    }
+    if (!is_cut) inflater.finish();
+    head.is_whole = !is_cut;
+  } catch (const CorruptData&) {
+    head.is_damaged = true;
   }
-  head.is_whole = is_finished && state->avail_in == 0;
   return head;
 }
 

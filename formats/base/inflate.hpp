@@ -50,11 +50,11 @@ class Inflater {
 /// The beginning of what a gzip or zlib file holds.
 struct InflatedHead {
   std::vector<std::byte> bytes;
-  bool is_whole = false;    // there is no more, within the limit or in further members
-  bool is_damaged = false;  // it breaks its specification, or ends too early
+  bool is_whole = false;    // there is no more
+  bool is_damaged = false;  // as far as it was looked at
 };
 
-/// At most `limit` bytes of the first member. One that is damaged gives what stood before that.
+/// At most `limit` bytes. A file that is damaged gives what stood before that.
 [[nodiscard]] InflatedHead inflate_head(std::span<const std::byte> file, std::size_t limit);
 
 }  // namespace precache
