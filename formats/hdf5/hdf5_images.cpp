@@ -281,11 +281,12 @@ class Finder {
   [[nodiscard]] std::vector<std::string> labels(const std::string& name,
                                                 std::uint64_t count) const {
     const auto dataset = open_dataset(file_, name);
-    if (!dataset || dataset->elements() != count) return {};
+    if (!dataset || !may_be_labels(*dataset, count)) return {};
     if (dataset->type_class() == H5T_STRING) return texts(name, count);
     check_storage(*dataset);
     std::vector<std::string> result;
-    for (const std::int64_t value : read_numbers(*dataset)) result.push_back(std::to_string(value));
+    for (const std::int64_t value : read_numbers(*dataset, count))
+      result.push_back(std::to_string(value));
     return result;
   }
 

@@ -3,30 +3,82 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <span>
 
 #include "formats/hdf5/hdf5_rows.hpp"
 
 namespace precache::hdf5 {
 namespace {
 
-constexpr double kMostExact = 9007199254740992.0;  // 2^53
+constexpr double kMostExact = 9007199254740992.0;   // 2^53
+constexpr std::uint64_t kMostClasses = 1 << 20;     // that rows have a place for
+constexpr std::uint64_t kReadElements = 16 << 20;   // of such rows, at a time
+constexpr std::uint64_t kMostTimesUnpacked = 1032;  // by what gzip and others make of zeros
+
+bool is_number(H5T_class_t kind) {
+  return kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_ENUM;  // h5py's bool is an enum
+}
+
+/// What never was written takes no bytes of the file, but would take long to read.
+bool is_stored(const Dataset& dataset, std::uint64_t elements) {
+  const std::uint64_t bytes = H5Dget_storage_size(dataset.id);
+  return elements / kMostTimesUnpacked <= bytes;
+}
+
+/// Where the one is; none if there is none, or anything but zeros beside it.
+std::optional<std::int64_t> place_of_one(std::span<const float> row) {
+  const auto one = std::ranges::find(row, 1.0F);
+  if (one == row.end()) return std::nullopt;
+  if (std::ranges::count(row, 0.0F) + 1 != std::ssize(row)) return std::nullopt;
+  return one - row.begin();
+}
+
+std::vector<std::int64_t> read_places(const Dataset& dataset) {
+  const std::uint64_t samples = dataset.extents[0];
+  const std::uint64_t width = dataset.extents[1];
+  const std::uint64_t step = std::min(samples, std::max<std::uint64_t>(1, kReadElements / width));
+  std::vector<float> values(step * width);
+  std::vector<std::int64_t> places;
+  for (std::uint64_t first = 0; first < samples; first += step) {
+    const std::uint64_t count = std::min(step, samples - first);
+    read_rows(dataset, H5T_NATIVE_FLOAT, first, count, values.data());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto place = place_of_one(std::span(values).subspan(i * width, width));
+      if (!place) return {};
+      places.push_back(*place);
+    }
+  }
+  return places;
+}
 
 }  // namespace
 
-std::vector<std::int64_t> read_numbers(const Dataset& dataset) {
+bool may_be_labels(const Dataset& dataset, std::uint64_t samples) {
   const H5T_class_t kind = dataset.type_class();
+  const auto elements = dataset.elements();
+  if (!elements || (!is_number(kind) && kind != H5T_STRING)) return false;
+  if (*elements == samples) return true;
+  return is_number(kind) && dataset.extents.size() == 2 && dataset.extents[0] == samples &&
+         dataset.extents[1] <= kMostClasses && is_stored(dataset, *elements);
+}
+
+std::vector<std::int64_t> read_numbers(const Dataset& dataset, std::uint64_t samples) {
+  const H5T_class_t kind = dataset.type_class();
+  if (!is_number(kind)) return {};
   const std::uint64_t count = dataset.elements().value_or(0);
+  if (count != samples) return read_places(dataset);
   std::vector<std::int64_t> numbers;
-  if (kind == H5T_INTEGER) {
-    numbers.resize(count);
-    check(H5Dread(dataset.id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers.data()));
-  } else if (kind == H5T_FLOAT) {
+  if (kind == H5T_FLOAT) {
     std::vector<double> floats(count);
     check(H5Dread(dataset.id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, floats.data()));
     for (const double value : floats) {
       if (!(std::abs(value) <= kMostExact) || std::trunc(value) != value) return {};
       numbers.push_back(static_cast<std::int64_t>(value));
     }
+  } else {
+    numbers.resize(count);
+    check(H5Dread(dataset.id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers.data()));
   }
   return numbers;
 }

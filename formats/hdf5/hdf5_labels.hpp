@@ -12,8 +12,13 @@
 // and wants the LibraryLock to be held and the size of the dataset to be known as reasonable.
 namespace precache::hdf5 {
 
-/// Integers, or floats that are whole numbers; none if the dataset holds anything else.
-[[nodiscard]] std::vector<std::int64_t> read_numbers(const Dataset& dataset);
+/// Whether type and shape are those of labels: numbers or strings, one for each sample, or a row of
+/// numbers in which the place of a one among zeros is the label.
+[[nodiscard]] bool may_be_labels(const Dataset& dataset, std::uint64_t samples);
+
+/// Integers, truth values, floats that are whole numbers, or the places of ones; none if the
+/// dataset holds anything else. REQUIRES: may_be_labels().
+[[nodiscard]] std::vector<std::int64_t> read_numbers(const Dataset& dataset, std::uint64_t samples);
 
 /// Strings on one axis; none if the dataset holds anything else, or all are wider than `longest`.
 /// Those of various lengths are cut there.

@@ -177,11 +177,10 @@ class Scanner {
     for (const char* const name : kLabelNames) {
       if (group_ + name == images.name) continue;
       const auto dataset = open_dataset(file_, group_ + name);
-      if (!dataset || dataset->elements() != count) continue;
-      const H5T_class_t kind = dataset->type_class();
-      if (kind != H5T_INTEGER && kind != H5T_FLOAT && kind != H5T_STRING) continue;
+      if (!dataset || !may_be_labels(*dataset, count)) continue;
       if (count == 0) return {};
-      if (H5Tequal(dataset->type, H5T_STD_I64LE) > 0 && dataset->contiguous_offset()) {
+      if (H5Tequal(dataset->type, H5T_STD_I64LE) > 0 && dataset->elements() == count &&
+          dataset->contiguous_offset()) {
         // One count of rows fits the file, but eight bytes for each may not.
         const std::uint64_t size = count > UINT64_MAX / 8 ? UINT64_MAX : count * 8;
         return {{scanned_.offset_of(*dataset, size), 8, "int64"}, {}, {}};
@@ -189,7 +188,7 @@ class Scanner {
       check_row_of_table(rows);
       check_storage(*dataset);
       Labels labels;
-      labels.values = read_numbers(*dataset);
+      labels.values = read_numbers(*dataset, count);
       labels.names = read_texts(*dataset, kLongestLabel);
       if (labels.need_table()) return labels;
     }

@@ -440,13 +440,51 @@ def test_labels_that_are_names_become_those_of_classes(convert, arrays, tmp_path
     np.testing.assert_array_equal([sample.array for sample in samples], arrays)
 
 
-def test_labels_that_are_whole_floats_are_kept(convert, arrays, tmp_path):
+LABELS = {
+    "whole floats": lambda numbers: numbers.astype("f4"),
+    "a row": lambda numbers: numbers[None],
+    "more axes": lambda numbers: numbers[:, None, None, None].astype("u1"),
+    "one-hot": lambda numbers: np.eye(7, dtype="u1")[numbers],
+    "one-hot, int64": lambda numbers: np.eye(7, dtype="i8")[numbers],
+    "one-hot floats": lambda numbers: np.eye(9, dtype=">f8")[numbers],
+    "one-hot truth": lambda numbers: np.eye(7, dtype=bool)[numbers],
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("options", ({}, {"compression": "gzip"}), ids=("plain", "gzip"))
+def test_labels_of_many_kinds_are_kept(tool, convert, arrays, tmp_path, kind, options):
     import h5py
 
+    numbers = np.arange(len(arrays))[::-1]
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["images"] = arrays
-        file["labels"] = np.arange(len(arrays), dtype="f4")
-    assert sorted(Dataset(convert(tmp_path / "x.h5")).labels().values()) == list(range(len(arrays)))
+        file.create_dataset("labels", data=LABELS[kind](numbers), **options)
+    assert [sample.label for sample in Dataset(convert(tmp_path / "x.h5")).samples().values()] == list(numbers)
+    tool.build(tmp_path / "x.h5", tmp_path / "built", "--size", "8", "--no-shuffle")
+    assert [sample.label for sample in Dataset(tmp_path / "built").samples().values()] == list(numbers)
+
+
+def test_truth_is_a_label(convert, arrays, tmp_path):
+    import h5py
+
+    truth = np.arange(len(arrays)) % 3 == 0
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"] = arrays
+        file["y"] = truth
+    assert [sample.label for sample in Dataset(convert(tmp_path / "x.h5")).samples().values()] == list(truth)
+
+
+@pytest.mark.parametrize("value", (0, 0.5, 2, -1, np.nan))
+def test_rows_that_are_not_one_hot_are_no_labels(convert, arrays, tmp_path, value):
+    import h5py
+
+    rows = np.eye(len(arrays))
+    rows[3, 3] = value
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["images"] = arrays
+        file["labels"] = rows
+    assert set(Dataset(convert(tmp_path / "x.h5")).labels().values()) == {-1}
 
 
 def test_shards_of_several_splits_are_converted_one_by_one(tool, convert, arrays, tmp_path):
