@@ -224,8 +224,10 @@ class Scanner {
     if (const auto number = decimal(label_name_)) {
       sample.label = *number;
       sample.label_spot.kind = Kind::kElsewhere;
-      // A column's number ends at a zero byte, so the filling has to be one.
+      // A column's number ends at a zero byte, so the filling has to be one, and there has to be
+      // one.
       const bool is_column = group_.cls && decimal(text_of(*group_.cls)) &&
+                             group_.cls->data + group_.cls->size < group_.cls->end &&
                              file_[group_.cls->data + group_.cls->size] == std::byte{0};
       if (is_column) sample.label_spot = {Kind::kColumn, group_.cls->data, "decimal"};
     } else {
