@@ -26,6 +26,8 @@ using Json = nlohmann::ordered_json;
 
 // All splits are one piece of work; no split can be called so.
 constexpr const char* kWorkName = ".convert";
+// One file takes what one core can copy to it; so many take what a fast array of disks does.
+constexpr std::size_t kShardsAtOnce = 8;
 constexpr const char* kSpaceHint = "Make room, or choose a smaller --dtype, or another OUT.";
 
 void validate(const ConvertOptions& options) {
@@ -225,7 +227,7 @@ class Conversion {
                               .tensor_bytes = preparation_.conversion.result().spec.size_bytes(),
                               .allowed_rejections = 0,
                               .rejected_before = 0,
-                              .shard_per_thread = true};
+                              .shards_at_once = kShardsAtOnce};
     const ShardRunOutcome outcome = run_shards(
         input, pending, progress_, [&](const PendingShard& shard, const ShardResult& result) {
           work_->save_result(split.first_shard + shard.number, result);

@@ -24,8 +24,8 @@ namespace {
 
 using OnShard = std::function<void(const PendingShard&, const ShardResult&)>;
 
-/// Syncs finished shards on a thread of its own, as that is waiting and no work; at most two wait
-/// for it, so that memory holds no more unwritten data than that.
+/// Syncs finished shards on a thread of its own, as that is waiting and no work. At most two wait
+/// for it, and those who bring more wait themselves, so that memory holds little unwritten data.
 class Committer {
  public:
   explicit Committer(const OnShard& on_shard) : on_shard_(on_shard), thread_([this] { run(); }) {}
@@ -128,7 +128,7 @@ class Run {
       complete(i);
     }
     tbb::parallel_for(
-        0, tbb::this_task_arena::max_concurrency(), 1, [&](int) { work(); },
+        std::size_t{0}, workers_, std::size_t{1}, [&](std::size_t worker) { work(worker); },
         tbb::simple_partitioner());
     committer_.finish();
     ShardRunOutcome outcome;
@@ -154,14 +154,15 @@ class Run {
     return progress_.stop || too_many() || tbb::is_current_task_group_canceling();
   }
 
-  void work() {
+  void work(std::size_t worker) {
     const auto maker = input_.samples.tensor_maker();
     RecordBuffer buffer(input_.framing.record_bytes());
-    if (input_.shard_per_thread) {
-      for (std::size_t i; (i = next_shard_.fetch_add(1)) < shards_.size();) {
-        work_on(i, *maker, buffer.span());
-      }
+    const std::size_t step =
+        std::clamp<std::size_t>(shards_.size(), 1, std::min(input_.shards_at_once, workers_));
+    for (std::size_t i = worker % step; i < shards_.size(); i += step) {
+      work_on(i, *maker, buffer.span());
     }
+    // Others may be behind.
     for (std::size_t i = 0; i < shards_.size(); ++i) work_on(i, *maker, buffer.span());
   }
 
@@ -224,7 +225,7 @@ class Run {
   const std::vector<PendingShard>& pending_;
   BuildProgress& progress_;
   std::vector<Shard> shards_;
-  std::atomic<std::size_t> next_shard_{0};
+  const std::size_t workers_ = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
   std::atomic<std::uint64_t> converted_{0};
   std::atomic<std::uint64_t> rejected_{0};
   std::mutex mutex_;

@@ -30,11 +30,10 @@ struct ShardRunInput {
   /// included.
   std::uint64_t allowed_rejections;
   std::uint64_t rejected_before;
-  /// Each thread begins a shard of its own and helps others when none is left: for work that is
-  /// little more than writing, as those who write to one file wait for one another. Without it all
-  /// work on one shard after the other: few are open at a time, and what is done lies at the front
-  /// when the run is cut short.
-  bool shard_per_thread = false;
+  /// With more than one, threads share the shards among them: for work that is little more than
+  /// writing, as those who write to one file wait for one another. A run that is cut short loses
+  /// what it has of these shards.
+  std::size_t shards_at_once = 1;
 };
 
 struct ShardRunOutcome {

@@ -36,6 +36,7 @@ class StoredTensorMaker : public TensorMaker {
   }
 
   std::optional<Rejection> make(std::uint64_t sample, std::span<std::byte> tensor) override {
+    copied_crc_.reset();
     const ShardSet& shards = split_.shards();
     const ShardSet::Place place = shards.place_of(sample);
     const auto mapped = shards.map(place.shard);

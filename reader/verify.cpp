@@ -165,6 +165,11 @@ ShardIndex scan(const Shard& shard, std::span<const std::byte> bytes) {
   }
 }
 
+std::uint64_t leading_zeros(std::span<const std::byte> bytes) {
+  const auto is_other = [](std::byte byte) { return byte != std::byte{0}; };
+  return static_cast<std::uint64_t>(std::ranges::find_if(bytes, is_other) - bytes.begin());
+}
+
 struct ArchiveEnd {
   std::uint64_t offset = 0;
   bool is_ours = false;  // by the last entry
@@ -251,6 +256,11 @@ void check_against_manifest(Shard& shard, const MappedShard& mapped) {
         fmt::format("it has {} samples, the manifest says {}", index.samples, expected.samples));
   }
   const ShardEntry* const entry = shard.listed.entry;
+  if (entry != nullptr && name(index.format) != shard.listed.manifest->format) {
+    throw CorruptData(path, 0,
+                      fmt::format("its format is {}, the manifest says {}", name(index.format),
+                                  shard.listed.manifest->format));
+  }
   if (entry != nullptr && index.samples != 0 &&
       (index.columns != entry->columns || index.spec != shard.listed.manifest->spec)) {
     throw CorruptData(path, 0, "its records do not lie where the manifest says");
@@ -271,7 +281,10 @@ void check_structure(Shard& shard, VerifyProgress& progress) {
 /// nothing, and of what has not the size that it should have, it is not known where they are.
 void read_by_records(Shard& shard) {
   const ShardEntry* const entry = shard.listed.entry;
-  if (entry == nullptr || shard.listed.manifest->format == name(Format::kHdf5)) return;
+  if (entry == nullptr || entry->samples == 0 ||
+      shard.listed.manifest->format == name(Format::kHdf5)) {
+    return;
+  }
   const std::uint64_t stride = entry->columns.image.stride;
   if (stride == 0 || stride > kChunkBytes || shard.bytes != entry->bytes ||
       shard.bytes / stride < entry->samples) {
@@ -283,22 +296,32 @@ void read_by_records(Shard& shard) {
   shard.samples = entry->samples;
 }
 
-/// Whether a part scans like a shard of its own that has the records that the manifest puts there.
-bool has_right_records(const Shard& shard, std::uint64_t offset, std::span<const std::byte> part) {
+/// Whether they scan like a shard of their own, of which they are all.
+bool are_right_records(const Shard& shard, std::span<const std::byte> records) {
   const ShardEntry& entry = *shard.listed.entry;
   const Manifest& manifest = *shard.listed.manifest;
-  const std::uint64_t stride = entry.columns.image.stride;
-  const std::uint64_t before = std::min(offset / stride, entry.samples);
-  const std::uint64_t records = std::min(part.size() / stride, entry.samples - before);
-  if (records == 0) return true;  // it is what ends a shard
+  const auto& path = shard.listed.path;
   try {
-    const auto scan = manifest.format == name(Format::kTar) ? tar::scan : tfrecord::scan;
-    const ShardIndex index = scan(part, shard.listed.path, manifest.spec);
-    return index.samples == records && index.columns == entry.columns &&
-           index.spec == manifest.spec;
+    const bool is_tar = manifest.format == name(Format::kTar);
+    const ShardIndex index = is_tar ? tar::scan(records, path, manifest.spec)
+                                    : tfrecord::scan(records, path, manifest.spec);
+    return index.samples == records.size() / entry.columns.image.stride &&
+           index.columns == entry.columns && index.spec == manifest.spec &&
+           (!is_tar || end_of_archive(records, path).offset == records.size());
   } catch (const Error&) {
     return false;
   }
+}
+
+/// Whether a part has the records that the manifest puts there, and behind the last one nothing but
+/// the zeros that end an archive.
+bool looks_right(const Shard& shard, std::uint64_t offset, std::span<const std::byte> part) {
+  const std::uint64_t stride = shard.listed.entry->columns.image.stride;
+  const std::uint64_t samples = shard.listed.entry->samples;
+  const std::uint64_t left = samples - std::min(offset / stride, samples);
+  const auto records = part.first(std::min(part.size() / stride, left) * stride);
+  return (records.empty() || are_right_records(shard, records)) &&
+         leading_zeros(part.subspan(records.size())) == part.size() - records.size();
 }
 
 void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
@@ -311,14 +334,17 @@ void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
     const auto part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), size - done));
     file.read_at(offset, part);
     crc = crc32c::extend(crc, part);
-    if (shard.is_read_by_records && !shard.looks_strange &&
-        !has_right_records(shard, offset, part)) {
+    if (shard.is_read_by_records && !shard.looks_strange && !looks_right(shard, offset, part)) {
       shard.looks_strange = true;
     }
     done += part.size();
     progress.bytes_done += part.size();
   }
   shard.chunk_crcs[chunk] = crc;
+  if (file.size() != shard.bytes) {
+    throw CorruptData(shard.listed.path, std::min(file.size(), shard.bytes),
+                      "the file's size changed while it was read");
+  }
 }
 
 /// What a record cannot tell: archives end in zeros, and names of classes are in the manifest, too.
@@ -326,10 +352,9 @@ void check_surroundings(const Shard& shard, const MappedShard& mapped, Format fo
   if (format == Format::kTar) {
     const std::uint64_t end = end_of_archive(mapped.bytes(), shard.listed.path).offset;
     const auto rest = mapped.bytes().subspan(end);
-    const auto damage =
-        std::ranges::find_if(rest, [](std::byte byte) { return byte != std::byte{0}; });
-    if (damage != rest.end()) {
-      throw CorruptData(shard.listed.path, end + static_cast<std::uint64_t>(damage - rest.begin()),
+    const std::uint64_t zeros = leading_zeros(rest);
+    if (zeros != rest.size()) {
+      throw CorruptData(shard.listed.path, end + zeros,
                         "there is something behind the end of the archive");
     }
   } else if (format == Format::kHdf5 && shard.listed.entry != nullptr &&

@@ -14,6 +14,7 @@ import pytest
 
 from images import draw_unique
 from shards import DTYPES, FORMATS
+from tool import finish
 
 pytest_plugins = ("tool_fixtures",)
 
@@ -51,6 +52,20 @@ def test_damage_is_named_and_ends_with_4(run, dataset):
     (dataset.out / "dataset.json").unlink()
     fault, = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
     assert fault["record"] == 1, "the shard alone tells"
+
+
+@pytest.mark.parametrize("dataset", FORMATS, indirect=True)
+@pytest.mark.parametrize("change", (lambda file: file.truncate(5000), lambda file: (file.seek(0, 2), file.write(b"x"))),
+                         ids=("cut", "longer"))
+def test_a_shard_that_changes_its_size_meanwhile_is_damaged(tool, interference, dataset, change):
+    path = dataset.shard_paths()[1]
+    arguments = ("verify", dataset.out, "--quiet", "--jobs", "1")
+    with interference.hold(tool, *arguments, calls="pread", path=path.name) as (process, gate):
+        with open(path, "r+b") as file:
+            change(file)
+        gate.open()
+        result = finish(process)
+    assert result.code == 4 and path.name in result.out
 
 
 @pytest.mark.parametrize("name, entries", [("a/{}.png", 2), (f"{'folder-' * 20}/{'name-' * 30}{{}}.png", 4)], ids=["ustar", "pax"])

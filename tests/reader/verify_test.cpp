@@ -255,6 +255,49 @@ TEST_CASE("a manifest that tells wrong places is a fault", "[reader][verify][mal
   }
 }
 
+TEST_CASE("a manifest that tells another number of samples or format is a fault",
+          "[reader][verify][malformed]") {
+  const TempFolder folder;
+  for (const Format format : {Format::kTar, Format::kTfrecord}) {
+    // Nine records are read at a time.
+    MadeDataset made = make_dataset(
+        folder.path(), {.format = format, .spec = test::spec_of(100, 100, 3), .shards = {40}});
+    for (std::uint64_t samples = 0; samples < 43; ++samples) {
+      made.entries()[0].samples = samples;
+      made.manifest.splits["train"].samples = samples;
+      made.write_manifest();
+      CAPTURE(name(format), samples);
+      CHECK(verified(folder.path()).faults.size() == (samples == 40 ? 0 : 1));
+    }
+    made.entries()[0].samples = 40;
+    made.manifest.splits["train"].samples = 40;
+    made.manifest.format = name(format == Format::kTar ? Format::kTfrecord : Format::kTar);
+    made.write_manifest();
+    const VerifyReport report = verified(folder.path());
+    REQUIRE(report.faults.size() == 1);
+    CHECK_THAT(report.faults[0].reason, contains("its format is"));
+  }
+}
+
+TEST_CASE("rubbish behind the records is seen where its CRC is right",
+          "[reader][verify][malformed]") {
+  const TempFolder folder;
+  for (const Format format : {Format::kTar, Format::kTfrecord}) {
+    MadeDataset made = make_dataset(
+        folder.path(), {.format = format, .spec = test::spec_of(100, 100, 3), .shards = {40}});
+    ShardEntry& entry = made.entries()[0];
+    entry.samples = 27;  // nine are read at a time
+    made.manifest.splits["train"].samples = entry.samples;
+    test::Bytes bytes = read_file(made.shards[0]);
+    std::ranges::fill(std::span(bytes).subspan(27 * entry.columns.image.stride), std::byte{'x'});
+    test::write_bytes(made.shards[0], bytes);
+    entry.crc32c = crc32c::value(bytes);
+    made.write_manifest();
+    CAPTURE(name(format));
+    CHECK(verified(folder.path()).faults.size() == 1);
+  }
+}
+
 TEST_CASE("records are named in shards that several threads read", "[reader][verify][malformed]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
