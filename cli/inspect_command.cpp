@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "cli/commands.hpp"
 #include "cli/human.hpp"
@@ -82,31 +84,32 @@ void print_text(const Inspection& facts) {
   for (const FactTable& table : fact_tables(facts, kTableRows)) print_table(table);
 }
 
-/// A picture in the place of a shard would be the end of it.
-void check_output(const std::filesystem::path& out, const std::vector<Inspected>& paths) {
+/// A picture in the place of a shard or a manifest would be the end of it: only an earlier one,
+/// which begins alike, may be replaced.
+void check_replaces_its_like(const std::filesystem::path& out, std::string_view content) {
+  constexpr std::size_t kSignatureBytes = 8;
   std::error_code ignored;
-  for (const Inspected& path : paths) {
-    std::vector<std::filesystem::path> files = path.facts.readable;
-    files.push_back(path.facts.path);
-    for (const auto& file : files) {
-      if (std::filesystem::equivalent(out, file, ignored)) {
-        throw InvalidArgument(fmt::format("'{}' is what is being inspected", out.string()),
-                              "Choose another name for the output.");
-      }
-    }
-  }
+  if (!std::filesystem::is_regular_file(out, ignored)) return;
+  std::string there(kSignatureBytes, '\0');
+  const File file(out, O_RDONLY);
+  there.resize(std::min<std::uint64_t>(there.size(), file.size()));
+  file.read_at(0, std::as_writable_bytes(std::span(there)));
+  if (there.empty() || there == content.substr(0, kSignatureBytes)) return;
+  throw InvalidArgument(fmt::format("'{}' is there, and it is something else", out.string()),
+                        "Choose another name for the output.");
 }
 
 void write_output(const std::filesystem::path& out, const std::vector<Inspected>& paths,
                   std::string (*make)(const std::vector<Inspected>&)) {
   if (out.empty()) return;
-  check_output(out, paths);
   for (const Inspected& path : paths) {
     if (path.preview.tiles.empty()) {
       say("precache: no sample of '{}' can be drawn\n", path.facts.path.string());
     }
   }
-  write_file_atomically(out, make(paths));
+  const std::string content = make(paths);
+  check_replaces_its_like(out, content);
+  write_file_atomically(out, content);
   say("precache: wrote '{}'\n", out.string());
 }
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
@@ -35,6 +39,28 @@ void add_options_for_programs(CLI::App& app) {
       ->trigger_on_parse();
 }
 
+/// The library names neither what is no command nor the first of what it does not expect.
+std::string text_of(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
+      app.get_subcommands().empty() && !words.empty()) {
+    std::string commands;
+    for (const CLI::App* command : app.get_subcommands(nullptr)) {
+      if (!command->get_group().empty()) commands += " " + command->get_name();
+    }
+    return fmt::format("there is no command '{}'; there are:{}", words.front(), commands);
+  }
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    const auto extras = app.remaining(true);
+    for (const std::string& word : words) {
+      if (std::ranges::find(extras, word) == extras.end()) continue;
+      return word.starts_with('-') ? fmt::format("there is no option '{}'", word)
+                                   : fmt::format("'{}' is not expected", word);
+    }
+  }
+  return error.what();
+}
+
 ExitCode run(int argc, char** argv) {
   CLI::App app{"Turns image folders into training-ready tensor shards, once, before training."};
   app.name("precache");
@@ -58,7 +84,7 @@ ExitCode run(int argc, char** argv) {
       app.exit(error);
       return ExitCode::kDone;
     }
-    return fail(ExitCode::kUsage, {"InvalidArgument", error.what(),
+    return fail(ExitCode::kUsage, {"InvalidArgument", text_of(error, app, argc, argv),
                                    "See precache --help, or precache COMMAND --help."});
   } catch (const InvalidArgument& error) {
     return fail(ExitCode::kUsage, {"InvalidArgument", error.what(), error.hint()});

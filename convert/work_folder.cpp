@@ -14,6 +14,7 @@
 #include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/formats/manifest.hpp"
 
 namespace precache {
 namespace {
@@ -91,7 +92,7 @@ std::string differences(const Json& now, const Json& before) {
 }  // namespace
 
 WorkFolder::WorkFolder(const fs::path& out, const std::string& split, bool shared)
-    : root_(out / ".precache"),
+    : root_(out / kWorkFolderName),
       folder_(root_ / split),
       shared_(shared),
       made_out_(!fs::exists(out)) {

@@ -84,6 +84,17 @@ std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view spli
       fmt::format("It has: {}.", fmt::join(prefixes, ", ")));
 }
 
+/// Some shards are not all, and nothing else tells.
+void check_finished(const Path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
+    if (!entry.is_directory(ignored)) continue;  // a lock
+    throw InvalidArgument(
+        fmt::format("'{}' holds a build or conversion that is not finished", folder.string()),
+        "Run its command once more to finish it. A pattern ('OUT/*.tar') takes what is there.");
+  }
+}
+
 /// The shards of a folder that no manifest describes, by name.
 std::vector<Path> shards_in(const Path& folder) {
   std::error_code error;
@@ -199,6 +210,7 @@ std::vector<ListedShard> list_shards(const Path& path, std::optional<std::string
   if (!std::filesystem::is_directory(folder, ignored)) return list_shards(expand_pattern(path));
   if (path == folder && !std::filesystem::exists(folder / kManifestName, ignored)) {
     if (auto encoded = list_encoded(folder, split); !encoded.empty()) return encoded;
+    check_finished(folder);
     const std::vector<Path> paths = shards_in(folder);
     return list_shards(split ? of_split(paths, *split, folder) : paths);
   }

@@ -23,6 +23,7 @@
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/tar_scan.hpp"
 #include "formats/tar/ustar.hpp"
+#include "formats/tfrecord/tfrecord_records.hpp"
 #include "formats/tfrecord/tfrecord_scan.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
@@ -145,9 +146,7 @@ std::optional<TensorSpec> spec_of(const ListedShard& listed) {
   return listed.manifest->spec;
 }
 
-/// Damaged data may read like something strange; CRCs in an archive of ours tell the difference.
 void check_entries(std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  if (detect_format(bytes, path) != Format::kTar) return;
   tar::EntryCursor entries(bytes, path);
   while (const auto entry = entries.next()) {
     if (!tar::has_right_crc(*entry, bytes)) {
@@ -156,12 +155,34 @@ void check_entries(std::span<const std::byte> bytes, const std::filesystem::path
   }
 }
 
-ShardIndex scan(const Shard& shard, std::span<const std::byte> bytes) {
+void check_tfrecords(Shard& shard, std::span<const std::byte> bytes) {
+  const auto& path = shard.listed.path;
+  tfrecord::RecordCursor records(bytes, path);
+  std::uint64_t number = 0;
   try {
-    return scan_shard(bytes, shard.listed.path, spec_of(shard.listed));
+    for (; const auto record = records.next(); ++number) {
+      if (tfrecord::has_right_crc(*record, bytes)) continue;
+      shard.add_fault(number, CorruptData(path, record->data,
+                                          fmt::format("record {} has a wrong CRC", number)));
+      if (shard.faults.size() >= kMostFaultsPerFile) return;
+    }
+  } catch (const CorruptData& error) {
+    shard.add_fault(number, error);
+  }
+}
+
+/// None if faults were noted. A scan ends at the first thing that it does not understand, and
+/// damaged data may read like something strange: then the CRCs say more.
+std::optional<ShardIndex> scan(Shard& shard, std::span<const std::byte> bytes) {
+  const auto& path = shard.listed.path;
+  try {
+    return scan_shard(bytes, path, spec_of(shard.listed));
   } catch (const Error&) {
-    check_entries(bytes, shard.listed.path);
-    throw;
+    const Format format = detect_format(bytes, path);
+    if (format == Format::kTar) check_entries(bytes, path);
+    if (format == Format::kTfrecord) check_tfrecords(shard, bytes);
+    if (shard.faults.empty()) throw;
+    return std::nullopt;
   }
 }
 
@@ -193,10 +214,11 @@ void check_end(std::span<const std::byte> bytes, const std::filesystem::path& pa
 
 /// Framing and records, where there is no manifest.
 void check_foreign(Shard& shard, std::span<const std::byte> bytes, VerifyProgress& progress) {
-  const ShardIndex index = scan(shard, bytes);
-  shard.samples = index.samples;
-  check_records(shard, bytes, index, progress);
-  if (index.format == Format::kTar) check_end(bytes, shard.listed.path);
+  const auto index = scan(shard, bytes);
+  if (!index) return;
+  shard.samples = index->samples;
+  check_records(shard, bytes, *index, progress);
+  if (index->format == Format::kTar) check_end(bytes, shard.listed.path);
 }
 
 /// What is compressed has a checksum of its own; what it unpacks to is a shard like others.
@@ -248,21 +270,22 @@ void check_against_manifest(Shard& shard, const MappedShard& mapped) {
                       fmt::format("the file has {} bytes, the manifest says {}",
                                   mapped.state().bytes, expected.bytes));
   }
-  const ShardIndex index = scan(shard, mapped.bytes());
-  shard.samples = index.samples;
-  if (index.samples != expected.samples) {
+  const auto index = scan(shard, mapped.bytes());
+  if (!index) return;
+  shard.samples = index->samples;
+  if (index->samples != expected.samples) {
     throw CorruptData(
         path, 0,
-        fmt::format("it has {} samples, the manifest says {}", index.samples, expected.samples));
+        fmt::format("it has {} samples, the manifest says {}", index->samples, expected.samples));
   }
   const ShardEntry* const entry = shard.listed.entry;
-  if (entry != nullptr && name(index.format) != shard.listed.manifest->format) {
+  if (entry != nullptr && name(index->format) != shard.listed.manifest->format) {
     throw CorruptData(path, 0,
-                      fmt::format("its format is {}, the manifest says {}", name(index.format),
+                      fmt::format("its format is {}, the manifest says {}", name(index->format),
                                   shard.listed.manifest->format));
   }
-  if (entry != nullptr && index.samples != 0 &&
-      (index.columns != entry->columns || index.spec != shard.listed.manifest->spec)) {
+  if (entry != nullptr && index->samples != 0 &&
+      (index->columns != entry->columns || index->spec != shard.listed.manifest->spec)) {
     throw CorruptData(path, 0, "its records do not lie where the manifest says");
   }
 }

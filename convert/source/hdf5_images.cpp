@@ -27,10 +27,17 @@ void Hdf5Images::see_floats(std::span<const std::byte> bytes) {
   }
 }
 
-void Hdf5Images::check_labels(bool has_labels, const std::filesystem::path& path) const {
-  if (labelling_.kind != Labelling::Kind::kSource || has_labels) return;
+void Hdf5Images::check_labels(const hdf5::ImageRows& rows,
+                              const std::filesystem::path& path) const {
+  if (labelling_.kind != Labelling::Kind::kSource || !rows.labels.empty() || rows.count == 0) {
+    return;
+  }
   throw InvalidArgument(
-      fmt::format("'{}' has no dataset of labels that is known by its name", path.string()),
+      rows.unfit_labels.empty()
+          ? fmt::format("'{}' has no dataset of labels that is known by its name", path.string())
+          : fmt::format("{} of '{}' does not have one integer or name for each of the {} images "
+                        "in '{}'",
+                        rows.unfit_labels, path.string(), rows.count, rows.name),
       "Name it with --label-key, or use --labels none, or --labels FILE.csv.");
 }
 
@@ -38,6 +45,7 @@ void Hdf5Images::add(std::span<const std::byte> file, SourceShard& shard, Unpack
   const std::filesystem::path path = shard.given.path;
   const hdf5::ImageRows rows =
       hdf5::find_images(file, path, labelling_.image_key, labelling_.label_key);
+  check_labels(rows, path);  // before what takes long
   const bool floats = rows.array && rows.array->type == PixelType::kFloat32;
   std::vector<std::uint64_t> ends;  // of rows of various lengths in the copy
   if (rows.offset) {
@@ -54,7 +62,6 @@ void Hdf5Images::add(std::span<const std::byte> file, SourceShard& shard, Unpack
     });
   }
   if (rows.array) shard.form = {SampleForm::Kind::kArray, {}, {*rows.array, false}};
-  if (rows.count != 0) check_labels(!rows.labels.empty(), path);
   for (std::uint64_t i = 0; i < rows.count; ++i) {
     const bool has_key = !rows.keys.empty() && !rows.keys[i].empty();
     const std::string key = has_key ? rows.keys[i] : numbered_name(path, i);

@@ -7,6 +7,7 @@
 
 #include "convert/source/source.hpp"
 #include "convert/source/unpacker.hpp"
+#include "formats/hdf5/hdf5_images.hpp"
 
 namespace precache {
 
@@ -25,7 +26,7 @@ class Hdf5Images {
 
  private:
   void see_floats(std::span<const std::byte> bytes);
-  void check_labels(bool has_labels, const std::filesystem::path& path) const;
+  void check_labels(const hdf5::ImageRows& rows, const std::filesystem::path& path) const;
 
   const Labelling& labelling_;
   Listing listing_;

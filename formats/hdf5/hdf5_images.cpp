@@ -270,10 +270,14 @@ class Finder {
                       given, path_.string(), rows.count),
           fmt::format("It has: {}.", fmt::join(dataset_names(file_), ", ")));
     }
-    for (const char* const name : kLabelNames) {
+    for (const std::string& name : label_names_for(rows.name)) {
       if (group_ + name == rows.name) continue;
       rows.labels = labels(group_ + name, rows.count);
       if (!rows.labels.empty()) return;
+      if (const auto dataset = open_dataset(file_, group_ + name)) {
+        rows.unfit_labels = fmt::format("'{}' ({} of {})", dataset->name,
+                                        fmt::join(dataset->extents, " x "), dataset->type_text());
+      }
     }
   }
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <span>
 
+#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_rows.hpp"
 
 namespace precache::hdf5 {
@@ -52,7 +54,32 @@ std::vector<std::int64_t> read_places(const Dataset& dataset) {
   return places;
 }
 
+/// The part of a dataset that a name says it is; empty if it does not.
+std::string_view split_of(std::string_view name) {
+  name = name.substr(name.rfind('/') + 1);
+  for (const std::string_view split : {"train", "test", "val"}) {
+    if (name.find(split) != std::string_view::npos) return split;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::vector<std::string> label_names_for(std::string_view images) {
+  const std::string_view split = split_of(images);
+  std::vector<std::string> names;
+  std::vector<std::string> others;
+  for (const std::string_view name : kLabelNames) {
+    const std::string_view its = split_of(name);
+    if (split.empty() || its == split) {
+      names.emplace_back(name);
+    } else if (its.empty()) {
+      others.emplace_back(name);
+    }
+  }
+  std::ranges::move(others, std::back_inserter(names));
+  return names;
+}
 
 bool may_be_labels(const Dataset& dataset, std::uint64_t samples) {
   const H5T_class_t kind = dataset.type_class();

@@ -12,6 +12,10 @@
 // and wants the LibraryLock to be held and the size of the dataset to be known as reasonable.
 namespace precache::hdf5 {
 
+/// The known names of labels that may belong to images of a name, best first: beside `x_test` it is
+/// `y_test` and never `y_train`.
+[[nodiscard]] std::vector<std::string> label_names_for(std::string_view images);
+
 /// Whether type and shape are those of labels: numbers or strings, one for each sample, or a row of
 /// numbers in which the place of a one among zeros is the label.
 [[nodiscard]] bool may_be_labels(const Dataset& dataset, std::uint64_t samples);

@@ -174,7 +174,7 @@ class Scanner {
 
   [[nodiscard]] Labels find_labels(const Dataset& images, const SampleRows& rows) const {
     const std::uint64_t count = rows.count;
-    for (const char* const name : kLabelNames) {
+    for (const std::string& name : label_names_for(images.name)) {
       if (group_ + name == images.name) continue;
       const auto dataset = open_dataset(file_, group_ + name);
       if (!dataset || !may_be_labels(*dataset, count)) continue;

@@ -11,6 +11,12 @@ bool has_length(std::span<const std::byte> bytes) {
          little_endian(bytes.subspan(8, 4)) == crc32c::masked(crc32c::value(bytes.first(8)));
 }
 
+bool has_right_crc(const Record& record, std::span<const std::byte> file) {
+  const auto data = file.subspan(record.data, record.data_bytes);
+  const auto footer = file.subspan(record.data + record.data_bytes, kFooterBytes);
+  return little_endian(footer) == crc32c::masked(crc32c::value(data));
+}
+
 RecordCursor::RecordCursor(std::span<const std::byte> file, std::filesystem::path path)
     : file_(file), path_(std::move(path)) {}
 

@@ -23,6 +23,9 @@ struct Record {
 /// Whether the bytes begin with a length and the CRC that belongs to it.
 [[nodiscard]] bool has_length(std::span<const std::byte> bytes);
 
+/// Whether a record of `file` has the CRC that belongs to its data.
+[[nodiscard]] bool has_right_crc(const Record& record, std::span<const std::byte> file);
+
 /// Walks over the records of a file in memory. Checks the CRC of every length; data is not touched.
 class RecordCursor {
  public:

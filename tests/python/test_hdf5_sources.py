@@ -67,6 +67,31 @@ def test_arrays_of_any_type_give_the_tensors_of_their_images(tool, squares, list
     assert not (tmp_path / "out" / ".precache").exists()
 
 
+@pytest.mark.parametrize("names", ("x_{}, y_{}", "{}_images, {}_labels", "X_{}, Y_{}"))
+@pytest.mark.parametrize("part", ("train", "test", "val"))
+def test_labels_are_those_of_the_part_that_the_images_are_of(tool, squares, tmp_path, names, part):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for number, other in enumerate(("train", "test", "val")):
+            images, labels = names.format(other, other).split(", ")
+            file[images] = squares[:6]
+            file[labels] = np.full(6, number)
+    images = names.split(", ")[0].format(part)
+    tool.build(tmp_path / "x.h5", tmp_path / "out", *SMALL.options(), "--image-key", images)
+    labels = {sample.label for sample in Dataset(tmp_path / "out").samples().values()}
+    assert labels == {("train", "test", "val").index(part)}
+
+
+def test_labels_of_another_part_or_number_are_none(tool, squares, tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x_test"] = squares[:6]
+        file["y_train"] = np.arange(6)
+    assert "known by its name" in tool.refuse(tmp_path / "x.h5", tmp_path / "out")
+    with h5py.File(tmp_path / "x.h5", "a") as file:
+        file["labels"] = np.arange(5)
+    text = tool.refuse(tmp_path / "x.h5", tmp_path / "out")
+    assert "'labels' (5 of int64)" in text and "6 images in 'x_test'" in text and "--label-key" in text
+
+
 def expected_of(arrays):
     """The tensors of arrays that are called after their places in x.h5."""
 

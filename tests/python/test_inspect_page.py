@@ -92,9 +92,13 @@ def test_what_cannot_be_drawn(run, tmp_path):
         file["images"] = np.zeros((3, 4, 5), np.int32)
     said = run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / "a.png").stderr.decode()
     assert (tmp_path / "a.png").exists() and "wrote" in said
-    before = (tmp_path / "a.h5").read_bytes()
-    assert b"being inspected" in run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / "a.h5", expect=2).stderr
-    assert (tmp_path / "a.h5").read_bytes() == before
+    for name in ("a.h5", "note.txt"):
+        (tmp_path / "note.txt").write_text("{}")
+        before = (tmp_path / name).read_bytes()
+        assert b"something else" in run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / name, expect=2).stderr
+        assert (tmp_path / name).read_bytes() == before
+    for _ in range(2):  # an earlier one may be replaced
+        run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / "a.png", "--html", tmp_path / "a.html")
     run("inspect", tmp_path / "a.h5", "--html", tmp_path / "no" / "folder.html", expect=3)
     assert b"--samples" in run("inspect", tmp_path / "a.h5", "--samples", "0", expect=2).stderr
 

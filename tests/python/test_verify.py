@@ -4,6 +4,7 @@
 import gzip
 import io
 import json
+import signal
 import tarfile
 import zlib
 
@@ -98,6 +99,53 @@ def test_the_crc_column_of_hdf5_is_that_of_another_library(build, animals, tmp_p
                 begin = file[name].id.get_offset() + row * width
                 values += data[begin : begin + width]
             assert crc == google_crc32c.value(values)
+
+
+def test_every_damaged_tfrecord_is_named_without_a_manifest(run, build, animals, tmp_path):
+    dataset = build(animals[0], tmp_path / "out", "--format", "tfrecord", "--size", "16", "--shards", "1")
+    stride = dataset.shards()[0]["columns"]["image"]["stride"]
+    data = bytearray(dataset.shard_paths()[0].read_bytes())
+    for record, byte in ((1, 100), (2, 700), (4, 0)):  # of the last one the length
+        data[record * stride + byte] ^= 1
+    path = tmp_path / "alone.tfrecord"
+    path.write_bytes(data)
+    faults = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
+    assert [fault["record"] for fault in faults] == [1, 2, 4]
+    assert [fault["offset"] // stride for fault in faults] == [1, 2, 4]
+
+
+def test_damage_that_reads_like_something_strange_is_damage(run, tmp_path):
+    """A label that is a text among numbers."""
+    import tensorflow as tf
+
+    def example(number):
+        return tf.train.Example(features=tf.train.Features(feature={
+            "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[bytes(12)])),
+            "label": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"%d" % number])),
+        })).SerializeToString()
+
+    path = tmp_path / "x.tfrecord"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for number in range(5):
+            writer.write(example(number))
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"3", 0, data.rindex(b"4"))] ^= 0x40
+    path.write_bytes(data)
+    faults = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
+    assert [fault["record"] for fault in faults] == [3] and "CRC" in faults[0]["reason"]
+
+
+def test_what_is_not_finished_is_not_taken_for_whole(tool, interference, animals, tmp_path):
+    out = tmp_path / "out"
+    arguments = ("build", animals[0], out, "--size", "16", "--shards", "3", "--quiet", "--jobs", "1")
+    result = finish(tool.start(*arguments, env=interference.kill(calls="rename", path=out / "train", after=2)))
+    assert result.code == -signal.SIGKILL and list(out.glob("*.tar"))
+    for command in (("verify", out), ("inspect", out), ("index", out), ("convert", out, tmp_path / "no")):
+        text = tool.run(*command, expect=2).err
+        assert "is not finished" in text and "once more" in text
+    assert tool.run("verify", out / "*.tar").out.startswith("whole")
+    tool.run(*arguments)
+    assert tool.run("verify", out).out.startswith("whole")
 
 
 def test_paths_that_are_none(run, tmp_path):

@@ -15,6 +15,8 @@
 namespace precache {
 
 inline constexpr const char* kManifestName = "dataset.json";
+/// Beside it, what has begun and is not finished yet: a folder for each split.
+inline constexpr const char* kWorkFolderName = ".precache";
 
 struct ShardEntry {
   std::string file;  // beside the manifest
