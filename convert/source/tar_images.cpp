@@ -310,10 +310,17 @@ Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& ro
       }
       const TarImages::Group& group = tar.labels[tar.groups[i]];
       if (labelling.kind == Labelling::Kind::kSource && group.label_rank == 0) {
+        const std::string& key = labelling.label_key;
         throw InvalidArgument(
-            fmt::format("'{}' in '{}' has no label beside it", image.path, root.string()),
-            "Labels are looked for in .cls, .json and .txt files of its name. Name another with "
-            "--label-key, or use --labels none, or --labels FILE.csv.");
+            key.empty()
+                ? fmt::format("'{}' in '{}' has no label beside it", image.path, root.string())
+                : fmt::format("'{}' in '{}' has no label by --label-key {}", image.path,
+                              root.string(), key),
+            key.empty() ? "Labels are the texts of .cls and .txt and a field of .json files of its "
+                          "name. Name another with --label-key, or use --labels none, or --labels "
+                          "FILE.csv."
+                        : "It names the ending of a file beside the image (cls), or a field of its "
+                          "JSON (json.species).");
       }
       source.listing.add(image);
       texts.add(group.label);

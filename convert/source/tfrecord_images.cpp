@@ -126,20 +126,23 @@ class Scanner {
         }
       }
     }
-    if (wants_labels_ && (!label || label->empty())) refuse_without_label(number);
+    if (wants_labels_ && (!label || label->empty())) refuse_without_label(number, record);
     if (key.empty() || key.size() > kLongestName) key = numbered_name(path_, number);
     found_.records.add({key, record.end - record.begin, 0, -1, shard_, record.begin});
     if (wants_labels_) found_.labels.add(*label);
   }
 
-  [[noreturn]] void refuse_without_label(std::size_t number) const {
+  [[noreturn]] void refuse_without_label(std::size_t number, const tfrecord::Record& record) const {
+    const auto features = features_of(file_.subspan(record.data, record.data_bytes));
     throw InvalidArgument(
         features_.label.empty()
             ? fmt::format("the records of '{}' have no label that is known by its name",
                           path_.string())
             : fmt::format("record {} of '{}' has no integer or name in '{}'", number,
                           path_.string(), features_.label),
-        "Name the feature with --label-key, or use --labels none, or --labels FILE.csv.");
+        fmt::format(
+            "{}Name the feature with --label-key, or use --labels none, or --labels FILE.csv.",
+            features ? fmt::format("It has: {}. ", names_of(*features)) : ""));
   }
 
   std::span<const std::byte> file_;
