@@ -43,6 +43,14 @@ EncodedSplit split_from(const Json& json, const std::filesystem::path& path) {
   return split;
 }
 
+/// Whether a file that cannot be read, damaged maybe, has a word that ours have.
+bool is_of_ours(const std::filesystem::path& folder) {
+  const auto bytes = read_file(folder / kEncodedManifestName);
+  const std::string_view text = as_text(bytes);
+  return text.find("source_fingerprint") != std::string_view::npos ||
+         text.find("crc32c") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string EncodedManifest::to_json() const {
@@ -90,9 +98,11 @@ EncodedFolder EncodedFolder::find(const std::filesystem::path& folder) {
   EncodedFolder found;
   try {
     found.manifest = EncodedManifest::read(folder);
-  } catch (const CorruptData&) {  // of somebody else: the shards beside it are none of ours
-    return {};
+  } catch (const CorruptData&) {
+    if (is_of_ours(folder)) throw;
+    return {};  // of somebody else, so the shards beside it are none of ours
   } catch (const Unsupported&) {
+    if (is_of_ours(folder)) throw;
     return {};
   }
   const auto names = folder / kClassesName;

@@ -46,7 +46,8 @@ struct EncodedFolder {
   EncodedManifest manifest;
   std::vector<std::string> classes;  // names by label; may be empty
 
-  /// Nothing if the folder has no `encoded.json`, or one of somebody else. Throws IoError.
+  /// Nothing if the folder has no `encoded.json`, or one of somebody else. Throws IoError, and what
+  /// EncodedManifest::read() throws for one of ours.
   [[nodiscard]] static EncodedFolder find(const std::filesystem::path& folder);
   /// Null if it is not in the manifest.
   [[nodiscard]] const EncodedShardEntry* shard(std::string_view file) const;

@@ -77,9 +77,26 @@ def test_only_the_split_that_is_asked_for_counts(run, packed, folder):
     assert b"no split 'test'" in run("verify", out, "--split", "test", expect=2).stderr
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 7, "splits": {}}', '{"version": 1, "splits": {"train": 3}}',
-                                  '{"version": 1, "splits": {"train": {"format": "tar", "samples": 1, "skipped": 0, "seed": null, '
-                                  '"source_fingerprint": "", "shards": [{"file": "../x.tar", "samples": 1, "bytes": 1, "crc32c": "00000000"}]}}}'])
+DAMAGE = {
+    "cut": lambda text: text[: len(text) // 2],
+    "version": lambda text: text.replace("version", "versioo"),
+    "newer": lambda text: text.replace('"version": 1', '"version": 7'),
+    "crc": lambda text: text.replace("crc32c", "crc32d"),
+    "elsewhere": lambda text: text.replace("train-", "../train-"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("packed", ["tar"], indirect=True)
+def test_a_damaged_manifest_is_damage(run, packed, damage):
+    _, out = packed
+    path = out / "encoded.json"
+    path.write_text(DAMAGE[damage](path.read_text()))
+    for command in ("verify", "inspect"):
+        assert b"encoded.json" in run(command, out, expect=5 if damage == "newer" else 4).stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 7, "splits": {}}', '{"version": 1, "splits": {"train": 3}}'])
 @pytest.mark.parametrize("packed", ["tar"], indirect=True)
 def test_a_manifest_of_somebody_else_does_not_count(run, packed, text):
     _, out = packed
