@@ -43,7 +43,7 @@ void add_options_for_programs(CLI::App& app) {
 std::string text_of(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
-      app.get_subcommands().empty() && !words.empty()) {
+      app.get_subcommands().empty() && !words.empty() && !words.front().starts_with('-')) {
     std::string commands;
     for (const CLI::App* command : app.get_subcommands(nullptr)) {
       if (!command->get_group().empty()) commands += " " + command->get_name();

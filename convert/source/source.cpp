@@ -116,9 +116,8 @@ Source label_by_folder(FolderWalk walk, const fs::path& root, const Labelling& l
           fmt::format("'{}' lies directly in SOURCE, so it has no class", (root / path).string()),
           std::filesystem::is_directory(root)
               ? "Put images into one folder per class, or use --labels none, or --labels FILE.csv."
-              : "In an archive, images have a folder per class, or each a .cls, .json or .txt "
-                "entry "
-                "of its name next to it. Or use --labels none, or --labels FILE.csv.");
+              : "In an archive, images have a folder per class, or each a .cls, .json or .txt next "
+                "to it, of its name. Or use --labels none, or --labels FILE.csv.");
     }
     if (path.substr(0, slash) != folder) {
       folder = path.substr(0, slash);

@@ -87,7 +87,8 @@ bool may_be_labels(const Dataset& dataset, std::uint64_t samples) {
   if (!elements || (!is_number(kind) && kind != H5T_STRING)) return false;
   if (*elements == samples) return true;
   return is_number(kind) && dataset.extents.size() == 2 && dataset.extents[0] == samples &&
-         dataset.extents[1] <= kMostClasses && is_stored(dataset, *elements);
+         dataset.extents[1] > 1 && dataset.extents[1] <= kMostClasses &&
+         is_stored(dataset, *elements);
 }
 
 std::vector<std::int64_t> read_numbers(const Dataset& dataset, std::uint64_t samples) {

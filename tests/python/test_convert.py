@@ -475,16 +475,20 @@ def test_truth_is_a_label(convert, arrays, tmp_path):
     assert [sample.label for sample in Dataset(convert(tmp_path / "x.h5")).samples().values()] == list(truth)
 
 
-@pytest.mark.parametrize("value", (0, 0.5, 2, -1, np.nan))
-def test_rows_that_are_not_one_hot_are_no_labels(convert, arrays, tmp_path, value):
+@pytest.mark.parametrize("value", (0, 0.5, 2, -1, np.nan, "no columns"))
+def test_rows_that_are_not_one_hot_are_no_labels(tool, convert, arrays, tmp_path, value):
     import h5py
 
     rows = np.eye(len(arrays))
-    rows[3, 3] = value
+    if value == "no columns":
+        rows = rows[:, :0]
+    else:
+        rows[3, 3] = value
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["images"] = arrays
         file["labels"] = rows
     assert set(Dataset(convert(tmp_path / "x.h5")).labels().values()) == {-1}
+    assert "'labels' (7 x " in tool.refuse(tmp_path / "x.h5", tmp_path / "built", "--size", "8")
 
 
 def test_shards_of_several_splits_are_converted_one_by_one(tool, convert, arrays, tmp_path):
