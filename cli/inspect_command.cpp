@@ -12,6 +12,7 @@
 #include "cli/progress_display.hpp"
 #include "cli/say.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "formats/base/utf8.hpp"
 #include "precache/convert/preview.hpp"
 #include "precache/formats/error.hpp"

@@ -17,6 +17,7 @@
 #include "convert/shard_run.hpp"
 #include "convert/source/keys.hpp"
 #include "convert/source/open_source.hpp"
+#include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
@@ -131,7 +132,7 @@ class Build {
   }
 
   BuildReport run() {
-    if (out_.finished_split() != nullptr && !options_.overwrite) {
+    if (out_.finished_split() != nullptr && !options_.overwrite && !work_.is_replacing()) {
       report_finished();
       write_indexes();
       return std::move(report_);
@@ -172,36 +173,48 @@ class Build {
     return {progress_.bytes_unpacked, progress_.stop};
   }
 
-  /// Takes up an unfinished build, or begins one. What --overwrite throws away is there until all
-  /// that can be checked before the first image was found to be right.
+  /// Takes up an unfinished build, or begins one. What --overwrite replaces is there until all that
+  /// can be checked before the first image was found to be right.
   std::unique_ptr<Preparation> prepare() {
     const File alone = work_.lock_preparation();
-    const std::string identity = identity_of(options_);
-    if (work_.is_prepared() && !options_.overwrite) {
-      auto preparation =
-          std::make_unique<Preparation>(options_, work_.load(identity, options_.source));
-      check_classes(preparation->source());
-      return preparation;
+    auto preparation = work_.is_prepared() && !options_.overwrite ? load() : begin();
+    if (!work_.replaced().empty()) {
+      out_.discard_split(work_.replaced());
+      work_.note_replaced();
     }
+    return preparation;
+  }
+
+  std::unique_ptr<Preparation> load() {
+    auto preparation =
+        std::make_unique<Preparation>(options_, work_.load(identity_of(options_), options_.source));
+    check_classes(preparation->source());
+    return preparation;
+  }
+
+  std::unique_ptr<Preparation> begin() {
     if (options_.finish) {
       throw InvalidArgument(
           fmt::format("there is nothing to finish in '{}'", options_.out.string()),
           "Run all parts with the same options first.");
     }
-    if (!options_.overwrite) refuse_foreign_shards();
+    const auto listed = out_.replaceable_shards(options_.overwrite);
     Unpacker unpacker(work_.folder_for_copies(), unpack_progress());
     auto preparation = std::make_unique<Preparation>(options_, list_source(unpacker));
     check_classes(preparation->source());
-    if (options_.overwrite) {
-      std::uint64_t replaced = preparation->source().unpacked_bytes();  // needs no more room
-      for (const auto& shard : out_.shards()) replaced += allocated_bytes(shard);
-      for (std::uint64_t shard = 0; shard < preparation->plan().shards(); ++shard) {
-        replaced += allocated_bytes(work_.temporary(shard));
+    check_not_in_out(preparation->source().shard_files(), options_.out);
+    const std::string identity = identity_of(options_);
+    if (work_.frozen_plan() == plan_identity(identity, preparation->source())) {
+      try {
+        return load();  // --overwrite was interrupted and would make the same shards once more
+      } catch (const CorruptData&) {
+        // Then it starts over.
       }
-      check_space(options_.out, preparation->preview(options_).bytes_needed, replaced, kSpaceHint);
-      out_.discard_split();
     }
-    work_.freeze(identity, preparation->source(), options_.source);
+    std::uint64_t reusable = preparation->source().unpacked_bytes();  // needs no more room
+    for (const auto& shard : listed) reusable += allocated_bytes(options_.out / shard.name);
+    check_space(options_.out, preparation->preview(options_).bytes_needed, reusable, kSpaceHint);
+    work_.freeze(identity, preparation->source(), options_.source, listed);
     unpacker.keep();
     return preparation;
   }
@@ -242,15 +255,6 @@ class Build {
     }
   }
 
-  void refuse_foreign_shards() {
-    if (const auto found = out_.shards(); !found.empty()) {
-      throw InvalidArgument(
-          fmt::format("'{}' is there already and no unfinished build of this folder",
-                      found.front().string()),
-          "Use --overwrite to replace it, or another OUT.");
-    }
-  }
-
   [[nodiscard]] fs::path shard_path(std::uint64_t shard) const {
     return out_.shard_path(shard, extension(parse_format(options_.format)));
   }
@@ -262,11 +266,12 @@ class Build {
     for (std::uint64_t shard = options_.part_index % parts; shard < preparation.plan().shards();
          shard += parts) {
       ++report_.shards_planned;
-      if (auto result = work_.result(shard, shard_path(shard))) {
+      const fs::path path = shard_path(shard);
+      if (auto result = work_.usable_result(path, options_.overwrite)) {
         ++report_.shards_resumed;
         add(*result);
       } else {
-        pending.push_back({shard, work_.temporary(shard), shard_path(shard)});
+        pending.push_back({shard, work_.temporary(path), path});
       }
     }
     return pending;
@@ -283,17 +288,12 @@ class Build {
 
   void convert(const Preparation& preparation, const std::vector<PendingShard>& pending) {
     std::uint64_t needed = 0;
-    std::uint64_t left_by_killed_runs = 0;
     for (const auto& shard : pending) {
       const std::uint64_t records = preparation.plan().shard_records(shard.number);
       progress_.samples_planned += records;
       needed = checked_add(needed, preparation.framing().shard_bytes(records));
-      left_by_killed_runs += allocated_bytes(shard.temporary);
-      // A run killed between a shard's rename and its result has left it whole, but nobody knows.
-      // It is made again, and on a full disk there is no room for both.
-      if (options_.part_count == 0) fs::remove(shard.final_path);
     }
-    check_space(options_.out, needed, left_by_killed_runs, kSpaceHint);
+    check_space(options_.out, needed, 0, kSpaceHint);
     const auto skipped_before = report_.skipped;
     // Of all samples, for a part too: --finish sees to the sum.
     const double allowed =
@@ -309,16 +309,15 @@ class Build {
         .rejected_before = skipped_before.size()};
     ShardRunOutcome outcome;
     try {
-      outcome = run_shards(input, pending, progress_,
-                           [&](const PendingShard& shard, const ShardResult& result) {
-                             work_.save_result(shard.number, result);
-                             add(result);
-                           });
+      outcome = run_shards(
+          input, pending, progress_,
+          {.save = [&](const PendingShard& shard,
+                       const ShardResult& result) { work_.save_result(shard.final_path, result); },
+           .done = [&](const PendingShard&, const ShardResult& result) { add(result); }});
     } catch (IoError& error) {
       error.add_hint(
-          fmt::format("{} of {} shards are complete; run the same command{} again to continue.",
-                      report_.shards_done, report_.shards_planned,
-                      options_.overwrite ? " without --overwrite" : ""));
+          fmt::format("{} of {} shards are complete; run the same command again to continue.",
+                      report_.shards_done, report_.shards_planned));
       throw;
     }
     report_.converted = outcome.converted;
@@ -346,7 +345,7 @@ class Build {
     split.names = preparation.keys().limits();
     std::vector<SkippedSample> skipped;
     for (std::uint64_t shard = 0; shard < preparation.plan().shards(); ++shard) {
-      auto result = work_.result(shard, shard_path(shard));
+      auto result = work_.result(shard_path(shard));
       if (!result)
         throw IoError("the shard has vanished:", shard_path(shard), 0,
                       "Run the same command again.");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "convert/convert_preparation.hpp"
@@ -12,10 +13,13 @@
 #include "convert/input_check.hpp"
 #include "convert/out_folder.hpp"
 #include "convert/shard_run.hpp"
+#include "convert/source/source_json.hpp"
+#include "convert/source/source_path.hpp"
 #include "convert/tensor_samples.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -41,12 +45,6 @@ void validate(const ConvertOptions& options) {
   }
 }
 
-void check_elsewhere(const ConvertOptions& options, const TensorSource& source) {
-  if (fs::weakly_canonical(fs::absolute(options.out)) != fs::canonical(source.folder)) return;
-  throw InvalidArgument(fmt::format("OUT '{}' is the folder of the shards", options.out.string()),
-                        "Choose another OUT: what is read would be replaced.");
-}
-
 void check_fits(const Manifest& found, const Manifest& planned, const fs::path& out) {
   if (found.format == planned.format && found.spec == planned.spec &&
       found.classes == planned.classes &&
@@ -60,13 +58,16 @@ void check_fits(const Manifest& found, const Manifest& planned, const fs::path& 
       "--overwrite replaces splits if no other ones are there.");
 }
 
-/// The splits that are still to be made. Throws InvalidArgument if OUT has others by their names.
+/// The splits that are still to be made. Those that are there are replaced if --overwrite asks for
+/// it, or did so in a run that was interrupted (`replacing`). Throws InvalidArgument if OUT has
+/// others by their names.
 std::vector<const ConvertPreparation::Split*> missing_splits(const ConvertPreparation& preparation,
-                                                             const ConvertOptions& options) {
+                                                             const ConvertOptions& options,
+                                                             bool replacing) {
   std::vector<const ConvertPreparation::Split*> missing;
+  const bool replace = options.overwrite || replacing;
   for (const auto& split : preparation.splits) {
     const OutFolder out(options.out, split.source.name());
-    const bool replace = options.overwrite;
     if (out.manifest()) {
       // What --overwrite removes need not fit.
       const bool others = std::ranges::any_of(out.manifest()->splits, [&](const auto& found) {
@@ -92,9 +93,9 @@ class Conversion {
  public:
   Conversion(const ConvertOptions& options, BuildProgress& progress)
       : options_(options), progress_(progress), preparation_(options) {
-    check_elsewhere(options, preparation_.source);
+    check_not_in_out(preparation_.source.files, options.out);
     work_.emplace(options.out, kWorkName, false);
-    splits_ = missing_splits(preparation_, options);
+    splits_ = missing_splits(preparation_, options, work_->is_replacing());
   }
 
   ConvertReport run() {
@@ -136,43 +137,52 @@ class Conversion {
   /// Takes up an unfinished conversion, or begins one.
   void prepare() {
     const File alone = work_->lock_preparation();
-    const std::string identity = preparation_.identity(options_);
-    if (work_->is_prepared() && !options_.overwrite) {
-      (void)work_->load(identity, preparation_.source.folder);
-      return;
+    if (!load()) {
+      const auto listed = replaceable_shards(options_.overwrite);
+      std::uint64_t reusable = 0;
+      for (const auto& shard : listed) reusable += allocated_bytes(options_.out / shard.name);
+      check_space(options_.out, report_.preview.bytes_needed, reusable, kSpaceHint);
+      work_->freeze(preparation_.identity(options_), {}, preparation_.source.folder, listed);
     }
-    std::uint64_t replaced = 0;
+    if (work_->replaced().empty()) return;
     for (const Split* split : splits_) {
-      const auto found = OutFolder(options_.out, split->source.name()).shards();
-      if (!found.empty() && !options_.overwrite) {
-        throw InvalidArgument(fmt::format("'{}' is there already and no unfinished conversion",
-                                          found.front().string()),
-                              "Use --overwrite to replace it, or another OUT.");
-      }
-      for (const auto& shard : found) replaced += allocated_bytes(shard);
+      OutFolder(options_.out, split->source.name()).discard_split(work_->replaced());
     }
-    if (options_.overwrite) {
-      for (std::uint64_t shard = 0; shard < report_.preview.shards; ++shard) {
-        replaced += allocated_bytes(work_->temporary(shard));
-      }
-      check_space(options_.out, report_.preview.bytes_needed, replaced, kSpaceHint);
-      for (const Split* split : splits_) {
-        OutFolder(options_.out, split->source.name()).discard_split();
-      }
+    work_->note_replaced();
+  }
+
+  /// False if there is nothing to take up.
+  bool load() {
+    const std::string identity = preparation_.identity(options_);
+    if (!work_->is_prepared()) return false;
+    // Where --overwrite was interrupted, it would make the same shards once more.
+    if (options_.overwrite && work_->frozen_plan() != plan_identity(identity, {})) return false;
+    try {
+      (void)work_->load(identity, preparation_.source.folder);
+      return true;
+    } catch (const CorruptData&) {
+      if (!options_.overwrite) throw;
+      return false;
     }
-    work_->freeze(identity, {}, preparation_.source.folder);
+  }
+
+  [[nodiscard]] std::vector<ReplacedFile> replaceable_shards(bool overwrite) const {
+    std::vector<ReplacedFile> listed;
+    for (const Split* split : splits_) {
+      const OutFolder out(options_.out, split->source.name());
+      std::ranges::move(out.replaceable_shards(overwrite), std::back_inserter(listed));
+    }
+    return listed;
   }
 
   void find_pending() {
     std::uint64_t needed = 0;
-    std::uint64_t left_by_killed_runs = 0;
     for (const Split* split : splits_) {
       auto& pending = pending_.emplace_back();
       for (std::uint64_t shard = 0; shard < split->plan.shards(); ++shard) {
         ++shards_planned_;
-        const std::uint64_t number = split->first_shard + shard;
         const fs::path path = shard_path(*split, shard);
-        if (const auto result = work_->result(number, path)) {
+        if (const auto result = work_->usable_result(path, options_.overwrite)) {
           ++report_.shards_resumed;
           add(*result);
           continue;
@@ -180,12 +190,10 @@ class Conversion {
         const std::uint64_t records = split->plan.shard_records(shard);
         progress_.samples_planned += records;
         needed = checked_add(needed, split->framing->shard_bytes(records));
-        left_by_killed_runs += allocated_bytes(work_->temporary(number));
-        fs::remove(path);  // a run killed before it noted the result has left it
-        pending.push_back({shard, work_->temporary(number), path});
+        pending.push_back({shard, work_->temporary(path), path});
       }
     }
-    check_space(options_.out, needed, left_by_killed_runs, kSpaceHint);
+    check_space(options_.out, needed, 0, kSpaceHint);
   }
 
   void add(const ShardResult& result) {
@@ -199,14 +207,16 @@ class Conversion {
         run_split(*splits_[i], pending_[i]);
       }
     } catch (IoError& error) {
-      error.add_hint(fmt::format(
-          "{} of {} shards are complete; run the same command{} again to continue.",
-          report_.shards_done, shards_planned_, options_.overwrite ? " without --overwrite" : ""));
+      error.add_hint(
+          fmt::format("{} of {} shards are complete; run the same command again to continue.",
+                      report_.shards_done, shards_planned_));
       throw;
     } catch (const CorruptData&) {
-      // Shards that are complete may hold what was found to be damaged only later.
+      // Shards that are complete may hold what was found to be damaged only later: the next run
+      // makes them again.
       if (!keeps_shards()) {
-        work_->freeze(preparation_.identity(options_), {}, preparation_.source.folder);
+        work_->freeze(preparation_.identity(options_), {}, preparation_.source.folder,
+                      replaceable_shards(true));
       }
       throw;
     }
@@ -229,10 +239,10 @@ class Conversion {
                               .rejected_before = 0,
                               .shards_at_once = kShardsAtOnce};
     const ShardRunOutcome outcome = run_shards(
-        input, pending, progress_, [&](const PendingShard& shard, const ShardResult& result) {
-          work_->save_result(split.first_shard + shard.number, result);
-          add(result);
-        });
+        input, pending, progress_,
+        {.save = [&](const PendingShard& shard,
+                     const ShardResult& result) { work_->save_result(shard.final_path, result); },
+         .done = [&](const PendingShard&, const ShardResult& result) { add(result); }});
     report_.converted += outcome.converted;
     if (keeps_shards()) return;
     check.check_rest(progress_.stop);
@@ -247,7 +257,7 @@ class Conversion {
     for (const Split* split : splits_) {
       SplitEntry entry = split->planned_entry(options_);
       for (std::uint64_t shard = 0; shard < split->plan.shards(); ++shard) {
-        auto result = work_->result(split->first_shard + shard, shard_path(*split, shard));
+        auto result = work_->result(shard_path(*split, shard));
         if (!result) {
           throw IoError("the shard has vanished:", shard_path(*split, shard), 0,
                         "Run the same command again.");
@@ -283,8 +293,8 @@ class Conversion {
 ConvertPreview preview_conversion(const ConvertOptions& options) {
   validate(options);
   const ConvertPreparation preparation(options);
-  check_elsewhere(options, preparation.source);
-  (void)missing_splits(preparation, options);
+  check_not_in_out(preparation.source.files, options.out);
+  (void)missing_splits(preparation, options, false);
   return preparation.preview(options.out);
 }
 

@@ -39,12 +39,10 @@ ConvertPreparation::ConvertPreparation(const ConvertOptions& options)
     : source(open_tensor_source(options.shards, options.split)),
       conversion(source.meaning, options),
       format(parse_format(options.format.value_or(source.format))) {
-  std::uint64_t shards = 0;
   for (const auto& split : source.splits) {
     auto framing = make_framing(format, conversion.result().spec, split->limits(), source.classes);
     Plan plan = plan_for(*split, framing->record_bytes(), options);
-    splits.push_back({*split, std::move(framing), std::move(plan), shards});
-    shards += splits.back().plan.shards();
+    splits.push_back({*split, std::move(framing), std::move(plan)});
   }
 }
 

@@ -21,7 +21,6 @@ struct ConvertPreparation {
     const SourceSplit& source;
     std::unique_ptr<const Framing> framing;
     Plan plan;
-    std::uint64_t first_shard;  // in the work folder, where the shards of all splits are counted
 
     /// What the manifest will say of the split, but for names, sizes and CRCs of its shards.
     [[nodiscard]] SplitEntry planned_entry(const ConvertOptions& options) const;

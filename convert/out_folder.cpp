@@ -2,12 +2,16 @@
 #include "convert/out_folder.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "convert/index/remove_indexes.hpp"
 #include "convert/index/sidecar.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
 
@@ -57,6 +61,13 @@ bool is_digits(std::string_view text) {
 OutFolder::OutFolder(fs::path out, std::string split)
     : out_(std::move(out)), split_(std::move(split)) {
   if (fs::exists(manifest_path())) manifest_ = Manifest::read(manifest_path());
+  const auto head = head_of(out_ / kSkippedName);
+  if (head && !head->starts_with(kSkippedHeader)) {
+    throw InvalidArgument(
+        fmt::format("refusing to replace '{}': precache did not write it",
+                    (out_ / kSkippedName).string()),
+        "The report of skipped samples has this name. Move the file away, or choose another OUT.");
+  }
 }
 
 const Manifest* OutFolder::other_splits() const {
@@ -74,29 +85,59 @@ fs::path OutFolder::shard_path(std::uint64_t shard, std::string_view extension) 
   return out_ / fmt::format("{}-{:06}{}", split_, shard, extension);
 }
 
-std::vector<fs::path> OutFolder::shards() const {
-  std::vector<fs::path> found;
+bool OutFolder::is_shard_name(const std::string& file) const {
+  const std::string ending = fs::path(file).extension().string();
+  const bool known =
+      std::ranges::any_of(std::array{Format::kTar, Format::kTfrecord, Format::kHdf5},
+                          [&](Format format) { return extension(format) == ending; });
+  if (!known || !file.starts_with(split_ + "-")) return false;
+  const std::string_view number = std::string_view(file).substr(
+      split_.size() + 1, file.size() - ending.size() - split_.size() - 1);
+  // As shard_path() writes it: six digits, or more without a leading zero.
+  return is_digits(number) && number.size() >= 6 && (number.size() == 6 || number.front() != '0');
+}
+
+std::vector<ReplacedFile> OutFolder::shards_called(const std::set<std::string>& names) const {
+  std::vector<ReplacedFile> listed;
+  for (const std::string& name : names) {
+    struct stat status {};
+    if (!is_shard_name(name) || ::stat((out_ / name).c_str(), &status) != 0) continue;
+    listed.push_back({name, static_cast<std::uint64_t>(status.st_size), mtime_ns(status)});
+  }
+  return listed;
+}
+
+std::vector<ReplacedFile> OutFolder::replaceable_shards(
+    bool overwrite, const std::set<std::string>& encoded) const {
+  std::set<std::string> names = encoded;
+  if (const SplitEntry* split = finished_split()) {
+    for (const ShardEntry& shard : split->shards) names.insert(shard.file);
+  }
+  for (std::string& shard : shards_of_unfinished_jobs(out_)) names.insert(std::move(shard));
+  auto listed = shards_called(names);
+  std::set<std::string> unlisted;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(out_, error)) {
     const std::string file = entry.path().filename().string();
-    const std::string extension_text = entry.path().extension().string();
-    const bool ours =
-        std::ranges::any_of(std::array{Format::kTar, Format::kTfrecord, Format::kHdf5},
-                            [&](Format format) { return extension(format) == extension_text; });
-    if (!ours || !file.starts_with(split_ + "-")) continue;
-    const std::string_view number = std::string_view(file).substr(
-        split_.size() + 1, file.size() - extension_text.size() - split_.size() - 1);
-    // As shard_path() writes it: six digits, or more without a leading zero.
-    const bool numbered =
-        is_digits(number) && number.size() >= 6 && (number.size() == 6 || number.front() != '0');
-    if (numbered) found.push_back(entry.path());
+    if (is_shard_name(file)) unlisted.insert(file);
   }
-  if (error) throw IoError("cannot list", out_, error.value());
-  std::ranges::sort(found);
-  return found;
+  if (error && error.value() != ENOENT) throw IoError("cannot list", out_, error.value());
+  for (const ReplacedFile& file : listed) unlisted.erase(file.name);
+  if (!unlisted.empty()) {
+    throw InvalidArgument(
+        fmt::format("refusing to replace '{}': no manifest and no unfinished job in '{}' lists it",
+                    (out_ / *unlisted.begin()).string(), out_.string()),
+        "Choose another OUT or another split name, or move the file away.");
+  }
+  if (!listed.empty() && !overwrite) {
+    throw InvalidArgument(fmt::format("'{}' exists and belongs to an unfinished job",
+                                      (out_ / listed.front().name).string()),
+                          "Finish that job, use --overwrite to replace it, or another OUT.");
+  }
+  return listed;
 }
 
-void OutFolder::discard_split() {
+void OutFolder::discard_split(const std::vector<ReplacedFile>& listed) {
   if (finished_split() != nullptr) {
     manifest_->splits.erase(split_);
     if (manifest_->splits.empty()) {
@@ -106,9 +147,20 @@ void OutFolder::discard_split() {
       write_file_atomically(manifest_path(), manifest_->to_json());
     }
   }
-  // Before the shards: an index that is left by a killed run would be taken for one of new shards.
-  remove_indexes(out_, split_, shards(), manifest_ ? &*manifest_ : nullptr);
-  for (const auto& shard : shards()) remove_file(shard);
+  std::vector<fs::path> shards;
+  for (const ReplacedFile& file : listed) {
+    struct stat status {};
+    const fs::path path = out_ / file.name;
+    // Another process may have put a shard of the same job there by now.
+    if (is_shard_name(file.name) && ::stat(path.c_str(), &status) == 0 &&
+        static_cast<std::uint64_t>(status.st_size) == file.bytes &&
+        mtime_ns(status) == file.mtime_ns) {
+      shards.push_back(path);
+    }
+  }
+  // Before the shards: a sidecar that a killed run left would be taken for one of the new shards.
+  remove_indexes(out_, split_, shards, manifest_ ? &*manifest_ : nullptr);
+  for (const auto& shard : shards) remove_file(shard);
   publish_skipped({});
 }
 

@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "convert/work_folder.hpp"
 #include "precache/convert/build.hpp"
 #include "precache/formats/manifest.hpp"
 
@@ -15,6 +17,8 @@ namespace precache {
 /// skipped samples.
 class OutFolder {
  public:
+  /// Throws CorruptData if the manifest is damaged, InvalidArgument if a file that is not ours has
+  /// the name of one that would be written.
   OutFolder(std::filesystem::path out, std::string split);
 
   [[nodiscard]] const std::optional<Manifest>& manifest() const { return manifest_; }
@@ -24,11 +28,17 @@ class OutFolder {
   [[nodiscard]] const SplitEntry* finished_split() const;
   [[nodiscard]] std::filesystem::path shard_path(std::uint64_t shard,
                                                  std::string_view extension) const;
-  /// All shards of this split that stand in OUT, whoever wrote them.
-  [[nodiscard]] std::vector<std::filesystem::path> shards() const;
+  /// The shards of this split in OUT that a manifest or an unfinished job lists: what may be
+  /// replaced. `encoded` are those that another manifest than dataset.json lists. Throws
+  /// InvalidArgument if there are some and `overwrite` is not set; and always if OUT has shards of
+  /// this split's name that are not listed: they are the user's data, which a new dataset must
+  /// neither replace nor mix with.
+  [[nodiscard]] std::vector<ReplacedFile> replaceable_shards(
+      bool overwrite, const std::set<std::string>& encoded = {}) const;
 
-  /// Removes the split: from the manifest first, then its indexes, shards and skipped samples.
-  void discard_split();
+  /// Removes the split: from the manifest first, then its sidecars, those of `listed` that belong
+  /// to it and are still as they were, and the report of its skipped samples.
+  void discard_split(const std::vector<ReplacedFile>& listed);
   /// Writes the report of skipped samples of this split beside those of others.
   void publish_skipped(const std::vector<SkippedSample>& skipped) const;
   /// The lines of this split in such a report, and the way to publish them elsewhere.
@@ -40,6 +50,9 @@ class OutFolder {
  private:
   [[nodiscard]] std::filesystem::path manifest_path() const { return out_ / kManifestName; }
   [[nodiscard]] std::string skipped_lines(bool own) const;
+  [[nodiscard]] bool is_shard_name(const std::string& file) const;
+  /// Those of the names that are shards of this split, as they are now.
+  [[nodiscard]] std::vector<ReplacedFile> shards_called(const std::set<std::string>& names) const;
 
   std::filesystem::path out_;
   std::string split_;

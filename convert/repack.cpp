@@ -3,21 +3,25 @@
 
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "convert/decode/image_kind.hpp"
 #include "convert/disk_space.hpp"
 #include "convert/out_folder.hpp"
 #include "convert/repack_preparation.hpp"
+#include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"
 #include "convert/source/source_samples.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "formats/encoded_manifest.hpp"
 #include "formats/encoded_shard.hpp"
 #include "precache/formats/error.hpp"
@@ -48,6 +52,11 @@ void validate(const RepackOptions& options) {
   check_apart(options.source, options.out);
 }
 
+struct ScopedRemoval {
+  ~ScopedRemoval() { ::unlink(path.c_str()); }
+  fs::path path;
+};
+
 /// One call of repack(), from the lock to the last shard.
 class Repacking {
  public:
@@ -61,7 +70,7 @@ class Repacking {
     const EncodedManifest manifest = EncodedManifest::read(options_.out);
     const auto finished = manifest.splits.find(options_.split);
     try {
-      if (finished != manifest.splits.end() && !options_.overwrite) {
+      if (finished != manifest.splits.end() && !options_.overwrite && !work_.is_replacing()) {
         report_finished(finished->second);
         return std::move(report_);
       }
@@ -81,9 +90,9 @@ class Repacking {
           },
           tbb::simple_partitioner());
     } catch (IoError& error) {
-      error.add_hint(fmt::format(
-          "{} of {} shards are complete; run the same command{} again to continue.",
-          report_.shards_done, plan().shards(), options_.overwrite ? " without --overwrite" : ""));
+      error.add_hint(
+          fmt::format("{} of {} shards are complete; run the same command again to continue.",
+                      report_.shards_done, plan().shards()));
       throw;
     }
     if (report_.shards_done == plan().shards()) {
@@ -124,44 +133,57 @@ class Repacking {
   /// Takes up an unfinished conversion, or begins one.
   void prepare() {
     const File alone = work_.lock_preparation();
-    const std::string identity = identity_of(options_);
     if (work_.is_prepared() && !options_.overwrite) {
-      preparation_.emplace(options_, work_.load(identity, options_.source));
-      return;
+      load();
+    } else {
+      begin();
     }
-    if (const auto found = out_.shards(); !found.empty() && !options_.overwrite) {
-      throw InvalidArgument(
-          fmt::format("'{}' is there already and no unfinished conversion", found.front().string()),
-          "Use --overwrite to replace it, or another OUT.");
-    }
+    if (work_.replaced().empty()) return;
+    EncodedManifest manifest = EncodedManifest::read(options_.out);
+    if (manifest.splits.erase(options_.split) != 0) write(manifest);
+    out_.discard_split(work_.replaced());
+    work_.note_replaced();
+  }
+
+  void load() {
+    preparation_.emplace(options_, work_.load(identity_of(options_), options_.source));
+  }
+
+  void begin() {
+    std::set<std::string> finished;
+    EncodedManifest manifest = EncodedManifest::read(options_.out);
+    for (const auto& shard : manifest.splits[options_.split].shards) finished.insert(shard.file);
+    const auto listed = out_.replaceable_shards(options_.overwrite, finished);
     Unpacker unpacker(work_.folder_for_copies(), {progress_.bytes_unpacked, progress_.stop});
     preparation_.emplace(options_, list_source(options_, unpacker));
-    if (options_.overwrite) {
-      EncodedManifest manifest = EncodedManifest::read(options_.out);
-      if (manifest.splits.erase(options_.split) != 0) write(manifest);
-      out_.discard_split();
+    check_not_in_out(source().shard_files(), options_.out);
+    check_classes_file();
+    const std::string identity = identity_of(options_);
+    if (work_.frozen_plan() == plan_identity(identity, source())) {
+      try {
+        return load();  // --overwrite was interrupted and would make the same shards once more
+      } catch (const CorruptData&) {
+        // Then it starts over.
+      }
     }
-    work_.freeze(identity, source(), options_.source);
+    work_.freeze(identity, source(), options_.source, listed);
     unpacker.keep();
   }
 
   std::vector<std::uint64_t> find_pending() {
     std::vector<std::uint64_t> pending;
     std::uint64_t needed = 0;
-    std::uint64_t left_by_killed_runs = 0;
     for (std::uint64_t shard = 0; shard < plan().shards(); ++shard) {
-      if (const auto result = work_.result(shard, shard_path(shard))) {
+      if (const auto result = work_.usable_result(shard_path(shard), options_.overwrite)) {
         ++report_.shards_resumed;
         add(*result);
         continue;
       }
       progress_.samples_planned += plan().shard_records(shard);
       needed = checked_add(needed, preparation_->shard_bytes(shard));
-      left_by_killed_runs += allocated_bytes(work_.temporary(shard));
-      fs::remove(shard_path(shard));  // a run killed before it noted the result has left it
       pending.push_back(shard);
     }
-    check_space(options_.out, needed, left_by_killed_runs, "Make room, or choose another OUT.");
+    check_space(options_.out, needed, 0, "Make room, or choose another OUT.");
     return pending;
   }
 
@@ -175,7 +197,10 @@ class Repacking {
   void write_shard(std::uint64_t number, const SourceSamples& samples) {
     ShardResult result;
     const auto reader = samples.reader();
-    const auto shard = make_encoded_shard(preparation_->format(), work_.temporary(number),
+    const fs::path final_path = shard_path(number);
+    // Removed unless it gets its final name, also if the run is stopped.
+    const ScopedRemoval temporary{work_.temporary(final_path)};
+    const auto shard = make_encoded_shard(preparation_->format(), temporary.path,
                                           preparation_->keys().limits(), source().classes);
     for (std::uint64_t slot = 0; slot < plan().shard_records(number); ++slot) {
       if (progress_.stop) return;
@@ -194,9 +219,9 @@ class Repacking {
     const EncodedShard::Written written = shard->finish();
     result.entry.bytes = written.bytes;
     result.entry.crc32c = written.crc32c;
-    rename_durably(work_.temporary(number), shard_path(number));
+    work_.save_result(final_path, result);
+    rename_durably(temporary.path, final_path);
     const std::scoped_lock lock(mutex_);
-    work_.save_result(number, result);
     report_.converted += result.entry.samples;
     add(result);
   }
@@ -228,13 +253,34 @@ class Repacking {
     }
   }
 
+  /// The names of the classes, one a line; empty if there are none or lines cannot hold them.
+  [[nodiscard]] std::string class_lines() const {
+    const auto& classes = source().classes;
+    const bool are_lines = std::ranges::none_of(
+        classes, [](const std::string& name) { return name.find('\n') != std::string::npos; });
+    return classes.empty() || !are_lines ? "" : fmt::format("{}\n", fmt::join(classes, "\n"));
+  }
+
+  /// A list of classes that is there without a manifest is the user's.
+  void check_classes_file() const {
+    const fs::path path = options_.out / kClassesName;
+    const std::string names = class_lines();
+    if (names.empty() || !fs::exists(path) || fs::exists(options_.out / kEncodedManifestName) ||
+        as_text(read_file(path)) == names) {
+      return;
+    }
+    throw InvalidArgument(
+        fmt::format("refusing to replace '{}': precache did not write it", path.string()),
+        "The names of the classes are written there. Move the file away, or choose another OUT.");
+  }
+
   void publish() {
     EncodedManifest manifest = EncodedManifest::read(options_.out);
     EncodedSplit& split = manifest.splits[options_.split];
     split = {options_.format, 0, 0, options_.seed, preparation_->listing().fingerprint(), {}};
     report_.skipped.clear();  // they came in the order in which threads were done
     for (std::uint64_t shard = 0; shard < plan().shards(); ++shard) {
-      auto result = work_.result(shard, shard_path(shard));
+      auto result = work_.result(shard_path(shard));
       if (!result) {
         throw IoError("the shard has vanished:", shard_path(shard), 0,
                       "Run the same command again.");
@@ -246,12 +292,8 @@ class Repacking {
     }
     split.skipped = report_.skipped.size();
     out_.publish_skipped(report_.skipped);
-    const auto& classes = source().classes;
-    const bool are_lines = std::ranges::none_of(
-        classes, [](const std::string& name) { return name.find('\n') != std::string::npos; });
-    if (!classes.empty() && are_lines) {
-      write_file_atomically(options_.out / kClassesName,
-                            fmt::format("{}\n", fmt::join(classes, "\n")));
+    if (const std::string names = class_lines(); !names.empty()) {
+      write_file_atomically(options_.out / kClassesName, names);
     }
     write(manifest);
     work_.remove();

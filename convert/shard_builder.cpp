@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "convert/work_names.hpp"
 #include "formats/base/crc32c.hpp"
 #include "formats/base/size_text.hpp"
+#include "formats/base/strict_json.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -28,11 +30,9 @@ std::string ShardResult::to_json() const {
                     {"stage", sample.stage},
                     {"reason", sample.reason}});
   }
-  const nlohmann::ordered_json json = {{"samples", entry.samples},
-                                       {"bytes", entry.bytes},
-                                       {"crc32c", entry.crc32c},
-                                       {"damaged", damaged},
-                                       {"skipped", std::move(list)}};
+  const nlohmann::ordered_json json = {{"plan", plan},         {"samples", entry.samples},
+                                       {"bytes", entry.bytes}, {"crc32c", entry.crc32c},
+                                       {"damaged", damaged},   {"skipped", std::move(list)}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -40,18 +40,24 @@ ShardResult ShardResult::from_json(std::string_view text, const std::filesystem:
   try {
     const auto json = nlohmann::json::parse(text);
     ShardResult result;
-    result.entry.samples = json.at("samples").get<std::uint64_t>();
-    result.entry.bytes = json.at("bytes").get<std::uint64_t>();
-    result.entry.crc32c = json.at("crc32c").get<std::uint32_t>();
-    result.damaged = json.at("damaged").get<std::uint64_t>();
+    result.plan = json.at("plan").get<std::string>();
+    result.entry.samples = strict_json::count(json.at("samples"));
+    result.entry.bytes = strict_json::count(json.at("bytes"));
+    result.entry.crc32c =
+        static_cast<std::uint32_t>(strict_json::count(json.at("crc32c"), UINT32_MAX));
+    result.damaged = strict_json::count(json.at("damaged"));
     for (const auto& sample : json.at("skipped")) {
-      const auto bytes = sample.at("path").get<std::vector<std::uint8_t>>();
-      result.skipped.push_back({std::string(bytes.begin(), bytes.end()),
-                                sample.at("stage").get<std::string>(),
+      std::string sample_path;
+      for (const auto& byte : sample.at("path")) {
+        sample_path += static_cast<char>(strict_json::count(byte, UINT8_MAX));
+      }
+      result.skipped.push_back({std::move(sample_path), sample.at("stage").get<std::string>(),
                                 sample.at("reason").get<std::string>()});
     }
     return result;
   } catch (const nlohmann::json::exception& error) {
+    throw CorruptData(path, 0, error.what());
+  } catch (const std::invalid_argument& error) {
     throw CorruptData(path, 0, error.what());
   }
 }
@@ -60,18 +66,17 @@ ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path tempora
                            std::filesystem::path final_path, std::uint64_t slots)
     : framing_(framing),
       final_path_(std::move(final_path)),
-      file_(temporary, O_RDWR | O_CREAT),
+      lock_(temporary.parent_path() / work_names::lock(final_path_.filename().string()),
+            O_RDWR | O_CREAT | O_NOFOLLOW),
       open_slots_(slots),
       crcs_(slots) {
-  // A temporary that is not at its path any more became the finished shard of another process just
-  // now.
-  if (!file_.try_lock(true) || !file_.is_at_path()) {
+  if (!lock_.try_lock(true)) {
     throw IoError("another process is writing", final_path_, 0,
                   "Wait for it to end; or give each process another --part.");
   }
+  file_ = File(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
   const std::uint64_t bytes = framing_.shard_bytes(slots);
   try {
-    file_.truncate(0);
     file_.preallocate(bytes);
   } catch (const IoError& error) {
     ::unlink(file_.path().c_str());
@@ -82,6 +87,7 @@ ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path tempora
 
 ShardBuilder::~ShardBuilder() {
   if (!committed_) ::unlink(file_.path().c_str());
+  ::unlink(lock_.path().c_str());
 }
 
 bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc,
@@ -151,8 +157,9 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
                    crc, framing_.layout(slots.size())};
 }
 
-ShardResult ShardBuilder::commit() {
+ShardResult ShardBuilder::commit(const std::function<void(const ShardResult&)>& save) {
   file_.sync();
+  save(result_);
   rename_durably(file_.path(), final_path_);
   committed_ = true;
   return std::move(result_);

@@ -16,6 +16,7 @@ namespace precache {
 
 /// A finished shard as the work folder remembers it.
 struct ShardResult {
+  std::string plan;  // identity of the plan that it was made by
   ShardEntry entry;
   std::uint64_t damaged = 0;  // samples that a decoder took with a warning
   std::vector<SkippedSample> skipped;
@@ -33,8 +34,8 @@ struct ShardResult {
 /// complete() and commit() are due, once, by one thread.
 class ShardBuilder {
  public:
-  /// Creates and locks the temporary and reserves its space. Throws IoError, also if another
-  /// process is writing this shard.
+  /// Creates the temporary and reserves its space. Throws IoError, also if another process holds
+  /// the lock of the shard, which only saves work: the temporary is not shared with anyone.
   ShardBuilder(const Framing& framing, std::filesystem::path temporary,
                std::filesystem::path final_path, std::uint64_t slots);
   /// Removes the temporary of a shard that was not committed.
@@ -48,8 +49,9 @@ class ShardBuilder {
   /// Closes the holes that rejected samples left, each by the last record that survived, and writes
   /// prologue and epilogue. `name_of_slot` names the sample that was planned for a slot.
   void complete(const std::function<SampleName(std::uint64_t)>& name_of_slot);
-  /// Syncs the file and renames it into place.
-  [[nodiscard]] ShardResult commit();
+  /// Syncs the file, passes its result to `save` and renames the file into place. In this order, so
+  /// that no shard has its final name without a result.
+  [[nodiscard]] ShardResult commit(const std::function<void(const ShardResult&)>& save);
 
  private:
   [[nodiscard]] std::uint64_t offset(std::uint64_t slot) const {
@@ -60,6 +62,7 @@ class ShardBuilder {
 
   const Framing& framing_;
   std::filesystem::path final_path_;
+  File lock_;
   File file_;
   std::atomic<std::uint64_t> open_slots_;
   std::atomic<std::uint64_t> damaged_{0};

@@ -22,13 +22,11 @@
 namespace precache {
 namespace {
 
-using OnShard = std::function<void(const PendingShard&, const ShardResult&)>;
-
 /// Syncs finished shards on a thread of its own, as that is waiting and no work. At most two wait
 /// for it, and those who bring more wait themselves, so that memory holds little unwritten data.
 class Committer {
  public:
-  explicit Committer(const OnShard& on_shard) : on_shard_(on_shard), thread_([this] { run(); }) {}
+  explicit Committer(const ShardCalls& calls) : calls_(calls), thread_([this] { run(); }) {}
   ~Committer() { stop(); }
 
   void submit(const PendingShard& shard, std::unique_ptr<ShardBuilder> builder) {
@@ -68,7 +66,9 @@ class Committer {
       if (error_) continue;
       lock.unlock();
       try {
-        on_shard_(*job.first, job.second->commit());
+        const PendingShard& shard = *job.first;
+        calls_.done(shard, job.second->commit(
+                               [&](const ShardResult& result) { calls_.save(shard, result); }));
       } catch (...) {
         const std::scoped_lock error_lock(mutex_);
         error_ = std::current_exception();
@@ -77,7 +77,7 @@ class Committer {
     }
   }
 
-  const OnShard& on_shard_;
+  const ShardCalls& calls_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> queue_;
@@ -105,12 +105,12 @@ class RecordBuffer {
 class Run {
  public:
   Run(const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
-      const OnShard& on_shard)
+      const ShardCalls& calls)
       : input_(input),
         pending_(pending),
         progress_(progress),
         shards_(pending.size()),
-        committer_(on_shard) {
+        committer_(calls) {
     std::uint64_t records = 0;
     for (std::size_t i = 0; i < pending.size(); ++i) {
       shards_[i].begin = records;
@@ -236,8 +236,8 @@ class Run {
 }  // namespace
 
 ShardRunOutcome run_shards(const ShardRunInput& input, const std::vector<PendingShard>& pending,
-                           BuildProgress& progress, const OnShard& on_shard) {
-  return Run(input, pending, progress, on_shard).run();
+                           BuildProgress& progress, const ShardCalls& calls) {
+  return Run(input, pending, progress, calls).run();
 }
 
 }  // namespace precache

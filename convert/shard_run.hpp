@@ -43,10 +43,17 @@ struct ShardRunOutcome {
   bool stopped = false;
 };
 
+/// What a run calls for each shard, from one thread at a time.
+struct ShardCalls {
+  using Call = std::function<void(const PendingShard&, const ShardResult&)>;
+  Call save;  // the shard is complete and synced, and gets its final name afterwards
+  Call done;  // it has it
+};
+
 /// Converts the samples of the pending shards on all threads of the caller's arena; empty shards
-/// first. `on_shard` is called for each committed shard, from one thread at a time.
-[[nodiscard]] ShardRunOutcome run_shards(
-    const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
-    const std::function<void(const PendingShard&, const ShardResult&)>& on_shard);
+/// first.
+[[nodiscard]] ShardRunOutcome run_shards(const ShardRunInput& input,
+                                         const std::vector<PendingShard>& pending,
+                                         BuildProgress& progress, const ShardCalls& calls);
 
 }  // namespace precache

@@ -161,6 +161,7 @@ TensorSource open_tensor_source(const fs::path& path, const std::optional<std::s
   TensorSource source;
   source.folder =
       listed.front().path.parent_path().empty() ? "." : listed.front().path.parent_path();
+  for (const ListedShard& shard : listed) source.files.push_back(shard.path);
   source.shards = listed.size();
   source.bytes = bytes_of(listed);
   source.fingerprint = fingerprint_of(listed);

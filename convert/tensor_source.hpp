@@ -55,6 +55,7 @@ struct TensorSource {
   std::vector<std::string> classes;
   std::string format;  // of the first shard
   std::vector<std::unique_ptr<const SourceSplit>> splits;
+  std::vector<std::filesystem::path> files;
   std::filesystem::path folder;  // of the first shard
   std::uint64_t shards = 0;
   std::uint64_t bytes = 0;

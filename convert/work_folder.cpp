@@ -6,13 +6,17 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"
+#include "convert/work_names.hpp"
+#include "formats/base/folder.hpp"
+#include "formats/base/strict_json.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
 
@@ -22,13 +26,18 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kLockName = ".lock";  // no split can be called so
-constexpr const char* kPreparationLockName = "prepare.lock";
-
 void create_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) throw IoError("cannot create", path, error.value());
+}
+
+void refuse_link(const fs::path& path) {
+  if (!is_link(path)) return;
+  throw InvalidArgument(
+      fmt::format("the work folder '{}' is a symbolic link", path.string()),
+      "precache removes files in its work folder, so it does not follow links there. Remove the "
+      "link, or choose another OUT.");
 }
 
 [[noreturn]] void refuse_other_source(const fs::path& path) {
@@ -89,92 +98,189 @@ std::string differences(const Json& now, const Json& before) {
   return text;
 }
 
+Json to_json(const std::vector<ReplacedFile>& files) {
+  Json list = Json::array();
+  for (const ReplacedFile& file : files) {
+    list.push_back({{"name", file.name}, {"bytes", file.bytes}, {"mtime_ns", file.mtime_ns}});
+  }
+  return list;
+}
+
+std::vector<ReplacedFile> replaced_of_json(const Json& json) {
+  std::vector<ReplacedFile> files;
+  for (const Json& entry : json) {
+    ReplacedFile file{entry.at("name").get<std::string>(), strict_json::count(entry.at("bytes")),
+                      strict_json::integer(entry.at("mtime_ns"))};
+    if (!is_file_name(file.name)) {
+      throw std::invalid_argument(fmt::format("'{}' is not the name of a file", file.name));
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+/// Passes the parsed job.json to `use`. Throws CorruptData if it is not what was written.
+template <typename Use>
+auto with_job(const fs::path& path, const Use& use) {
+  try {
+    return use(Json::parse(as_text(read_file(path))));
+  } catch (const Json::exception& error) {
+    throw CorruptData(path, 0, error.what());
+  } catch (const std::invalid_argument& error) {
+    throw CorruptData(path, 0, error.what());
+  }
+}
+
+/// What a frozen job has not removed yet; nothing if it cannot be read, as it cannot continue then.
+std::vector<ReplacedFile> replaced_by(const fs::path& path) {
+  try {
+    return with_job(path, [](const Json& job) { return replaced_of_json(job.at("replaces")); });
+  } catch (const CorruptData&) {
+    return {};
+  }
+}
+
+void write_job(const fs::path& path, const Json& job) {
+  write_file_atomically(path, job.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
 }  // namespace
 
-WorkFolder::WorkFolder(const fs::path& out, const std::string& split, bool shared)
+WorkFolder::WorkFolder(const fs::path& out, const std::string& job, bool shared)
     : root_(out / kWorkFolderName),
-      folder_(root_ / split),
+      job_(job),
+      folder_(root_ / job),
+      attempt_(attempt_name()),
       shared_(shared),
       made_out_(!fs::exists(out)) {
   for (;;) {
+    refuse_link(root_);
+    refuse_link(folder_);
     create_folder(root_);
     try {
-      lock_ = File(root_ / kLockName, O_RDWR | O_CREAT);
+      lock_ = File(root_ / work_names::kLock, O_RDWR | O_CREAT | O_NOFOLLOW);
     } catch (const IoError& error) {
-      if (error.code() == ENOENT) continue;  // a build that just ended has removed the folder
+      if (error.code() == ENOENT) continue;  // a job that just ended has removed the folder
       throw;
     }
     if (!lock_.try_lock(!shared)) {
       throw IoError("another process is writing to", out, 0,
                     "Wait for it to end, or work in another folder.");
     }
-    if (lock_.is_at_path()) return;  // else it was removed together with the folder
+    if (lock_.is_at_path()) break;  // else it was removed together with the folder
   }
+  remove_abandoned();
 }
 
 WorkFolder::~WorkFolder() {
-  if (!is_prepared()) remove_quietly();
+  if (is_prepared()) return;
+  // Not more: a process whose lock cannot be seen from here may be preparing the same job.
+  remove_quietly([](const Folder::Entry& entry) {
+    return work_names::is_lock(entry.name) || is_abandoned(entry.name);
+  });
+}
+
+void WorkFolder::remove_abandoned() const {
+  std::string job;  // names the copies that are needed although the process that made them ended
+  if (is_prepared()) job = as_text(read_file(folder_ / "job.json"));
+  const auto remove = [&](const Folder& folder) {
+    for (const Folder::Entry& entry : folder.entries()) {
+      const bool is_needed = job.find(entry.name) != std::string::npos;
+      if (is_abandoned(entry.name) && !is_needed) work_names::remove(folder, entry);
+    }
+  };
+  remove(Folder(root_.parent_path()));
+  if (fs::exists(folder_)) remove(Folder(Folder(root_), job_));
 }
 
 File WorkFolder::lock_preparation() const {
   create_folder(folder_);
-  File file(folder_ / kPreparationLockName, O_RDWR | O_CREAT);
+  refuse_link(folder_);
+  File file(folder_ / work_names::kPreparationLock, O_RDWR | O_CREAT | O_NOFOLLOW);
   file.lock();
   return file;
 }
 
 fs::path WorkFolder::folder_for_copies() const {
   create_folder(folder_);
-  if (!is_prepared()) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder_)) {
-      if (entry.is_directory(ignored)) fs::remove_all(entry.path());
-    }
-  }
+  refuse_link(folder_);
   return folder_;
 }
 
-void WorkFolder::freeze(const std::string& identity, const Source& source,
-                        const fs::path& root) const {
-  // What an earlier build that was thrown away has left must not pass for results of this one. The
-  // job goes first: without it nothing else counts.
-  fs::remove(folder_ / "job.json");
-  std::set<fs::path> kept{folder_ / kPreparationLockName};
-  for (const SourceShard& shard : source.shards) {
-    if (shard.is_copied()) kept.insert(shard.data.path.parent_path());
-  }
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (!kept.contains(entry.path())) fs::remove_all(entry.path());
-  }
-  source.listing.save(folder_ / "listing");
-  const Json job = {
-      {"identity", Json::parse(identity)},
-      {"source", source.shards.empty() ? fs::canonical(root).string() : root.string()},
-      {"samples", to_json(source, folder_)}};
-  write_file_atomically(folder_ / "job.json",
-                        job.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+bool WorkFolder::is_replacing() const {
+  if (!is_prepared()) return false;
+  return with_job(folder_ / "job.json",
+                  [](const Json& job) { return !replaced_of_json(job.at("replaces")).empty(); });
 }
 
-Source WorkFolder::load(const std::string& identity, const fs::path& root) const {
-  const auto path = folder_ / "job.json";
-  Source source;
-  Json before;
-  std::string frozen_root;
+std::string WorkFolder::frozen_plan() const {
   try {
-    const Json job = Json::parse(as_text(read_file(path)));
-    before = job.at("identity");
-    frozen_root = job.at("source").get<std::string>();
-    source = source_of_json(job.at("samples"), folder_);
-  } catch (const Json::exception& error) {
-    throw CorruptData(path, 0, error.what());
+    if (is_prepared()) {
+      return with_job(folder_ / "job.json",
+                      [](const Json& job) { return job.at("plan").get<std::string>(); });
+    }
+  } catch (const CorruptData&) {
+    // Then it is no plan that could be continued.
   }
-  if (const std::string text = differences(Json::parse(identity), before); !text.empty()) {
+  return {};
+}
+
+std::array<std::uint64_t, 3> WorkFolder::job_stamp() const {
+  struct stat status {};
+  if (::stat((folder_ / "job.json").c_str(), &status) != 0) return {};
+  return {status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          static_cast<std::uint64_t>(mtime_ns(status))};
+}
+
+void WorkFolder::freeze(const std::string& identity, const Source& source, const fs::path& root,
+                        const std::vector<ReplacedFile>& replaced) {
+  // Results of an earlier job need not go: they name another plan.
+  plan_ = plan_identity(identity, source);
+  replaced_ = replaced;
+  source.listing.save(folder_ / "listing");
+  write_job(folder_ / "job.json",
+            {{"plan", plan_},
+             {"identity", Json::parse(identity)},
+             {"source", source.shards.empty() ? fs::canonical(root).string() : root.string()},
+             {"replaces", to_json(replaced_)},
+             {"samples", to_json(source, folder_)}});
+  job_stamp_ = job_stamp();
+}
+
+void WorkFolder::note_replaced() {
+  if (replaced_.empty()) return;
+  const auto path = folder_ / "job.json";
+  with_job(path, [&](Json job) {
+    job["replaces"] = Json::array();
+    write_job(path, job);
+  });
+  replaced_.clear();
+  job_stamp_ = job_stamp();
+}
+
+Source WorkFolder::load(const std::string& identity, const fs::path& root) {
+  const auto path = folder_ / "job.json";
+  std::string before;
+  std::string frozen_root;
+  job_stamp_ = job_stamp();
+  Source source = with_job(path, [&](const Json& job) {
+    plan_ = job.at("plan").get<std::string>();
+    before = job.at("identity").dump();
+    frozen_root = job.at("source").get<std::string>();
+    replaced_ = replaced_of_json(job.at("replaces"));
+    return source_of_json(job.at("samples"), folder_);
+  });
+  if (const std::string text = differences(Json::parse(identity), Json::parse(before));
+      !text.empty()) {
     throw InvalidArgument(
         fmt::format("'{}' holds an unfinished build with other options: {}",
                     root_.parent_path().string(), text),
         "Give the same options to continue it, --overwrite to throw it away, or another OUT.");
   }
   source.listing = Listing::load(folder_ / "listing");
+  if (plan_identity(before, source) != plan_) {
+    throw CorruptData(folder_ / "listing", 0, "it does not belong to the plan of job.json");
+  }
   if (!source.shards.empty()) {
     check_shards(source, root);
   } else if (!fs::is_directory(root)) {
@@ -187,40 +293,86 @@ Source WorkFolder::load(const std::string& identity, const fs::path& root) const
   return source;
 }
 
-fs::path WorkFolder::temporary(std::uint64_t shard) const {
-  return folder_ / fmt::format("{:06}.part", shard);
+fs::path WorkFolder::temporary(const fs::path& final_path) const {
+  return folder_ / work_names::temporary(final_path.filename().string(), attempt_);
 }
 
-std::optional<ShardResult> WorkFolder::result(std::uint64_t shard,
-                                              const fs::path& final_path) const {
-  const auto path = folder_ / fmt::format("{:06}.json", shard);
+std::optional<ShardResult> WorkFolder::result(const fs::path& final_path) const {
+  const auto path = folder_ / work_names::result(final_path.filename().string());
   if (!fs::exists(path)) return std::nullopt;
   ShardResult result = ShardResult::from_json(as_text(read_file(path)), path);
+  if (result.plan != plan_) return std::nullopt;
   std::error_code error;
   if (fs::file_size(final_path, error) != result.entry.bytes || error) return std::nullopt;
   result.entry.file = final_path.filename().string();
   return result;
 }
 
-void WorkFolder::save_result(std::uint64_t shard, const ShardResult& result) const {
-  write_file_atomically(folder_ / fmt::format("{:06}.json", shard), result.to_json());
+std::optional<ShardResult> WorkFolder::usable_result(const fs::path& final_path,
+                                                     bool overwrite) const {
+  try {
+    return result(final_path);
+  } catch (const CorruptData&) {
+    if (!overwrite) throw;
+    return std::nullopt;
+  }
+}
+
+void WorkFolder::save_result(const fs::path& final_path, const ShardResult& result) const {
+  // A lock that machines do not share does not keep another process from ending or replacing it.
+  if (job_stamp() != job_stamp_ && frozen_plan() != plan_) {
+    throw IoError("another process has finished or replaced the job in", root_.parent_path(), 0,
+                  "Run the same command again to see what is there now.");
+  }
+  ShardResult saved = result;
+  saved.plan = plan_;
+  write_file_atomically(folder_ / work_names::result(final_path.filename().string()),
+                        saved.to_json());
 }
 
 void WorkFolder::remove() {
   // Parts share the folder; the exclusive lock of --finish is what makes removing it safe.
-  if (!shared_) remove_quietly();
+  remove_quietly([](const Folder::Entry&) { return true; });
 }
 
-void WorkFolder::remove_quietly() {
+void WorkFolder::remove_quietly(const std::function<bool(const Folder::Entry&)>& chosen) {
   if (shared_ || std::exchange(removed_, true)) return;
-  std::error_code error;  // what cannot be removed does no harm
-  fs::remove_all(folder_, error);
-  for (const auto& entry : fs::directory_iterator(root_, error)) {
-    if (entry.path().filename() != kLockName) return;
+  try {  // what cannot be removed does no harm
+    const Folder root(root_);
+    if (fs::exists(folder_)) {
+      const Folder folder(root, job_);
+      if (is_prepared()) folder.remove_file("job.json");  // first: without it nothing else counts
+      for (const Folder::Entry& entry : folder.entries()) {
+        if (chosen(entry)) work_names::remove(folder, entry);
+      }
+    }
+    root.remove_folder(job_);
+    const auto left = root.entries();
+    if (left.size() > 1 || (left.size() == 1 && left.front().name != work_names::kLock)) return;
+    root.remove_file(work_names::kLock);
+  } catch (const IoError&) {
+    return;
   }
-  fs::remove(root_ / kLockName, error);
+  std::error_code error;
   fs::remove(root_, error);
   if (made_out_) fs::remove(root_.parent_path(), error);  // fails, rightly, if anything is in it
+}
+
+std::vector<std::string> shards_of_unfinished_jobs(const fs::path& out) {
+  std::vector<std::string> shards;
+  if (!fs::exists(out / kWorkFolderName) || is_link(out / kWorkFolderName)) return shards;
+  const Folder root(out / kWorkFolderName);
+  for (const Folder::Entry& job : root.entries()) {
+    if (!job.is_folder) continue;
+    for (const Folder::Entry& entry : Folder(root, job.name).entries()) {
+      if (auto shard = work_names::shard_of_result(entry.name)) shards.push_back(std::move(*shard));
+      if (entry.name != "job.json") continue;
+      for (const ReplacedFile& file : replaced_by(out / kWorkFolderName / job.name / entry.name)) {
+        shards.push_back(file.name);
+      }
+    }
+  }
+  return shards;
 }
 
 }  // namespace precache

@@ -19,6 +19,7 @@
 #include "convert/index/wids_index.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "formats/hdf5/hdf5_virtual.hpp"
 #include "formats/scan.hpp"
 #include "precache/formats/error.hpp"
@@ -161,20 +162,11 @@ void write_vds(const SplitShards& shards, IndexReport& report) {
   check_sizes(shards);
   const fs::path path = vds_path(shards.folder, shards.split);
   if (fs::exists(path) && !hdf5::is_virtual_file(path)) refuse_to_replace(path);
-  const fs::path temporary = shards.folder / (shards.split + ".vds.tmp");
-  try {
-    hdf5::write_virtual_file(temporary, shown);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw;
-  }
-  if (fs::exists(path) && fs::file_size(path) == fs::file_size(temporary) &&
-      read_file(path) == read_file(temporary)) {
-    fs::remove(temporary);
-  } else {
-    rename_durably(temporary, path);
-  }
+  TemporaryFile temporary(path);
+  hdf5::write_virtual_file(temporary.path(), shown);
+  const bool is_same = fs::exists(path) && fs::file_size(path) == fs::file_size(temporary.path()) &&
+                       read_file(path) == read_file(temporary.path());
+  if (!is_same) temporary.commit();
   report.written.push_back({IndexKind::kVds, path, split.samples});
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "formats/base/file.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

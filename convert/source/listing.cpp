@@ -11,6 +11,7 @@
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -77,6 +78,22 @@ std::string Listing::fingerprint() const {
   return fmt::format("crc64:{:016x}", crc);
 }
 
+std::uint64_t Listing::stamp() const {
+  std::uint64_t crc = 0;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const ListedFile file = (*this)[i];
+    const std::uint64_t numbers[] = {file.path.size(),
+                                     file.size,
+                                     static_cast<std::uint64_t>(file.mtime_ns),
+                                     static_cast<std::uint64_t>(file.label),
+                                     file.shard,
+                                     file.offset};
+    crc = extend(crc, numbers, std::size(numbers));
+    crc = extend(crc, file.path.data(), file.path.size());
+  }
+  return crc;
+}
+
 void Listing::save(const std::filesystem::path& path) const {
   const auto entry_bytes = std::as_bytes(std::span(entries_));
   FileHeader header;
@@ -84,16 +101,11 @@ void Listing::save(const std::filesystem::path& path) const {
   header.path_bytes = paths_.size();
   header.entries_crc = crc32c::value(entry_bytes);
   header.paths_crc = crc32c::value(as_bytes(paths_));
-  auto temporary = path;
-  temporary += ".tmp";
-  {
-    File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    file.write_at(0, std::as_bytes(std::span(&header, 1)));
-    file.write_at(sizeof header, entry_bytes);
-    file.write_at(sizeof header + entry_bytes.size(), as_bytes(paths_));
-    file.sync();
-  }
-  rename_durably(temporary, path);
+  TemporaryFile temporary(path);
+  temporary.file().write_at(0, std::as_bytes(std::span(&header, 1)));
+  temporary.file().write_at(sizeof header, entry_bytes);
+  temporary.file().write_at(sizeof header + entry_bytes.size(), as_bytes(paths_));
+  temporary.commit();
 }
 
 Listing Listing::load(const std::filesystem::path& path) {
@@ -120,6 +132,12 @@ Listing Listing::load(const std::filesystem::path& path) {
   if (crc32c::value(entry_bytes) != header.entries_crc ||
       crc32c::value(as_bytes(listing.paths_)) != header.paths_crc) {
     throw CorruptData(path, sizeof header, "the listing's checksum is wrong");
+  }
+  for (const Entry& entry : listing.entries_) {
+    if (entry.path_offset > listing.paths_.size() ||
+        entry.path_bytes > listing.paths_.size() - entry.path_offset) {
+      throw CorruptData(path, sizeof header, "a path lies outside the listing");
+    }
   }
   return listing;
 }

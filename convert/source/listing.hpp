@@ -44,6 +44,9 @@ class Listing {
   /// has the same, and so has a tar of a folder.
   [[nodiscard]] std::string fingerprint() const;
 
+  /// Changes when anything does that is listed, modification times and places in shards included.
+  [[nodiscard]] std::uint64_t stamp() const;
+
   void save(const std::filesystem::path& path) const;
   /// Throws CorruptData if the file is not what save() wrote.
   [[nodiscard]] static Listing load(const std::filesystem::path& path);

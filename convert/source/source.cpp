@@ -78,6 +78,12 @@ void list_rows(Source& source, const Labelling& labelling, const Find& find) {
 
 }  // namespace
 
+std::vector<fs::path> Source::shard_files() const {
+  std::vector<fs::path> files;
+  for (const SourceShard& shard : shards) files.push_back(shard.given.path);
+  return files;
+}
+
 std::uint64_t Source::unpacked_bytes() const {
   std::uint64_t bytes = 0;
   for (const SourceShard& shard : shards) {

@@ -55,6 +55,8 @@ struct Source {
   std::vector<SourceShard> shards;  // empty if the samples are files of a folder
   KeyRule key_rule = KeyRule::kPath;
 
+  /// The shards as SOURCE names them; none if the samples are files of a folder.
+  [[nodiscard]] std::vector<std::filesystem::path> shard_files() const;
   /// What plain copies of shards take.
   [[nodiscard]] std::uint64_t unpacked_bytes() const;
 };

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/source/source_json.hpp"
 
+#include <fmt/format.h>
+#include <isa-l/crc64.h>
+
 #include <nlohmann/json.hpp>
+
+#include "formats/base/strict_json.hpp"
 
 namespace precache {
 namespace {
@@ -12,9 +17,19 @@ Json to_json(const FileStamp& stamp, const std::string& path) {
   return {{"path", path}, {"bytes", stamp.bytes}, {"mtime_ns", stamp.mtime_ns}};
 }
 
+/// `last` is the enumerator with the largest value.
+template <typename Enum>
+Enum enum_of_json(const Json& json, Enum last) {
+  return static_cast<Enum>(strict_json::count(json, static_cast<std::uint64_t>(last)));
+}
+
+std::uint32_t extent_of_json(const Json& json) {
+  return static_cast<std::uint32_t>(strict_json::count(json, UINT32_MAX));
+}
+
 FileStamp stamp_of_json(const Json& json) {
-  return {json.at("path").get<std::string>(), json.at("bytes").get<std::uint64_t>(),
-          json.at("mtime_ns").get<std::int64_t>()};
+  return {json.at("path").get<std::string>(), strict_json::count(json.at("bytes")),
+          strict_json::integer(json.at("mtime_ns"))};
 }
 
 Json to_json(const SampleForm& form) {
@@ -29,14 +44,14 @@ Json to_json(const SampleForm& form) {
 
 SampleForm form_of_json(const Json& json) {
   SampleForm form;
-  form.kind = static_cast<SampleForm::Kind>(json.at("kind").get<int>());
+  form.kind = enum_of_json<SampleForm::Kind>(json.at("kind"), SampleForm::Kind::kArray);
   form.image_key = json.at("image_key").get<std::string>();
   PixelArray& pixels = form.array.pixels;
-  pixels.type = static_cast<PixelType>(json.at("type").get<int>());
-  pixels.order = static_cast<AxisOrder>(json.at("order").get<int>());
-  pixels.height = json.at("shape").at(0).get<std::uint32_t>();
-  pixels.width = json.at("shape").at(1).get<std::uint32_t>();
-  pixels.channels = json.at("shape").at(2).get<std::uint32_t>();
+  pixels.type = enum_of_json<PixelType>(json.at("type"), PixelType::kFloat32);
+  pixels.order = enum_of_json<AxisOrder>(json.at("order"), AxisOrder::kHwc);
+  pixels.height = extent_of_json(json.at("shape").at(0));
+  pixels.width = extent_of_json(json.at("shape").at(1));
+  pixels.channels = extent_of_json(json.at("shape").at(2));
   form.array.is_unit_range = json.at("is_unit_range").get<bool>();
   return form;
 }
@@ -59,11 +74,25 @@ Json to_json(const Source& source, const std::filesystem::path& folder) {
           {"shards", std::move(shards)}};
 }
 
+std::string plan_identity(const std::string& identity, const Source& source) {
+  Json shards = Json::array();
+  for (const SourceShard& shard : source.shards) {
+    shards.push_back({shard.given.bytes, shard.given.mtime_ns, to_json(shard.form)});
+  }
+  const Json json = {Json::parse(identity), source.listing.stamp(), source.classes,
+                     static_cast<int>(source.key_rule), std::move(shards)};
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+  return fmt::format("crc64:{:016x}", crc64_ecma_refl(0, bytes, text.size()));
+}
+
 Source source_of_json(const Json& json, const std::filesystem::path& folder) {
   Source source;
   source.classes = json.at("classes").get<std::vector<std::string>>();
-  source.left_out = json.at("left_out").get<LeftOut>();
-  source.key_rule = static_cast<KeyRule>(json.at("key_rule").get<int>());
+  for (const auto& [reason, count] : json.at("left_out").items()) {
+    source.left_out.emplace(reason, strict_json::count(count));
+  }
+  source.key_rule = enum_of_json<KeyRule>(json.at("key_rule"), KeyRule::kName);
   for (const Json& entry : json.at("shards")) {
     SourceShard shard{stamp_of_json(entry.at("given")), {}, form_of_json(entry.at("form"))};
     shard.data = shard.given;

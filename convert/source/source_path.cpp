@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 #include <string>
 
 #include "precache/formats/error.hpp"
@@ -110,6 +112,26 @@ void check_apart(const fs::path& source, const fs::path& out) {
     throw InvalidArgument(
         fmt::format("SOURCE '{}' lies inside OUT '{}'", file.string(), out.string()),
         "Choose another OUT, or the source could be taken for a shard of it.");
+  }
+}
+
+void check_not_in_out(const std::vector<fs::path>& files, const fs::path& out) {
+  std::set<std::pair<dev_t, ino_t>> in_out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(out, error)) {
+    struct stat status {};
+    if (::stat(entry.path().c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+      in_out.emplace(status.st_dev, status.st_ino);
+    }
+  }
+  if (in_out.empty()) return;
+  for (const fs::path& file : files) {
+    struct stat status {};
+    const int result = file == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(file.c_str(), &status);
+    if (result != 0 || !in_out.contains({status.st_dev, status.st_ino})) continue;
+    throw InvalidArgument(fmt::format("'{}' is also a file of OUT '{}'",
+                                      file == "-" ? "standard input" : file.string(), out.string()),
+                          "Choose another OUT: what is read could be replaced or removed.");
   }
 }
 

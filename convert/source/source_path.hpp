@@ -29,6 +29,12 @@ struct SourcePath {
 /// source, nor be written over it.
 void check_apart(const std::filesystem::path& source, const std::filesystem::path& out);
 
+/// Throws InvalidArgument if one of the files that are read, by whatever path or link, is a file of
+/// OUT: --overwrite would remove what it reads. `-` is standard input. Files are compared by device
+/// and inode.
+void check_not_in_out(const std::vector<std::filesystem::path>& files,
+                      const std::filesystem::path& out);
+
 /// Whether files that are called like shards lie directly in a folder.
 [[nodiscard]] bool holds_shards(const std::filesystem::path& folder);
 

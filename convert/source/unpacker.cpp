@@ -9,13 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <optional>
 #include <vector>
 
 #include "convert/source/retry.hpp"
 #include "formats/base/inflate.hpp"
 #include "formats/base/size_text.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "formats/file_kind.hpp"
 #include "formats/scan.hpp"
 #include "precache/formats/error.hpp"
@@ -126,8 +126,8 @@ Unpacker::~Unpacker() {
 std::filesystem::path Unpacker::path_of(const std::string& name) {
   const std::scoped_lock lock(mutex_);
   if (folder_.empty()) {
-    std::string folder = (parent_ / "unpacked.XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) throw IoError("cannot create", folder, errno);
+    const auto folder = parent_ / ("unpacked." + attempt_name());
+    if (::mkdir(folder.c_str(), 0700) != 0) throw IoError("cannot create", folder, errno);
     folder_ = folder;
   }
   return folder_ / name;

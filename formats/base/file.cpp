@@ -127,17 +127,6 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
   return bytes;
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view text) {
-  auto temporary = path;
-  temporary += ".tmp";
-  {
-    File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    file.write_at(0, as_bytes(text));
-    file.sync();
-  }
-  rename_durably(temporary, path);
-}
-
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) throw IoError("cannot rename to", to, errno);
   const auto folder = to.has_parent_path() ? to.parent_path() : std::filesystem::path(".");

@@ -60,9 +60,6 @@ class File {
 /// Whether it names something in a folder, and nothing outside or below.
 [[nodiscard]] bool is_file_name(std::string_view text);
 
-/// Writes `text` under a temporary name beside `path`, syncs it and renames it into place.
-void write_file_atomically(const std::filesystem::path& path, std::string_view text);
-
 /// Renames and makes the new name durable.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 

@@ -26,6 +26,7 @@
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "formats/framing.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"

@@ -115,8 +115,9 @@ TEST_CASE("shards of others in OUT are never touched", "[convert][build]") {
   CHECK_THAT(refusal(options, [](BuildOptions&) {}), test::contains("train-000000.tar"));
   CHECK(test::read_text(options.out / "train-000000.tar") == "precious");
   options.overwrite = true;
-  CHECK(run(options).status == BuildStatus::kComplete);
-  CHECK(test::read_text(options.out / "train-000000.tar") != "precious");
+  CHECK_THAT(test::message_of<InvalidArgument>([&] { run(options); }),
+             test::contains("refusing to replace"));
+  CHECK(test::read_text(options.out / "train-000000.tar") == "precious");
   CHECK(test::read_text(options.out / "train-notes.tar") == "no number, no shard");
 }
 

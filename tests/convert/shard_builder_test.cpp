@@ -22,6 +22,7 @@ using test::Sample;
 using test::TempFolder;
 
 constexpr std::uint64_t kSlots = 6;
+const auto kKeepNoResult = [](const ShardResult&) {};
 const TensorSpec kSpec = test::spec_of(3, 5, 3);
 
 std::vector<Sample> six_samples() {
@@ -88,7 +89,7 @@ TEST_CASE("the holes of rejected samples are closed by the last survivors", "[co
       REQUIRE(fill(builder, *framing, samples, rejected, order));
       builder.complete([&](std::uint64_t slot) { return samples[slot].name; });
       CHECK_FALSE(fs::exists(folder / "shard"));
-      const ShardResult result = builder.commit();
+      const ShardResult result = builder.commit(kKeepNoResult);
       CHECK_FALSE(fs::exists(folder / "part"));
 
       std::vector<Sample> survivors;
@@ -130,7 +131,7 @@ TEST_CASE("a shard of many records with many holes keeps to the rule", "[convert
     ShardBuilder builder(*framing, folder / "part", folder / "shard", kMany);
     REQUIRE(fill(builder, *framing, samples, rejected, order));
     builder.complete([&](std::uint64_t slot) { return samples[slot].name; });
-    const ShardResult result = builder.commit();
+    const ShardResult result = builder.commit(kKeepNoResult);
     std::vector<Sample> survivors;
     for (const auto slot : model(kMany, rejected)) survivors.push_back(samples[slot]);
     const Bytes shard = read_file(folder / "shard");
@@ -166,7 +167,7 @@ TEST_CASE("a shard is written by many threads at once", "[convert][shard][concur
       }
     });
     CHECK(ends == 1);
-    const ShardResult result = builder.commit();
+    const ShardResult result = builder.commit(kKeepNoResult);
     const Bytes shard = read_file(folder / "shard");
     CAPTURE(name(format));
     CHECK(shard == test::assemble(*framing, survivors));
@@ -187,7 +188,7 @@ TEST_CASE("shards are completed by many threads at once", "[convert][shard][conc
       const std::vector<bool> none(kSlots);
       if (!fill(builder, *framing, samples, none, {5, 4, 3, 2, 1, 0})) return;
       builder.complete([&](std::uint64_t slot) { return samples[slot].name; });
-      static_cast<void>(builder.commit());
+      static_cast<void>(builder.commit(kKeepNoResult));
       shards[i] = read_file(path);
     });
     for (const Bytes& shard : shards) CHECK(shard == expected);
@@ -206,22 +207,50 @@ TEST_CASE("a shard that is given up leaves nothing behind", "[convert][shard]") 
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("a shard is written by one builder at a time", "[convert][shard]") {
+TEST_CASE("a shard is written by one builder at a time where locks are shared",
+          "[convert][shard]") {
   const auto samples = six_samples();
   const auto framing = framing_for(Format::kTar, samples);
   const TempFolder folder;
-  test::write_text(folder / "part", "left over from a crash, and longer than nothing");
   {
     ShardBuilder builder(*framing, folder / "part", folder / "shard", 1);
     CHECK_THAT(test::message_of<IoError>(
-                   [&] { ShardBuilder(*framing, folder / "part", folder / "shard", 1); }),
+                   [&] { ShardBuilder(*framing, folder / "other", folder / "shard", 1); }),
                test::contains("another process"));
+    CHECK_FALSE(fs::exists(folder / "other"));
     CHECK(fs::exists(folder / "part"));  // the loser takes nothing away
     CHECK(fill(builder, *framing, samples, {false}, {0}));
     builder.complete([&](std::uint64_t slot) { return samples[slot].name; });
-    static_cast<void>(builder.commit());
+    static_cast<void>(builder.commit(kKeepNoResult));
   }
   CHECK(read_file(folder / "shard") == test::assemble(*framing, std::span(samples).first(1)));
+}
+
+TEST_CASE("a builder never writes to a temporary that exists", "[convert][shard]") {
+  const auto samples = six_samples();
+  const auto framing = framing_for(Format::kTar, samples);
+  const TempFolder folder;
+  test::write_text(folder / "precious", "text");
+  fs::create_symlink(folder / "precious", folder / "part");
+  CHECK_THROWS_AS(ShardBuilder(*framing, folder / "part", folder / "shard", 1), IoError);
+  CHECK(test::read_text(folder / "precious") == "text");
+}
+
+TEST_CASE("the result of a shard is saved before the shard gets its name", "[convert][shard]") {
+  const auto samples = six_samples();
+  const auto framing = framing_for(Format::kTar, samples);
+  const TempFolder folder;
+  ShardBuilder builder(*framing, folder / "part", folder / "shard", 1);
+  CHECK(fill(builder, *framing, samples, {false}, {0}));
+  builder.complete([&](std::uint64_t slot) { return samples[slot].name; });
+  bool saved = false;
+  const ShardResult result = builder.commit([&](const ShardResult& early) {
+    saved = true;
+    CHECK(early.entry.samples == 1);
+    CHECK_FALSE(fs::exists(folder / "shard"));
+  });
+  CHECK(saved);
+  CHECK(fs::file_size(folder / "shard") == result.entry.bytes);
 }
 
 TEST_CASE("a shard that does not fit the disk is refused at once", "[convert][shard]") {
@@ -236,6 +265,7 @@ TEST_CASE("a shard that does not fit the disk is refused at once", "[convert][sh
 
 ShardResult sample_result() {
   ShardResult result;
+  result.plan = "crc64:0123456789abcdef";
   result.entry.samples = 3;
   result.entry.bytes = UINT64_MAX;
   result.entry.crc32c = 0xffffffffU;
@@ -247,6 +277,7 @@ ShardResult sample_result() {
 TEST_CASE("a shard's result comes back from JSON as it went in", "[convert][shard][roundtrip]") {
   const ShardResult before = sample_result();
   const ShardResult after = ShardResult::from_json(before.to_json(), "r.json");
+  CHECK(after.plan == before.plan);
   CHECK(after.entry.samples == 3);
   CHECK(after.entry.bytes == UINT64_MAX);
   CHECK(after.entry.crc32c == 0xffffffffU);
@@ -265,9 +296,14 @@ TEST_CASE("a shard's result cut anywhere is corrupt", "[convert][shard][malforme
     REQUIRE_THROWS_AS(ShardResult::from_json(whole.substr(0, size), "r.json"), CorruptData);
   }
   for (const char* text :
-       {"{}", "[]", "5", R"({"samples":"3","bytes":1,"crc32c":1,"damaged":0,"skipped":[]})",
-        R"({"samples":3,"bytes":1,"crc32c":1,"damaged":0,"skipped":[5]})",
-        R"({"samples":3,"bytes":1,"crc32c":1,"damaged":0,"skipped":[{"path":"x"}]})"}) {
+       {"{}", "[]", "5",
+        R"({"plan":"p","samples":"3","bytes":1,"crc32c":1,"damaged":0,"skipped":[]})",
+        R"({"plan":"p","samples":1e300,"bytes":1,"crc32c":1,"damaged":0,"skipped":[]})",
+        R"({"plan":"p","samples":3,"bytes":-1,"crc32c":1,"damaged":0,"skipped":[]})",
+        R"({"plan":"p","samples":3,"bytes":1,"crc32c":4294967296,"damaged":0,"skipped":[]})",
+        R"({"plan":"p","samples":3,"bytes":1,"crc32c":1,"damaged":0.5,"skipped":[]})",
+        R"({"plan":"p","samples":3,"bytes":1,"crc32c":1,"damaged":0,"skipped":[5]})",
+        R"({"plan":"p","samples":3,"bytes":1,"crc32c":1,"damaged":0,"skipped":[{"path":"x"}]})"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(ShardResult::from_json(text, "r.json"), CorruptData);
   }

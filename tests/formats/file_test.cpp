@@ -105,43 +105,6 @@ TEST_CASE("preallocation and truncation set the length and keep the bytes", "[fo
   CHECK_THROWS_AS(file.preallocate(std::uint64_t{1} << 62), IoError);
 }
 
-TEST_CASE("an atomic write replaces the whole file and leaves no temporary", "[formats][file]") {
-  const TempFolder folder;
-  const auto path = folder / "f.json";
-  write_file_atomically(path, "a longer first text");
-  CHECK(test::read_text(path) == "a longer first text");
-  struct stat before {};
-  REQUIRE(::stat(path.c_str(), &before) == 0);
-  const File old(path, O_RDONLY);
-  write_file_atomically(path, "second");
-  CHECK(test::read_text(path) == "second");
-  struct stat after {};
-  REQUIRE(::stat(path.c_str(), &after) == 0);
-  CHECK(before.st_ino != after.st_ino);  // a reader of the old file keeps it whole
-  CHECK(old.size() == 19);
-  CHECK_FALSE(old.is_at_path());
-  write_file_atomically(path, "");
-  CHECK(test::read_text(path).empty());
-  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
-}
-
-TEST_CASE("a failed atomic write leaves the old file as it was", "[formats][file]") {
-  const TempFolder folder;
-  CHECK_THROWS_AS(write_file_atomically(folder / "no/folder/f", "x"), IoError);
-  fs::create_directory(folder / "taken");
-  CHECK_THROWS_AS(write_file_atomically(folder / "taken", "x"), IoError);
-  CHECK(fs::is_directory(folder / "taken"));
-}
-
-TEST_CASE("an atomic write goes to a relative path without a folder too", "[formats][file]") {
-  const TempFolder folder;
-  const auto before = fs::current_path();
-  fs::current_path(folder.path());
-  write_file_atomically("plain", "text");
-  fs::current_path(before);
-  CHECK(test::read_text(folder / "plain") == "text");
-}
-
 TEST_CASE("locks exclude each other as shared and exclusive ones do", "[formats][file]") {
   const TempFolder folder;
   const auto path = folder / "lock";

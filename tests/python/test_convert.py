@@ -212,7 +212,7 @@ def test_what_makes_no_sense_is_refused(tool, built, tmp_path):
     assert "more than the 16 samples" in refuse(tool, built("tar"), out, "--shards", "17")
     assert "no split 'test'" in refuse(tool, built("tar"), out, "--split", "test")
     assert "is of the split 'train'" in refuse(tool, built("tar") / "*.tar", out, "--split", "test")
-    assert "is the folder of the shards" in refuse(tool, built("tar"), built("tar"))
+    assert "is also a file of OUT" in refuse(tool, built("tar"), built("tar"))
     assert "--keep-encoded" in refuse(tool, built("tar"), out, "--labels", "none")
     assert "excludes" in refuse(tool, built("tar"), out, "--seed", "1", "--no-shuffle")
     assert "No such file" in refuse(tool, tmp_path / "nothing.tar", out, expect=3)
@@ -232,8 +232,9 @@ def test_what_out_holds_is_not_touched(tool, built, source, tmp_path):
     assert differing(files(out), files(built("hdf5"))) == []
     foreign = tmp_path / "foreign"
     foreign.mkdir()
-    (foreign / "train-000007.tar").write_bytes(b"of somebody else")
-    assert "is there already" in refuse(tool, built("tar"), foreign)
+    (foreign / "train-000007.tar").write_bytes(b"precious")
+    assert "refusing to replace" in refuse(tool, built("tar"), foreign)
+    assert "refusing to replace" in refuse(tool, built("tar"), foreign, "--overwrite")
     assert list(files(foreign)) == ["train-000007.tar"]
 
 

@@ -163,7 +163,7 @@ def test_a_manifest_that_is_none_is_not_touched(tool, source, tmp_path, text, op
     assert snapshot(out) == before
 
 
-@pytest.mark.parametrize("name", ["job.json", "listing", "000000.json"])
+@pytest.mark.parametrize("name", ["job.json", "listing", "train-000000.tar.json"])
 def test_a_damaged_book_of_an_unfinished_build_is_named(tool, source, unfinished, name):
     path = unfinished / ".precache" / "train" / name
     path.write_bytes(path.read_bytes()[:-5])

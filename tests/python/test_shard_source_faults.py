@@ -151,9 +151,9 @@ def test_kills_at_random_moments_change_no_byte(tool, photos, quick_folder, pack
 def hold_at_second_shard(interference, tool, source, out, options, **more):
     """Kills a build when it opens its second shard; what was done is whole."""
     with interference.hold(
-        tool, "build", source, out, "--quiet", *options, calls="open", path="000001.part", **more
+        tool, "build", source, out, "--quiet", *options, calls="open", path="train-000001.", **more
     ) as (process, _):
-        wait_until((out / ".precache" / "train" / "000000.json").exists, process)
+        wait_until(lambda: list(out.glob("train-000000.*")) != [], process)
 
 
 def test_a_build_from_a_pipe_goes_on_without_it(tool, interference, photos, tmp_path):
@@ -205,7 +205,7 @@ def test_a_shard_that_changes_under_a_build_ends_it(tool, interference, photos, 
     gnu_tar(tmp_path / "x.tar", photos)
     out = tmp_path / "out"
     with interference.hold(
-        tool, "build", tmp_path / "x.tar", out, "--quiet", *options, calls="open", path="000001.part"
+        tool, "build", tmp_path / "x.tar", out, "--quiet", *options, calls="open", path="train-000001."
     ) as (process, gate):
         os.utime(tmp_path / "x.tar", (1, 1))
         gate.open()
