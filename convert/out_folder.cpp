@@ -107,6 +107,14 @@ std::vector<ReplacedFile> OutFolder::shards_called(const std::set<std::string>& 
   return listed;
 }
 
+void OutFolder::check_manifest_is_current() const {
+  const std::string now =
+      fs::exists(manifest_path()) ? Manifest::read(manifest_path()).to_json() : "";
+  if (now == (manifest_ ? manifest_->to_json() : "")) return;
+  throw IoError("another process has just finished a job in", out_, 0,
+                "Run the same command again to see what is there now.");
+}
+
 std::vector<ReplacedFile> OutFolder::replaceable_shards(
     bool overwrite, const std::set<std::string>& encoded) const {
   std::set<std::string> names = encoded;
@@ -124,6 +132,7 @@ std::vector<ReplacedFile> OutFolder::replaceable_shards(
   if (error && error.value() != ENOENT) throw IoError("cannot list", out_, error.value());
   for (const ReplacedFile& file : listed) unlisted.erase(file.name);
   if (!unlisted.empty()) {
+    check_manifest_is_current();
     throw InvalidArgument(
         fmt::format("refusing to replace '{}': no manifest and no unfinished job in '{}' lists it",
                     (out_ / *unlisted.begin()).string(), out_.string()),

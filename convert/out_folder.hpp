@@ -51,6 +51,8 @@ class OutFolder {
   [[nodiscard]] std::filesystem::path manifest_path() const { return out_ / kManifestName; }
   [[nodiscard]] std::string skipped_lines(bool own) const;
   [[nodiscard]] bool is_shard_name(const std::string& file) const;
+  /// Throws IoError if the manifest is not what it was when this was made.
+  void check_manifest_is_current() const;
   /// Those of the names that are shards of this split, as they are now.
   [[nodiscard]] std::vector<ReplacedFile> shards_called(const std::set<std::string>& names) const;
 

@@ -8,6 +8,8 @@
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/strict_json.hpp"
+#include "formats/self_checked_json.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -19,8 +21,8 @@ constexpr int kVersion = 1;
 
 EncodedShardEntry shard_from(const Json& json, const std::filesystem::path& path) {
   EncodedShardEntry shard{json.at("file").get<std::string>(),
-                          json.at("samples").get<std::uint64_t>(),
-                          json.at("bytes").get<std::uint64_t>()};
+                          strict_json::count(json.at("samples")),
+                          strict_json::count(json.at("bytes"))};
   if (!is_file_name(shard.file)) {
     throw CorruptData(path, 0, fmt::format("'{}' is no name of a file beside it", shard.file));
   }
@@ -33,9 +35,9 @@ EncodedShardEntry shard_from(const Json& json, const std::filesystem::path& path
 EncodedSplit split_from(const Json& json, const std::filesystem::path& path) {
   EncodedSplit split;
   split.format = json.at("format").get<std::string>();
-  split.samples = json.at("samples").get<std::uint64_t>();
-  split.skipped = json.at("skipped").get<std::uint64_t>();
-  if (!json.at("seed").is_null()) split.seed = json.at("seed").get<std::uint64_t>();
+  split.samples = strict_json::count(json.at("samples"));
+  split.skipped = strict_json::count(json.at("skipped"));
+  if (!json.at("seed").is_null()) split.seed = strict_json::count(json.at("seed"));
   split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
   for (const Json& shard : json.at("shards")) {
     split.shards.push_back(shard_from(shard, path));
@@ -43,11 +45,12 @@ EncodedSplit split_from(const Json& json, const std::filesystem::path& path) {
   return split;
 }
 
-/// Whether a file that cannot be read, damaged maybe, has a word that ours have.
-bool is_of_ours(const std::filesystem::path& folder) {
+/// Whether a file that cannot be read may be a damaged manifest. One that was cut is not JSON any
+/// more; a third-party file of this name is, and has none of our words.
+bool may_be_damaged(const std::filesystem::path& folder) {
   const auto bytes = read_file(folder / kEncodedManifestName);
   const std::string_view text = as_text(bytes);
-  return text.find("source_fingerprint") != std::string_view::npos ||
+  return !Json::accept(text) || text.find("source_fingerprint") != std::string_view::npos ||
          text.find("crc32c") != std::string_view::npos;
 }
 
@@ -70,8 +73,7 @@ std::string EncodedManifest::to_json() const {
                        {"source_fingerprint", split.source_fingerprint},
                        {"shards", std::move(shards)}};
   }
-  const Json json = {{"version", kVersion}, {"splits", std::move(all)}};
-  return json.dump(2) + "\n";
+  return with_own_crc({{"version", kVersion}, {"splits", std::move(all)}});
 }
 
 EncodedManifest EncodedManifest::read(const std::filesystem::path& folder) {
@@ -90,6 +92,8 @@ EncodedManifest EncodedManifest::read(const std::filesystem::path& folder) {
     }
   } catch (const Json::exception& error) {
     throw CorruptData(path, 0, error.what());
+  } catch (const std::invalid_argument& error) {
+    throw CorruptData(path, 0, error.what());
   }
   return manifest;
 }
@@ -99,10 +103,10 @@ EncodedFolder EncodedFolder::find(const std::filesystem::path& folder) {
   try {
     found.manifest = EncodedManifest::read(folder);
   } catch (const CorruptData&) {
-    if (is_of_ours(folder)) throw;
-    return {};  // of somebody else, so the shards beside it are none of ours
+    if (may_be_damaged(folder)) throw;
+    return {};  // a third-party file: the shards next to it are not ours
   } catch (const Unsupported&) {
-    if (is_of_ours(folder)) throw;
+    if (may_be_damaged(folder)) throw;
     return {};
   }
   const auto names = folder / kClassesName;

@@ -8,7 +8,9 @@
 #include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/base/strict_json.hpp"
 #include "formats/framing.hpp"
+#include "formats/self_checked_json.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -54,14 +56,6 @@ Json to_json(const SplitEntry& split) {
   return json;
 }
 
-/// The library would turn fractions, negative numbers and truth values into counts.
-std::uint64_t count_from(const Json& json) {
-  if (!json.is_number_unsigned()) {
-    throw std::invalid_argument(fmt::format("{} is no count", json.dump()));
-  }
-  return json.get<std::uint64_t>();
-}
-
 const Json& array_at(const Json& json, const char* key) {
   if (!json.at(key).is_array()) throw std::invalid_argument(fmt::format("'{}' is no array", key));
   return json.at(key);
@@ -75,7 +69,7 @@ const Json& object_at(const Json& json, const char* key) {
 }
 
 Column column_from(const Json& json) {
-  return {count_from(json.at("base")), count_from(json.at("stride")),
+  return {strict_json::count(json.at("base")), strict_json::count(json.at("stride")),
           json.at("type").get<std::string>()};
 }
 
@@ -86,8 +80,8 @@ ShardEntry shard_from(const Json& json) {
     throw std::invalid_argument(
         fmt::format("'{}' is no name of a file beside the manifest", shard.file));
   }
-  shard.samples = count_from(json.at("samples"));
-  shard.bytes = count_from(json.at("bytes"));
+  shard.samples = strict_json::count(json.at("samples"));
+  shard.bytes = strict_json::count(json.at("bytes"));
   const auto crc = json.at("crc32c").get<std::string>();
   const auto value = crc32c::parse(crc);
   if (!value) throw std::invalid_argument(fmt::format("'{}' is no CRC-32C", crc));
@@ -99,19 +93,12 @@ ShardEntry shard_from(const Json& json) {
   return shard;
 }
 
-std::int64_t label_from(const Json& json) {
-  if (!json.is_number_integer() || (json.is_number_unsigned() && count_from(json) > INT64_MAX)) {
-    throw std::invalid_argument(fmt::format("{} is no label", json.dump()));
-  }
-  return json.get<std::int64_t>();
-}
-
 NameLimits names_from(const Json& json) {
   constexpr std::uint64_t kLongestKey = 1 << 20;  // records are made this much longer on its word
   NameLimits names;
-  names.longest_key = count_from(json.at("longest_key"));
-  names.smallest_label = label_from(json.at("smallest_label"));
-  names.largest_label = label_from(json.at("largest_label"));
+  names.longest_key = strict_json::count(json.at("longest_key"));
+  names.smallest_label = strict_json::integer(json.at("smallest_label"));
+  names.largest_label = strict_json::integer(json.at("largest_label"));
   names.all_fit_ustar = json.at("fit_ustar").get<bool>();
   if (names.longest_key == 0 || names.longest_key > kLongestKey) {
     throw std::invalid_argument(fmt::format("a key of {} bytes", names.longest_key));
@@ -121,11 +108,11 @@ NameLimits names_from(const Json& json) {
 
 SplitEntry split_from(const Json& json) {
   SplitEntry split;
-  split.samples = count_from(json.at("samples"));
-  split.skipped = count_from(json.at("skipped"));
-  split.seed = count_from(json.at("seed"));
+  split.samples = strict_json::count(json.at("samples"));
+  split.skipped = strict_json::count(json.at("skipped"));
+  split.seed = strict_json::count(json.at("seed"));
   split.shuffled = json.at("shuffled").get<bool>();
-  split.max_pixels = count_from(json.at("max_pixels"));
+  split.max_pixels = strict_json::count(json.at("max_pixels"));
   split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
   if (json.contains("names")) split.names = names_from(object_at(json, "names"));
   std::uint64_t samples = 0;
@@ -133,6 +120,7 @@ SplitEntry split_from(const Json& json) {
     split.shards.push_back(shard_from(shard));
     samples = checked_add(samples, split.shards.back().samples);
   }
+  if (split.shards.empty()) throw std::invalid_argument("a split lists no shards");
   if (samples != split.samples) {
     throw std::invalid_argument(
         fmt::format("a split has {} samples, but its shards have {}", split.samples, samples));
@@ -146,8 +134,8 @@ TensorSpec spec_from(const Json& json) {
   spec.order = parse_axis_order(json.at("layout").get<std::string>());
   std::vector<std::uint32_t> shape;
   for (const Json& extent : array_at(json, "shape")) {
-    const std::uint64_t value = count_from(extent);
-    if (value == 0 || value > UINT32_MAX) throw std::invalid_argument("an extent is out of range");
+    const std::uint64_t value = strict_json::count(extent, UINT32_MAX);
+    if (value == 0) throw std::invalid_argument("an extent is 0");
     shape.push_back(static_cast<std::uint32_t>(value));
   }
   if (shape.size() != 3) throw std::invalid_argument("the shape has not three extents");
@@ -164,7 +152,7 @@ TensorSpec spec_from(const Json& json) {
 std::string Manifest::to_json() const {
   Json all_splits = Json::object();
   for (const auto& [split_name, split] : splits) all_splits[split_name] = precache::to_json(split);
-  const Json json = {
+  Json json = {
       {"version", kVersion},
       {"format", format},
       {"spec",
@@ -172,7 +160,7 @@ std::string Manifest::to_json() const {
       {"classes", classes},
       {"recipe", Json::parse(recipe)},
       {"splits", std::move(all_splits)}};
-  return json.dump(2) + "\n";
+  return with_own_crc(std::move(json));
 }
 
 Manifest Manifest::from_json(std::string_view text, const std::filesystem::path& path) {
@@ -182,7 +170,7 @@ Manifest Manifest::from_json(std::string_view text, const std::filesystem::path&
       if (depth > kDeepestNesting) throw std::invalid_argument("it is nested too deeply");
       return true;
     });
-    if (const auto version = count_from(json.at("version")); version != kVersion) {
+    if (const auto version = strict_json::count(json.at("version")); version != kVersion) {
       throw Unsupported(fmt::format("'{}' has version {}, this build reads version {}",
                                     path.string(), version, kVersion));
     }
@@ -195,6 +183,7 @@ Manifest Manifest::from_json(std::string_view text, const std::filesystem::path&
     for (const auto& [split_name, split] : object_at(json, "splits").items()) {
       manifest.splits.emplace(split_name, split_from(split));
     }
+    if (manifest.splits.empty()) throw std::invalid_argument("it lists no splits");
     return manifest;
   } catch (const Json::parse_error& error) {
     throw CorruptData(path, error.byte, "it is not JSON");

@@ -2,7 +2,11 @@
 #include "precache/formats/manifest.hpp"
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
+#include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
+#include "formats/self_checked_json.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child.hpp"
@@ -36,7 +40,9 @@ Manifest small_manifest() {
   split.names->include("a", 300);
   split.shards = {shard, shard};
   split.shards[1].file = "train-000001.tar";
-  manifest.splits = {{"train", split}, {"val", SplitEntry{}}};
+  SplitEntry empty;
+  empty.shards = {{"val-000000.tar", 0, 1024, 0, shard.columns}};
+  manifest.splits = {{"train", split}, {"val", empty}};
   return manifest;
 }
 
@@ -72,7 +78,7 @@ TEST_CASE("a manifest comes back from JSON as it went in", "[formats][manifest][
   CHECK(split.shards[0].bytes == 7680);
   CHECK(split.shards[0].crc32c == 0x00c0ffee);
   CHECK(split.shards[0].columns == before.splits.at("train").shards[0].columns);
-  CHECK(after.splits.at("val").shards.empty());
+  CHECK(after.splits.at("val").shards.size() == 1);
   CHECK(after.to_json() == before.to_json());
 }
 
@@ -164,10 +170,39 @@ TEST_CASE("a manifest without one of its keys is corrupt", "[formats][manifest][
        {"", "/spec", "/splits/train", "/splits/train/shards/1", "/splits/train/shards/1/columns",
         "/splits/train/shards/1/columns/image", "/splits/train/shards/1/columns/key"}) {
     for (const auto& item : whole.at(Pointer(parent)).items()) {
-      if (item.key() == "names") continue;  // may be missing
+      if (item.key() == "names" || (parent.empty() && item.key() == "crc32c"))
+        continue;  // optional
       check_without(parent, item.key());
     }
   }
+}
+
+TEST_CASE("a manifest without splits or shards is corrupt", "[formats][manifest][malformed]") {
+  for (const auto& [pointer, value, words] :
+       {std::tuple("/splits", "{}", "no splits"), {"/splits/val/shards", "[]", "no shards"}}) {
+    CHECK_THAT(
+        test::message_of<CorruptData>([&] { static_cast<void>(parse(with(pointer, value))); }),
+        test::contains(words));
+  }
+}
+
+TEST_CASE("a manifest carries a CRC of itself", "[formats][manifest]") {
+  const std::string whole = small_manifest().to_json();
+  // By its definition in docs/formats/manifest.md.
+  const std::size_t digits = whole.size() - std::string_view("00000000\"\n}\n").size();
+  std::string zeroed = whole;
+  zeroed.replace(digits, 8, "00000000");
+  CHECK(whole.substr(digits, 8) == crc32c::text(crc32c::value(as_bytes(zeroed))));
+  CHECK(Json::parse(whole).at("crc32c") == whole.substr(digits, 8));
+  CHECK(has_right_own_crc(whole) == true);
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] ^= 1;
+    CAPTURE(at);
+    REQUIRE(has_right_own_crc(changed) != true);
+  }
+  CHECK(has_right_own_crc(whole + " ") == false);
+  CHECK(has_right_own_crc("{\"version\": 1}\n") == std::nullopt);  // of an earlier version
 }
 
 TEST_CASE("a manifest with values of a wrong type is corrupt", "[formats][manifest][malformed]") {

@@ -265,7 +265,7 @@ TEST_CASE("a manifest that is none is refused", "[reader][dataset][malformed]") 
   Manifest empty = made.manifest;
   empty.splits.clear();
   test::write_text(folder / kManifestName, empty.to_json());
-  CHECK_THAT(message_of<InvalidArgument>([&] { (void)Dataset::open(folder.path()); }),
+  CHECK_THAT(message_of<CorruptData>([&] { (void)Dataset::open(folder.path()); }),
              contains("no split"));
 }
 
