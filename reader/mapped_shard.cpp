@@ -28,13 +28,6 @@ std::uint64_t page_bytes() {
   return bytes;
 }
 
-FileState state_of(const File& file) {
-  struct stat status {};
-  if (::fstat(file.descriptor(), &status) != 0) throw IoError("cannot stat", file.path(), errno);
-  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
-          status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
-}
-
 File open_regular(const std::filesystem::path& path) {
   // O_NONBLOCK: a pipe of that name is refused here and not waited for.
   File file(path, O_RDONLY | O_NONBLOCK);

@@ -14,6 +14,7 @@
 #include "formats/base/file.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/bus_fault.hpp"
+#include "reader/file_state.hpp"
 
 namespace precache {
 
@@ -31,15 +32,6 @@ class Mapping {
  private:
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
-};
-
-/// What tells one state of a file from another.
-struct FileState {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t bytes = 0;
-  std::int64_t modified_ns = 0;
-  bool operator==(const FileState&) const = default;
 };
 
 /// A shard that is open and mapped whole, for reading.

@@ -115,33 +115,40 @@ std::vector<Path> shards_in(const Path& folder) {
   return paths;
 }
 
-void add_split(std::vector<ListedShard>& shards, const std::shared_ptr<const Manifest>& manifest,
-               const SplitEntry& split, const Path& folder) {
-  for (const ShardEntry& entry : split.shards) {
-    shards.push_back({folder / entry.file, manifest, &entry});
-  }
+/// REQUIRES: called before the manifest is read, so that one that replaces it meanwhile is noticed.
+std::shared_ptr<const ManifestWatch> watch_manifest(const Path& path) {
+  const auto state = state_at(path, Ask::kByOpening);
+  if (!state) return nullptr;  // reading it says so
+  std::error_code ignored;
+  const Path absolute = std::filesystem::absolute(path, ignored);
+  return std::make_shared<const ManifestWatch>(absolute, *state);
 }
 
 std::vector<ListedShard> list_manifest(const Path& folder, std::optional<std::string_view> split) {
+  const auto watch = watch_manifest(folder / kManifestName);
   const auto manifest = std::make_shared<const Manifest>(Manifest::read(folder / kManifestName));
   std::vector<ListedShard> shards;
-  if (split) {
-    add_split(shards, manifest, choose_split(manifest->splits, *split, folder), folder);
-  } else {
-    for (const auto& [split_name, entry] : manifest->splits) {
-      add_split(shards, manifest, entry, folder);
+  const auto add = [&](const SplitEntry& entries) {
+    for (const ShardEntry& entry : entries.shards) {
+      shards.push_back({folder / entry.file, manifest, &entry, nullptr, nullptr, watch});
     }
+  };
+  if (split) {
+    add(choose_split(manifest->splits, *split, folder));
+  } else {
+    for (const auto& [split_name, entries] : manifest->splits) add(entries);
   }
   return shards;
 }
 
 /// What a manifest of encoded images lists; nothing if there is none.
 std::vector<ListedShard> list_encoded(const Path& folder, std::optional<std::string_view> split) {
+  const auto watch = watch_manifest(folder / kEncodedManifestName);
   const auto encoded = std::make_shared<const EncodedFolder>(EncodedFolder::find(folder));
   std::vector<ListedShard> shards;
   const auto add = [&](const EncodedSplit& entries) {
     for (const EncodedShardEntry& entry : entries.shards) {
-      shards.push_back({folder / entry.file, nullptr, nullptr, encoded, &entry});
+      shards.push_back({folder / entry.file, nullptr, nullptr, encoded, &entry, watch});
     }
   };
   const auto& splits = encoded->manifest.splits;

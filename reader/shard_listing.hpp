@@ -10,6 +10,7 @@
 
 #include "formats/encoded_manifest.hpp"
 #include "precache/formats/manifest.hpp"
+#include "reader/manifest_watch.hpp"
 
 namespace precache {
 
@@ -20,6 +21,7 @@ struct ListedShard {
   const ShardEntry* entry = nullptr;
   std::shared_ptr<const EncodedFolder> encoded{};  // with `encoded_entry`, or none
   const EncodedShardEntry* encoded_entry = nullptr;
+  std::shared_ptr<const ManifestWatch> watch{};  // of either manifest
 
   /// How many bytes it has by either manifest.
   [[nodiscard]] std::optional<std::uint64_t> known_bytes() const;

@@ -5,11 +5,14 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "formats/base/checked.hpp"
 #include "precache/formats/error.hpp"
+#include "reader/bus_fault.hpp"
 
 namespace precache {
 namespace {
@@ -90,10 +93,56 @@ std::shared_ptr<const MappedShard> ShardSet::use_mapped(std::size_t shard) const
   return entry.mapped;
 }
 
+bool ShardSet::agrees_with(const Manifest& manifest, const ManifestWatch& watch) const {
+  std::map<std::string_view, const ShardEntry*> entries;
+  for (const auto& [split_name, split] : manifest.splits) {
+    for (const ShardEntry& entry : split.shards) entries.emplace(entry.file, &entry);
+  }
+  return std::ranges::all_of(shards_, [&](const Shard& shard) {
+    if (shard.watch.get() != &watch) return true;
+    const auto found = entries.find(shard.path.filename().native());
+    if (found == entries.end()) return false;
+    const ShardEntry& entry = *found->second;
+    const ShardIndex& index = shard.index;
+    return entry.samples == index.samples && entry.bytes == index.bytes &&
+           entry.crc32c == shard.crc32c && entry.columns == index.columns &&
+           manifest.spec == index.spec && manifest.format == name(index.format);
+  });
+}
+
+void ShardSet::check_manifest(std::size_t shard, Ask ask) const {
+  if (shards_[shard].watch == nullptr) return;
+  const ManifestWatch& watch = *shards_[shard].watch;
+  const bool is_current =
+      watch.is_current(ask, [&] { return agrees_with(Manifest::read(watch.path()), watch); });
+  if (is_current) return;
+  CorruptData error(watch.path(), 0, "the dataset was replaced or removed while it was open");
+  error.add_hint("Open it again.");
+  throw error;
+}
+
+void ShardSet::look_around(std::size_t shard) const {
+  const auto& watch = shards_[shard].watch;
+  if (watch != nullptr && watch->is_due(coarse_now_ns())) check_manifest(shard, Ask::kByStat);
+}
+
+std::shared_ptr<const MappedShard> ShardSet::open_mapping(std::size_t shard) const {
+  try {
+    return std::make_shared<const MappedShard>(shards_[shard].path);
+  } catch (const IoError&) {
+    check_manifest(shard, Ask::kByOpening);
+    throw;
+  }
+}
+
 std::shared_ptr<const MappedShard> ShardSet::map(std::size_t shard) const {
-  if (auto mapped = use_mapped(shard)) return mapped;
+  if (auto mapped = use_mapped(shard)) {
+    look_around(shard);
+    return mapped;
+  }
   // Storage may take its time, so nobody else waits meanwhile; two threads may do this at once.
-  auto mapped = std::make_shared<const MappedShard>(shards_[shard].path);
+  auto mapped = open_mapping(shard);
+  check_manifest(shard, Ask::kByOpening);  // after the mapping: it belongs to this manifest
   const std::uint64_t expected = shards_[shard].index.bytes;
   if (mapped->state().bytes != expected) {
     throw CorruptData(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -13,8 +14,10 @@
 
 #include "formats/column_values.hpp"
 #include "formats/shard_index.hpp"
+#include "precache/formats/manifest.hpp"
 #include "precache/reader/dataset.hpp"
 #include "reader/fork.hpp"
+#include "reader/manifest_watch.hpp"
 #include "reader/mapped_shard.hpp"
 
 namespace precache {
@@ -29,6 +32,9 @@ class ShardSet {
     std::filesystem::path path;
     ShardIndex index;
     std::optional<FileState> state{};  // when it was scanned
+    // Of those that a manifest describes, instead of a state:
+    std::uint32_t crc32c = 0;
+    std::shared_ptr<const ManifestWatch> watch{};
   };
 
   /// Throws CorruptData if an index does not fit its shard.
@@ -55,7 +61,8 @@ class ShardSet {
   }
 
   /// Maps the shard if it is not mapped. Throws IoError, and CorruptData if its size is not that of
-  /// its index or it is another file than at first.
+  /// its index, it is another file than at first, or the dataset was replaced since it was opened.
+  /// That is noticed whenever a shard is mapped, and by the way at most some 50 ms later.
   [[nodiscard]] std::shared_ptr<const MappedShard> map(std::size_t shard) const;
 
   [[nodiscard]] const ColumnValues& values(std::size_t shard) const { return values_[shard]; }
@@ -70,6 +77,14 @@ class ShardSet {
 
   /// Where labels are names, makes numbers of all shards' together of them.
   void number_names();
+  /// Checks from time to time what others may change while a shard is mapped.
+  void look_around(std::size_t shard) const;
+  /// Throws CorruptData if the shard's manifest was replaced by one that says something else.
+  void check_manifest(std::size_t shard, Ask ask) const;
+  /// Whether a manifest says of the shards that have this watch what was said of them before.
+  [[nodiscard]] bool agrees_with(const Manifest& manifest, const ManifestWatch& watch) const;
+  /// Throws as check_manifest() does where that is the reason that the file is missing.
+  [[nodiscard]] std::shared_ptr<const MappedShard> open_mapping(std::size_t shard) const;
   /// Null if the shard is not mapped.
   [[nodiscard]] std::shared_ptr<const MappedShard> use_mapped(std::size_t shard) const;
 
