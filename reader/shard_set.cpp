@@ -122,11 +122,21 @@ void ShardSet::check_manifest(std::size_t shard, Ask ask) const {
 }
 
 void ShardSet::look_around(std::size_t shard) const {
+  const std::int64_t now = coarse_now_ns();
+  const bool was_forked = generation_.load(std::memory_order_relaxed) != fork_generation();
+  if (was_forked || now >= next_handler_ns_.load(std::memory_order_relaxed)) keep_handler();
   const auto& watch = shards_[shard].watch;
-  if (watch != nullptr && watch->is_due(coarse_now_ns())) check_manifest(shard, Ask::kByStat);
+  if (watch != nullptr && watch->is_due(now)) check_manifest(shard, Ask::kByStat);
+}
+
+void ShardSet::keep_handler() const {
+  generation_.store(fork_generation(), std::memory_order_relaxed);
+  next_handler_ns_.store(coarse_now_ns() + kLookEveryNs, std::memory_order_relaxed);
+  if (options_.handle_bus_errors) bus_fault::install_handler();
 }
 
 std::shared_ptr<const MappedShard> ShardSet::open_mapping(std::size_t shard) const {
+  keep_handler();
   try {
     return std::make_shared<const MappedShard>(shards_[shard].path);
   } catch (const IoError&) {

@@ -79,6 +79,8 @@ class ShardSet {
   void number_names();
   /// Checks from time to time what others may change while a shard is mapped.
   void look_around(std::size_t shard) const;
+  /// Puts our handler of SIGBUS in front again, where another was installed since.
+  void keep_handler() const;
   /// Throws CorruptData if the shard's manifest was replaced by one that says something else.
   void check_manifest(std::size_t shard, Ask ask) const;
   /// Whether a manifest says of the shards that have this watch what was said of them before.
@@ -95,6 +97,8 @@ class ShardSet {
   OpenOptions options_;
   std::optional<TensorSpec> spec_;
   std::string obstacle_;
+  mutable std::atomic<std::int64_t> next_handler_ns_{0};
+  mutable std::atomic<std::uint64_t> generation_{0};  // of forks, when the handler was looked at
 
   mutable ForkSafeMutex mutex_;
   mutable std::vector<Entry> entries_;

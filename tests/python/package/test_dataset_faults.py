@@ -246,6 +246,26 @@ def test_faulthandler_may_be_enabled_at_any_time(build, animals, tmp_path, in_ch
     assert lines == ["True 1 True", "0 True"]
 
 
+def test_a_handler_of_sigbus_that_is_set_after_open(build, animals, tmp_path, in_child):
+    built = build(animals[0], tmp_path / "out", "--size", "40", "--shards", "2")
+    lines = in_child("""
+        import os, signal, sys, time
+        import precache
+        dataset = precache.open(sys.argv[1])
+        dataset[0]
+        for at, pause in ((-1, 0), (0, 0.1)):  # a shard that is mapped now, and one that was mapped before
+            signal.signal(signal.SIGBUS, lambda *_: None)
+            time.sleep(pause)
+            dataset[at]
+            os.truncate(sys.argv[3 + at], 4096)
+            try:
+                dataset[at]
+            except precache.CorruptDataError as error:
+                print("the file was cut" in str(error))
+    """, built.out, *reversed(built.shard_paths()))
+    assert lines == ["True", "True"]
+
+
 def test_a_shard_that_is_written_to(build, animals, tmp_path):
     built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "2")
     dataset = precache.open(built.out)
