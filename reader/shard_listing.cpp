@@ -84,17 +84,6 @@ std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view spli
       fmt::format("It has: {}.", fmt::join(prefixes, ", ")));
 }
 
-/// Some shards are not all, and nothing else tells.
-void check_finished(const Path& folder) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
-    if (!entry.is_directory(ignored)) continue;  // a lock
-    throw InvalidArgument(
-        fmt::format("'{}' holds a build or conversion that is not finished", folder.string()),
-        "Run its command once more to finish it. A pattern ('OUT/*.tar') takes what is there.");
-  }
-}
-
 /// The shards of a folder that no manifest describes, by name.
 std::vector<Path> shards_in(const Path& folder) {
   std::error_code error;
@@ -180,6 +169,16 @@ std::optional<std::uint64_t> ListedShard::known_bytes() const {
   if (entry != nullptr) return entry->bytes;
   if (encoded_entry != nullptr) return encoded_entry->bytes;
   return std::nullopt;
+}
+
+void check_finished(const Path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
+    if (!entry.is_directory(ignored)) continue;  // a lock
+    throw InvalidArgument(
+        fmt::format("'{}' holds a build or conversion that is not finished", folder.string()),
+        "Run its command once more to finish it. A pattern ('OUT/*.tar') takes what is there.");
+  }
 }
 
 bool is_shard_name(std::string_view file) {

@@ -40,6 +40,10 @@ struct ListedShard {
 [[nodiscard]] std::vector<ListedShard> list_shards(
     const std::vector<std::filesystem::path>& shards);
 
+/// Throws InvalidArgument if a folder has a split that is not finished: some shards are not all,
+/// and nothing else tells.
+void check_finished(const std::filesystem::path& folder);
+
 /// Whether files are called so by those who write shards: "x.tar", "x.tar.gz",
 /// "train-00000-of-00003".
 [[nodiscard]] bool is_shard_name(std::string_view file);
