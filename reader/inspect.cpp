@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,6 +48,7 @@ class Inspector {
   Inspection run() && {
     listed_ = list_shards(facts_.path, options_.split);
     facts_.files = listed_.size();
+    note_splits();
     describe_manifest();
     look_at_files();
     describe_kind();
@@ -83,6 +85,22 @@ class Inspector {
     };
     // A dissection and the scan after it stumble over the same byte.
     if (std::ranges::none_of(facts_.faults, is_same)) facts_.faults.push_back(std::move(fault));
+  }
+
+  /// Names may tell of splits where no manifest does; a reader takes one of them.
+  void note_splits() {
+    std::vector<std::filesystem::path> paths;
+    for (const ListedShard& shard : listed_) {
+      if (!shard.known_bytes()) paths.push_back(shard.path);
+    }
+    std::error_code ignored;
+    const NameGroups groups = groups_by_name(paths);
+    if (groups.size() < 2 || !std::filesystem::is_directory(facts_.path, ignored)) return;
+    std::vector<std::string> names;
+    for (const auto& [split_name, shards] : groups) names.push_back(split_name);
+    note_obstacle(
+        fmt::format("by their names its shards are of {} splits: {}; the facts are of all together",
+                    names.size(), fmt::join(names, ", ")));
   }
 
   void describe_manifest() {

@@ -60,28 +60,62 @@ const Split& choose_split(const std::map<std::string, Split>& splits, std::strin
                         "It has: " + known + ".");
 }
 
-/// Of shards that no manifest describes, those of one split. Without a name: `train` if there is
-/// one; all, unless some are meant for tests.
+/// Whether a word of a shard's prefix, as "train" of "mnist-train", is one of these.
+bool has_word(std::string_view prefix, const std::set<std::string_view>& words) {
+  for (std::size_t begin = 0; begin <= prefix.size();) {
+    const std::size_t end = std::min(prefix.find_first_of("-_.", begin), prefix.size());
+    if (words.contains(prefix.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+bool is_for_training(std::string_view prefix) { return has_word(prefix, {"train", "training"}); }
+
+bool is_for_tests(std::string_view prefix) {
+  return has_word(prefix, {"dev", "eval", "test", "testing", "val", "valid", "validation"});
+}
+
+NameGroups groups_by_prefix(const std::vector<Path>& shards) {
+  NameGroups groups;
+  for (const Path& shard : shards) groups[shard_prefix(shard)].push_back(shard);
+  return groups;
+}
+
+/// The group that a split's name means: of this prefix, or the only one that has it as a word.
+std::optional<std::string> group_named(const NameGroups& groups, std::string_view split) {
+  std::vector<std::string> found;
+  for (const auto& [prefix, paths] : groups) {
+    if (prefix == split) return prefix;
+    if (has_word(prefix, {split})) found.push_back(prefix);
+  }
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+/// Of shards that no manifest describes, those of one split. Without a name: the only group that is
+/// for training; all, if their names tell of no splits.
 std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view split,
                            const Path& folder) {
-  static const std::set<std::string> kTests{"dev", "test", "val", "valid", "validation"};
-  std::set<std::string> prefixes;
-  for (const Path& path : paths) prefixes.insert(shard_prefix(path));
-  if (split.empty() && prefixes.contains("train")) split = "train";
-  const bool mixes_tests =
-      prefixes.size() > 1 && std::ranges::any_of(prefixes, [](const std::string& prefix) {
-        return kTests.contains(prefix);
-      });
-  if (split.empty() && !mixes_tests) return paths;
-  std::vector<Path> chosen;
-  for (const Path& path : paths) {
-    if (shard_prefix(path) == split) chosen.push_back(path);
+  const NameGroups groups = split.empty() ? groups_by_name(paths) : groups_by_prefix(paths);
+  if (split.empty() && groups.size() == 1) return paths;
+  std::optional<std::string> chosen;
+  if (!split.empty()) {
+    chosen = group_named(groups, split);
+  } else {
+    std::vector<std::string> training;
+    for (const auto& [prefix, shards] : groups) {
+      if (is_for_training(prefix)) training.push_back(prefix);
+    }
+    if (training.size() == 1) chosen = training.front();
   }
-  if (!chosen.empty()) return chosen;
+  if (chosen) return groups.at(*chosen);
+  std::vector<std::string> known;
+  for (const auto& [prefix, shards] : groups) known.push_back(prefix);
   throw InvalidArgument(
       split.empty() ? fmt::format("'{}' has shards of several splits", folder.string())
                     : fmt::format("'{}' has no shards of a split '{}'", folder.string(), split),
-      fmt::format("It has: {}.", fmt::join(prefixes, ", ")));
+      fmt::format("It has: {}. A pattern ('{}') takes several together.", fmt::join(known, ", "),
+                  (folder / "*.tar").string()));
 }
 
 /// The shards of a folder that no manifest describes, by name.
@@ -194,6 +228,15 @@ std::string shard_prefix(const Path& shard) {
   if (end == std::string::npos || end + 1 == stem.size()) return stem;
   const std::size_t separator = stem.find_last_not_of("-_.", end) + 1;
   return std::string(without_ending(std::string_view(stem).substr(0, separator)));
+}
+
+NameGroups groups_by_name(const std::vector<Path>& shards) {
+  NameGroups groups = groups_by_prefix(shards);
+  const bool tells_of_splits = std::ranges::any_of(groups, [](const auto& group) {
+    return is_for_training(group.first) || is_for_tests(group.first);
+  });
+  if (tells_of_splits || groups.empty()) return groups;
+  return {{std::string(), shards}};
 }
 
 std::vector<ListedShard> list_shards(const std::vector<Path>& paths) {

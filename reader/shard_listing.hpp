@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ struct ListedShard {
 /// manifest of tensors, a folder of shards, a shard, or a pattern of them. Of a folder with a
 /// manifest `split` is taken; empty: its only one, else `train`; none: all.
 ///
+/// Of a folder without a manifest, `split` is one of groups_by_name(); empty: the only one that is
+/// for training; none: all.
+///
 /// Opens no shard. Throws IoError, CorruptData and Unsupported for a manifest, and InvalidArgument
 /// for a split or pattern that names nothing.
 [[nodiscard]] std::vector<ListedShard> list_shards(const std::filesystem::path& path,
@@ -50,5 +54,11 @@ void check_finished(const std::filesystem::path& folder);
 
 /// What stands before a shard's number: "train" of "train-000012.tar" and "train-00012-of-01024".
 [[nodiscard]] std::string shard_prefix(const std::filesystem::path& shard);
+
+/// The splits of shards that no manifest describes, by the prefix of their names: "mnist-test" and
+/// "mnist-train". Where no prefix has a word like "train" or "test", all are one group without a
+/// name.
+using NameGroups = std::map<std::string, std::vector<std::filesystem::path>>;
+[[nodiscard]] NameGroups groups_by_name(const std::vector<std::filesystem::path>& shards);
 
 }  // namespace precache
