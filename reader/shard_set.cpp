@@ -25,6 +25,22 @@ std::size_t default_open_shards() {
   return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kMostOpenShards);
 }
 
+/// A table of places may be there for the labels alone.
+std::optional<std::uint64_t> stride_of(const ShardIndex& index) {
+  const auto& places = index.places;
+  if (places.empty()) return index.columns.image.stride;
+  if (places.size() == 1) return places[0].payload_bytes;
+  const std::uint64_t stride = places[1].payload - places[0].payload;
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    if (places[i].payload <= places[i - 1].payload ||
+        places[i].payload - places[i - 1].payload != stride ||
+        places[i].payload_bytes != places[0].payload_bytes) {
+      return std::nullopt;
+    }
+  }
+  return stride;
+}
+
 }  // namespace
 
 ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
@@ -36,6 +52,7 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
   if (options_.max_open_shards == 0) options_.max_open_shards = default_open_shards();
   number_names();
   values_.reserve(shards_.size());
+  strides_.reserve(shards_.size());
   first_samples_.reserve(shards_.size() + 1);
   first_samples_.push_back(0);
   const Shard* speaker = nullptr;  // the first shard with samples gives the spec
@@ -43,6 +60,7 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
     const Shard& shard = shards_[i];
     entries_[i].first_state = shard.state;
     values_.emplace_back(shard.index, shard.path);
+    strides_.push_back(stride_of(shard.index));
     first_samples_.push_back(checked_add(first_samples_.back(), shard.index.samples));
     if (speaker == nullptr || speaker->index.samples == 0) {
       speaker = &shard;

@@ -67,6 +67,10 @@ class ShardSet {
 
   [[nodiscard]] const ColumnValues& values(std::size_t shard) const { return values_[shard]; }
   [[nodiscard]] const ShardIndex& index(std::size_t shard) const { return shards_[shard].index; }
+  /// How far the payloads of neighbours lie apart; none if the distances differ.
+  [[nodiscard]] const std::optional<std::uint64_t>& stride(std::size_t shard) const {
+    return strides_[shard];
+  }
 
  private:
   struct Entry {
@@ -92,6 +96,7 @@ class ShardSet {
 
   std::vector<Shard> shards_;
   std::vector<ColumnValues> values_;
+  std::vector<std::optional<std::uint64_t>> strides_;
   std::vector<std::uint64_t> first_samples_;  // by shard, and the total
   std::vector<std::string> classes_;
   OpenOptions options_;

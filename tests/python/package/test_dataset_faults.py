@@ -97,6 +97,18 @@ def test_samples_at_unequal_distances_are_copied(tmp_path):
     assert (np.concatenate([batch for batch, _ in precache.Loader(dataset, 3)]) == np.stack(arrays)).all()
 
 
+def test_images_at_equal_distances_are_views_whatever_their_labels_are(tmp_path):
+    images = np.stack([pixels(6, 5, 3, seed) for seed in range(6)])
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["images"], file["labels"] = images, np.arange(6, dtype=np.int32)
+    dataset = precache.open(tmp_path / "a.h5")
+    found, labels = dataset[1:5]
+    assert (found == images[1:5]).all() and labels.tolist() == [1, 2, 3, 4] and np.shares_memory(found, dataset[1][0])
+    loader = precache.Loader(dataset, 3)
+    assert (np.concatenate([batch for batch, _ in loader]) == images).all() and loader.stats()["views"] == 2
+    assert precache.inspect(tmp_path / "a.h5")["paths"][0]["access"]["zero_copy"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_floats_at_odd_addresses(tmp_path, dtype):
     import tensorflow as tf
