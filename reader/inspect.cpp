@@ -20,6 +20,7 @@
 #include "precache/formats/error.hpp"
 #include "precache/formats/permutation.hpp"
 #include "reader/bus_fault.hpp"
+#include "reader/cut_shard.hpp"
 #include "reader/inspect_samples.hpp"
 #include "reader/open_shards.hpp"
 
@@ -159,11 +160,9 @@ class Inspector {
           {listed.path, std::nullopt, std::nullopt, "the manifest lists it, but it is not there"});
       return false;
     }
-    const std::uint64_t known = listed.known_bytes().value_or(bytes);
-    if (bytes == known) return true;
-    note_fault({listed.path, std::nullopt, std::min(bytes, known),
-                fmt::format("the file has {} bytes, the manifest says {}", bytes, known)});
-    return false;
+    const auto cut = find_cut(listed, bytes);
+    if (cut) note_fault({listed.path, std::nullopt, cut->offset, cut->reason});
+    return !cut;
   }
 
   void keep(const ListedShard& listed) {
@@ -182,10 +181,25 @@ class Inspector {
       const MappedShard mapped(listed.path);
       const Format format = format_of(mapped);
       note_format(std::string(name(format)));
+      if (format == Format::kTar && take_cut(mapped)) return;
       look([&] { dissect(format, mapped); });
       mapped.check();
     }
     keep(listed);
+  }
+
+  /// Whether an archive is cut: then what is whole counts, and nothing of it is opened.
+  bool take_cut(const MappedShard& mapped) {
+    const auto cut = find_cut(mapped.bytes(), mapped.path());
+    if (!cut) return false;
+    try {
+      dissect(Format::kTar, mapped);
+    } catch (const CorruptData&) {  // where the cut is
+    }
+    mapped.check();
+    facts_.samples = facts_.samples.value_or(0) + cut->samples;
+    note_fault({mapped.path(), std::nullopt, cut->offset, cut->reason});
+    return true;
   }
 
   /// Throws as detect_format does, when what can be told was noted.

@@ -190,6 +190,24 @@ def test_without_proc_an_intact_dataset_is_not_damaged(tool, build, animals, tmp
         assert "cannot start '/proc/self/exe'" in error and "/proc has to be mounted" in error
 
 
+def test_what_is_whole_before_a_cut_is_counted(run, build, animals, tmp_path):
+    built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "1")
+    path, stride = built.shard_paths()[0], built.shards()[0]["columns"]["image"]["stride"]
+    shard = path.read_bytes()
+    os.truncate(path, 5 * stride + 700)
+    said = run("verify", built.out, expect=4).stdout.decode()
+    assert "5 of its 23 samples lie before the cut" in said and said.splitlines()[-1].startswith("damaged  5 samples")
+    assert "5 of its 23 samples lie before the cut" in " ".join(run("inspect", built.out, expect=4).stdout.decode().split())
+    (built.out / "dataset.json").unlink()
+    # In the header after a sample; in the data of an image; in that of a label, so that the sample is not whole.
+    for size, whole in ((5 * stride + 700, 5), (6 * stride - 1024 + 200, 5), (6 * stride - 100, 5), (6 * stride + 300, 6)):
+        path.write_bytes(shard[:size])
+        for command in ("verify", "inspect"):
+            text = " ".join(run(command, path, expect=4).stdout.decode().split())
+            assert f"the file ends at byte {size}; whole before the damage: {whole} samples" in text, (size, text)
+            assert f"{whole} samples in 1 file" in text or f"samples {whole} in 1 file" in text
+
+
 def test_paths_that_are_none(run, tmp_path):
     assert b"No such file" in run("verify", tmp_path / "none.tar", expect=3).stderr
     assert b"matches no file" in run("verify", tmp_path / "*.tar", expect=2).stderr
