@@ -36,8 +36,9 @@ std::optional<FileState> state_at(const std::filesystem::path& path, Ask ask) {
   try {
     return state_of(File(path, O_RDONLY | O_NONBLOCK));
   } catch (const IoError& error) {
-    if (!is_gone(error.code())) throw;
-    return std::nullopt;
+    if (is_gone(error.code())) return std::nullopt;
+    if (error.code() == EMFILE || error.code() == ENFILE) return state_at(path, Ask::kByStat);
+    throw;
   }
 }
 

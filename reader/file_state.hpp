@@ -22,7 +22,8 @@ struct FileState {
 [[nodiscard]] FileState state_of(const File& file);
 
 /// How the state of a file is asked for. Network file systems answer stat(2) from a cache that may
-/// be seconds old; open(2) makes them ask their server.
+/// be seconds old; open(2) makes them ask their server. Where no descriptor is free, stat(2) has to
+/// do.
 enum class Ask { kByStat, kByOpening };
 
 /// Of the file that has this path; none if there is no such file. Throws IoError.

@@ -42,6 +42,12 @@ class MappedShard {
  public:
   /// Throws IoError.
   explicit MappedShard(const std::filesystem::path& path);
+  MappedShard(const MappedShard&) = delete;
+  MappedShard& operator=(const MappedShard&) = delete;
+  ~MappedShard();
+
+  /// How many there are in this process.
+  [[nodiscard]] static std::size_t open_count();
 
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
   [[nodiscard]] const File& file() const { return file_; }

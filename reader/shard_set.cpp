@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <set>
 #include <string_view>
@@ -157,7 +158,14 @@ std::shared_ptr<const MappedShard> ShardSet::open_mapping(std::size_t shard) con
   keep_handler();
   try {
     return std::make_shared<const MappedShard>(shards_[shard].path);
-  } catch (const IoError&) {
+  } catch (IoError& error) {
+    if (error.code() == EMFILE || error.code() == ENFILE) {
+      error.add_hint(fmt::format(
+          "{} shards are open, most of them for the samples, rows or batches that are held. Let go "
+          "of some, or raise the limit (ulimit -n).",
+          MappedShard::open_count()));
+      throw;
+    }
     check_manifest(shard, Ask::kByOpening);
     throw;
   }

@@ -327,6 +327,27 @@ def test_verify_on_read_finds_a_flipped_byte(build, animals, tmp_path):
         assert 0 <= refused.value.offset - 3 * column["stride"] < column["stride"]
 
 
+def test_views_of_more_shards_than_descriptors(build, animals, tmp_path, in_child):
+    built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "20")
+    lines = in_child("""
+        import os, resource, sys
+        import precache
+        dataset = precache.open(sys.argv[1])
+        limit = max(map(int, os.listdir("/proc/self/fd"))) + 12
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+        held = []
+        try:
+            for i in range(len(dataset)):
+                held.append(dataset[i])
+        except OSError as error:
+            print(error.strerror, error.hint)
+        del held, dataset
+        print(len(precache.open(sys.argv[1], max_open_shards=2).keys[:]))
+    """, built.out)
+    assert lines[0].startswith("Too many open files") and "shards are open" in lines[0] and "ulimit -n" in lines[0]
+    assert lines[1] == "23"
+
+
 # --- what the package needs -------------------------------------------------------------------------------------------
 
 
