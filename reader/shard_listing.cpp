@@ -220,6 +220,14 @@ bool is_shard_name(std::string_view file) {
          file.find(".tfrecord-") != std::string_view::npos;
 }
 
+bool is_sidecar_name(std::string_view file) {
+  static const std::set<std::string_view> kNames{
+      kManifestName,       kEncodedManifestName, kClassesName,      "skipped.tsv",
+      "dataset_info.json", "features.json",      "label.labels.txt"};
+  return kNames.contains(file) || file.ends_with(".idx") || file.ends_with(".vds") ||
+         file.ends_with(".wids.json");
+}
+
 std::string shard_prefix(const Path& shard) {
   const std::string file = shard.filename().string();
   const std::string stem(without_total(
@@ -256,7 +264,15 @@ std::vector<ListedShard> list_shards(const Path& path, std::optional<std::string
   Path folder = path.filename() == kManifestName ? path.parent_path() : path;
   if (folder.empty()) folder = ".";
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) return list_shards(expand_pattern(path));
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    std::vector<Path> paths = expand_pattern(path);
+    const auto is_sidecar = [](const Path& file) {
+      return is_sidecar_name(file.filename().native());
+    };
+    // One that is named alone is meant.
+    if (!std::ranges::all_of(paths, is_sidecar)) std::erase_if(paths, is_sidecar);
+    return list_shards(paths);
+  }
   if (path == folder && !std::filesystem::exists(folder / kManifestName, ignored)) {
     if (auto encoded = list_encoded(folder, split); !encoded.empty()) return encoded;
     check_finished(folder);

@@ -35,8 +35,8 @@ struct ListedShard {
 /// Of a folder without a manifest, `split` is one of groups_by_name(); empty: the only one that is
 /// for training; none: all.
 ///
-/// Opens no shard. Throws IoError, CorruptData and Unsupported for a manifest, and InvalidArgument
-/// for a split or pattern that names nothing.
+/// Sidecars that a pattern matches are left out. Opens no shard. Throws IoError, CorruptData and
+/// Unsupported for a manifest, and InvalidArgument for a split or pattern that names nothing.
 [[nodiscard]] std::vector<ListedShard> list_shards(const std::filesystem::path& path,
                                                    std::optional<std::string_view> split);
 
@@ -51,6 +51,10 @@ void check_finished(const std::filesystem::path& folder);
 /// Whether files are called so by those who write shards: "x.tar", "x.tar.gz",
 /// "train-00000-of-00003".
 [[nodiscard]] bool is_shard_name(std::string_view file);
+
+/// Whether files that precache writes next to shards are called so: manifests, lists, and indexes
+/// for other readers.
+[[nodiscard]] bool is_sidecar_name(std::string_view file);
 
 /// What stands before a shard's number: "train" of "train-000012.tar" and "train-00012-of-01024".
 [[nodiscard]] std::string shard_prefix(const std::filesystem::path& shard);

@@ -208,6 +208,22 @@ def test_what_is_whole_before_a_cut_is_counted(run, build, animals, tmp_path):
             assert f"{whole} samples in 1 file" in text or f"samples {whole} in 1 file" in text
 
 
+@pytest.mark.parametrize("dataset", FORMATS, indirect=True)
+def test_what_lies_next_to_shards_is_left_out(run, tool, dataset):
+    run("index", dataset.out)
+    names = sorted(path.name for path in dataset.out.iterdir())
+    assert len(names) > 4
+    for paths in ([dataset.out / name for name in names], [dataset.out / "*"]):
+        done = run("verify", *paths)
+        assert done.stdout.startswith(b"whole    23 samples in 3 files") and b"left out" in done.stderr
+        done = run("inspect", *paths, "--json")
+        facts = json.loads(done.stdout)["paths"]
+        assert b"left out" in done.stderr and {fact["format"] for fact in facts} == {dataset.manifest["format"]}
+        assert sum(fact["samples"] for fact in facts) == 23 and all(fact["kind"] != "file" for fact in facts)
+    for name in set(names) - {path.name for path in dataset.shard_paths()}:
+        assert "left out" not in finish(tool.start("inspect", dataset.out / name)).err, "one that is named alone is meant"
+
+
 def test_paths_that_are_none(run, tmp_path):
     assert b"No such file" in run("verify", tmp_path / "none.tar", expect=3).stderr
     assert b"matches no file" in run("verify", tmp_path / "*.tar", expect=2).stderr
