@@ -11,6 +11,7 @@
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/say.hpp"
+#include "cli/sidecars.hpp"
 #include "formats/base/file.hpp"
 #include "formats/base/temporary_file.hpp"
 #include "formats/base/utf8.hpp"
@@ -141,7 +142,7 @@ ProgressLine describe(const InspectProgress& progress) {
 
 std::vector<Inspected> inspect_all(const InspectCommand& command) {
   std::vector<Inspected> paths;
-  for (const auto& path : command.paths) {
+  for (const auto& path : without_sidecars(command.paths)) {
     InspectProgress progress;
     const ProgressDisplay display(command.quiet, [&](double) { return describe(progress); });
     InspectOptions options = command.options;

@@ -10,6 +10,7 @@
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/say.hpp"
+#include "cli/sidecars.hpp"
 #include "cli/stop_on_signal.hpp"
 #include "formats/base/size_text.hpp"
 #include "precache/reader/verify.hpp"
@@ -89,7 +90,7 @@ ExitCode run_verify(const VerifyCommand& command) {
     const StopOnSignal stop(progress.stop);
     const ProgressDisplay display(command.quiet,
                                   [&](double seconds) { return describe(progress, seconds); });
-    report = verify(command.paths, command.options, progress);
+    report = verify(without_sidecars(command.paths), command.options, progress);
   }
   if (report.interrupted) {
     say("precache: interrupted; nothing was found out\n");

@@ -72,11 +72,11 @@ bool BatchFiller::make_view(Batch::Slot& slot) const {
     if (slot.samples[i] != slot.samples[0] + i) return false;
   }
   const ShardSet::Place first = shards_->place_of(slot.samples.front());
-  const ShardIndex& index = shards_->index(first.shard);
-  if (!index.places.empty() || slot.samples.size() > shards_->rows_from(first)) return false;
+  const auto& stride = shards_->stride(first.shard);
+  if (!stride || slot.samples.size() > shards_->rows_from(first)) return false;
   slot.view = shards_->map(first.shard);
   slot.data = slot.view->bytes().data() + shards_->values(first.shard).payload(first.row).offset;
-  slot.stride_bytes = index.columns.image.stride;
+  slot.stride_bytes = *stride;
   return true;
 }
 

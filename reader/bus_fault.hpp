@@ -12,8 +12,8 @@
 namespace precache::bus_fault {
 
 /// Installs the handler if it is not the one in place: a handler that was installed over it since,
-/// as by Python's faulthandler, is what it passes on to from then on. The fourth of them is left in
-/// place.
+/// as by Python's faulthandler or in workers of torch, is what it passes on to from then on. The
+/// fourth of them is left in place. May be called at any time, by any thread.
 void install_handler();
 
 /// While it lives, faults in [base, base + size) set `lost` instead of ending the process. Destroy

@@ -36,7 +36,8 @@ void CheckedShard::look(const std::function<void()>& call) {
     unsupported = Fault{listed.path, std::nullopt, std::nullopt,
                         error.hint().empty() ? what : fmt::format("{}. {}", what, error.hint())};
   } catch (const IoError& error) {
-    if (expected && error.code() == ENOENT) {
+    // Something else may be missing, too: /proc, say, where the program that reads HDF5 is found.
+    if (expected && error.code() == ENOENT && error.path() == listed.path) {
       faults.push_back(
           {listed.path, std::nullopt, std::nullopt, "the manifest lists it, but it is not there"});
     } else {

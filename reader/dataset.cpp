@@ -72,8 +72,8 @@ Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
   }
   auto mapped = shards_->map(place.shard);
   const ColumnValues& values = shards_->values(place.shard);
-  const ShardIndex& index = shards_->index(place.shard);
-  if (!index.places.empty() && count > 1) {
+  const auto& stride = shards_->stride(place.shard);
+  if (!stride && count > 1) {
     throw Unsupported(
         fmt::format("the samples of '{}' do not lie at equal distances", mapped->path().string()),
         "They can be read one by one.");
@@ -85,7 +85,8 @@ Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
   }
   mapped->check();
   const std::byte* data = mapped->bytes().data() + values.payload(place.row).offset;
-  return {data, count, index.columns.image.stride, tensor.size_bytes(), Lease(std::move(mapped))};
+  const std::size_t row_bytes = tensor.size_bytes();
+  return {data, count, stride.value_or(row_bytes), row_bytes, Lease(std::move(mapped))};
 }
 
 }  // namespace precache

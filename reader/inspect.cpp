@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,6 +20,7 @@
 #include "precache/formats/error.hpp"
 #include "precache/formats/permutation.hpp"
 #include "reader/bus_fault.hpp"
+#include "reader/cut_shard.hpp"
 #include "reader/inspect_samples.hpp"
 #include "reader/open_shards.hpp"
 
@@ -47,6 +49,7 @@ class Inspector {
   Inspection run() && {
     listed_ = list_shards(facts_.path, options_.split);
     facts_.files = listed_.size();
+    note_splits();
     describe_manifest();
     look_at_files();
     describe_kind();
@@ -83,6 +86,22 @@ class Inspector {
     };
     // A dissection and the scan after it stumble over the same byte.
     if (std::ranges::none_of(facts_.faults, is_same)) facts_.faults.push_back(std::move(fault));
+  }
+
+  /// Names may tell of splits where no manifest does; a reader takes one of them.
+  void note_splits() {
+    std::vector<std::filesystem::path> paths;
+    for (const ListedShard& shard : listed_) {
+      if (!shard.known_bytes()) paths.push_back(shard.path);
+    }
+    std::error_code ignored;
+    const NameGroups groups = groups_by_name(paths);
+    if (groups.size() < 2 || !std::filesystem::is_directory(facts_.path, ignored)) return;
+    std::vector<std::string> names;
+    for (const auto& [split_name, shards] : groups) names.push_back(split_name);
+    note_obstacle(
+        fmt::format("by their names its shards are of {} splits: {}; the facts are of all together",
+                    names.size(), fmt::join(names, ", ")));
   }
 
   void describe_manifest() {
@@ -141,11 +160,9 @@ class Inspector {
           {listed.path, std::nullopt, std::nullopt, "the manifest lists it, but it is not there"});
       return false;
     }
-    const std::uint64_t known = listed.known_bytes().value_or(bytes);
-    if (bytes == known) return true;
-    note_fault({listed.path, std::nullopt, std::min(bytes, known),
-                fmt::format("the file has {} bytes, the manifest says {}", bytes, known)});
-    return false;
+    const auto cut = find_cut(listed, bytes);
+    if (cut) note_fault({listed.path, std::nullopt, cut->offset, cut->reason});
+    return !cut;
   }
 
   void keep(const ListedShard& listed) {
@@ -164,10 +181,25 @@ class Inspector {
       const MappedShard mapped(listed.path);
       const Format format = format_of(mapped);
       note_format(std::string(name(format)));
+      if (format == Format::kTar && take_cut(mapped)) return;
       look([&] { dissect(format, mapped); });
       mapped.check();
     }
     keep(listed);
+  }
+
+  /// Whether an archive is cut: then what is whole counts, and nothing of it is opened.
+  bool take_cut(const MappedShard& mapped) {
+    const auto cut = find_cut(mapped.bytes(), mapped.path());
+    if (!cut) return false;
+    try {
+      dissect(Format::kTar, mapped);
+    } catch (const CorruptData&) {  // where the cut is
+    }
+    mapped.check();
+    facts_.samples = facts_.samples.value_or(0) + cut->samples;
+    note_fault({mapped.path(), std::nullopt, cut->offset, cut->reason});
+    return true;
   }
 
   /// Throws as detect_format does, when what can be told was noted.

@@ -40,23 +40,23 @@ void describe_batches(const ShardSet& set, bool is_regular, Inspection& facts) {
 
 void describe_access(const ShardSet& set, Inspection& facts) {
   AccessFacts& access = facts.access;
-  bool is_regular = true;
+  bool is_regular = true;  // a view never reaches beyond its shard, so strides may differ
+  bool is_one_stride = true;
   std::uint64_t bits = 0;  // of all offsets: the lowest divides them all
   for (std::size_t i = 0; i < set.shard_count(); ++i) {
     const ShardIndex& index = set.index(i);
     if (index.samples == 0) continue;
     for (const SamplePlace& place : index.places) bits |= place.payload;
-    if (!index.places.empty()) {
-      is_regular = false;
-      continue;
+    if (index.places.empty()) {
+      bits |= index.columns.image.base;
+      if (index.samples > 1) bits |= index.columns.image.stride;
     }
-    bits |= index.columns.image.base;
-    if (index.samples > 1) bits |= index.columns.image.stride;
-    const std::uint64_t stride = index.columns.image.stride;
-    if (access.stride_bytes && *access.stride_bytes != stride) is_regular = false;
+    const auto& stride = set.stride(i);
+    is_regular = is_regular && stride;
+    is_one_stride = is_one_stride && access.stride_bytes.value_or(stride.value_or(0)) == stride;
     access.stride_bytes = stride;
   }
-  if (!is_regular) access.stride_bytes.reset();
+  if (!is_regular || !is_one_stride) access.stride_bytes.reset();
   if (bits != 0) access.alignment_bytes = bits & (~bits + 1);
   describe_batches(set, is_regular, facts);
 }

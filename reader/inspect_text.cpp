@@ -47,6 +47,9 @@ std::string access_text(const Inspection& facts) {
   if (access.stride_bytes) {
     text += fmt::format("; stride {} bytes", human::count(*access.stride_bytes));
   }
+  if (is_view && !access.stride_bytes && facts.samples.value_or(0) != 0) {
+    text += "; strides differ between files";
+  }
   if (access.alignment_bytes) {
     text += fmt::format("{} aligned to {}", access.stride_bytes ? "," : ";",
                         human::count(*access.alignment_bytes, "byte"));

@@ -19,6 +19,8 @@ namespace {
 // each is cheaper than MADV_POPULATE_READ, which visits every page (docs/reader.md).
 constexpr std::size_t kFaultAround = 64 << 10;
 
+std::atomic<std::size_t> open_shards{0};
+
 std::size_t to_next_window(const std::byte* at) {
   return kFaultAround - reinterpret_cast<std::uintptr_t>(at) % kFaultAround;
 }
@@ -26,13 +28,6 @@ std::size_t to_next_window(const std::byte* at) {
 std::uint64_t page_bytes() {
   static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
-}
-
-FileState state_of(const File& file) {
-  struct stat status {};
-  if (::fstat(file.descriptor(), &status) != 0) throw IoError("cannot stat", file.path(), errno);
-  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
-          status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
 File open_regular(const std::filesystem::path& path) {
@@ -57,7 +52,10 @@ Mapping::Mapping(const File& file, std::uint64_t offset, std::size_t size, int p
   if (base == MAP_FAILED) {
     throw IoError(
         "cannot map", file.path(), errno,
-        errno == ENOMEM ? "Fewer shards may be mapped at a time: see max_open_shards." : "");
+        errno == ENOMEM
+            ? "The system maps no more for this process: see 'ulimit -v' and vm.max_map_count. "
+              "Programs can have fewer shards mapped at a time (max_open_shards)."
+            : "");
   }
   base_ = static_cast<std::byte*>(base);
 }
@@ -80,7 +78,13 @@ MappedShard::MappedShard(const std::filesystem::path& path)
       state_(state_of(file_)),
       mapping_(file_, 0, state_.bytes, PROT_READ),
       watch_(mapping_.bytes().data(), mapping_.bytes().size(), lost_),
-      touched_(window_of(state_.bytes) + 1) {}
+      touched_(window_of(state_.bytes) + 1) {
+  open_shards.fetch_add(1, std::memory_order_relaxed);
+}
+
+MappedShard::~MappedShard() { open_shards.fetch_sub(1, std::memory_order_relaxed); }
+
+std::size_t MappedShard::open_count() { return open_shards.load(std::memory_order_relaxed); }
 
 std::size_t MappedShard::window_of(std::uint64_t offset) const {
   const auto base = reinterpret_cast<std::uintptr_t>(bytes().data());

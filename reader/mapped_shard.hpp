@@ -14,6 +14,7 @@
 #include "formats/base/file.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/bus_fault.hpp"
+#include "reader/file_state.hpp"
 
 namespace precache {
 
@@ -33,15 +34,6 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-/// What tells one state of a file from another.
-struct FileState {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  std::uint64_t bytes = 0;
-  std::int64_t modified_ns = 0;
-  bool operator==(const FileState&) const = default;
-};
-
 /// A shard that is open and mapped whole, for reading.
 ///
 /// A file that is deleted or replaced by another of its name stays readable here. One that is cut
@@ -50,6 +42,12 @@ class MappedShard {
  public:
   /// Throws IoError.
   explicit MappedShard(const std::filesystem::path& path);
+  MappedShard(const MappedShard&) = delete;
+  MappedShard& operator=(const MappedShard&) = delete;
+  ~MappedShard();
+
+  /// How many there are in this process.
+  [[nodiscard]] static std::size_t open_count();
 
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
   [[nodiscard]] const File& file() const { return file_; }

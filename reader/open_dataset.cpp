@@ -33,7 +33,7 @@ ShardSet::Shard scanned(const ListedShard& listed, const OpenOptions& options) {
   shard.check();
   if (index.classes.empty() && listed.encoded) index.classes = listed.encoded->classes;
   // It is mapped later, maybe from elsewhere.
-  return {std::filesystem::absolute(listed.path), std::move(index), shard.state()};
+  return {std::filesystem::absolute(listed.path), std::move(index), shard.state(), 0, nullptr};
 }
 
 /// Scans those of the listed shards that are missing, some at a time.
@@ -100,7 +100,11 @@ std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& list
 
 ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options) {
   if (listed.entry == nullptr) return scanned(listed, options);
-  return {std::filesystem::absolute(listed.path), index_from(*listed.manifest, *listed.entry), {}};
+  return {std::filesystem::absolute(listed.path),
+          index_from(*listed.manifest, *listed.entry),
+          {},
+          listed.entry->crc32c,
+          listed.watch};
 }
 
 Dataset Dataset::open(const std::vector<Path>& shards, const OpenOptions& options) {

@@ -17,6 +17,7 @@
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "formats/tfrecord/tfrecord_scan.hpp"
 #include "precache/formats/error.hpp"
+#include "reader/cut_shard.hpp"
 #include "reader/mapped_shard.hpp"
 #include "reader/open_shards.hpp"
 #include "reader/unpacked_shard.hpp"
@@ -116,7 +117,17 @@ void check_end(std::span<const std::byte> bytes, const std::filesystem::path& pa
 /// Framing and records, where there is no manifest.
 void check_foreign(CheckedShard& shard, std::span<const std::byte> bytes,
                    VerifyProgress& progress) {
-  const auto index = scan(shard, bytes);
+  std::optional<ShardIndex> index;
+  try {
+    index = scan(shard, bytes);
+  } catch (const CorruptData& error) {
+    const auto cut = detect_format(bytes, shard.listed.path) == Format::kTar
+                         ? find_cut(bytes, shard.listed.path)
+                         : std::nullopt;
+    if (!cut || cut->offset != error.offset()) throw;
+    shard.samples = cut->samples;
+    throw CorruptData(shard.listed.path, cut->offset, cut->reason);
+  }
   if (!index) return;
   shard.samples = index->samples;
   check_records(shard, bytes, *index, progress);
@@ -168,10 +179,9 @@ void check_without_manifest(CheckedShard& shard, const MappedShard& mapped,
 void check_against_manifest(CheckedShard& shard, const MappedShard& mapped) {
   const CheckedShard::Expected& expected = *shard.expected;
   const auto& path = shard.listed.path;
-  if (mapped.state().bytes != expected.bytes) {
-    throw CorruptData(path, std::min(mapped.state().bytes, expected.bytes),
-                      fmt::format("the file has {} bytes, the manifest says {}",
-                                  mapped.state().bytes, expected.bytes));
+  if (const auto cut = find_cut(shard.listed, mapped.state().bytes)) {
+    shard.samples = cut->samples;
+    throw CorruptData(path, cut->offset, cut->reason);
   }
   const auto index = scan(shard, mapped.bytes());
   if (!index) return;

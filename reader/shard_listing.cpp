@@ -60,39 +60,62 @@ const Split& choose_split(const std::map<std::string, Split>& splits, std::strin
                         "It has: " + known + ".");
 }
 
-/// Of shards that no manifest describes, those of one split. Without a name: `train` if there is
-/// one; all, unless some are meant for tests.
+/// Whether a word of a shard's prefix, as "train" of "mnist-train", is one of these.
+bool has_word(std::string_view prefix, const std::set<std::string_view>& words) {
+  for (std::size_t begin = 0; begin <= prefix.size();) {
+    const std::size_t end = std::min(prefix.find_first_of("-_.", begin), prefix.size());
+    if (words.contains(prefix.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+bool is_for_training(std::string_view prefix) { return has_word(prefix, {"train", "training"}); }
+
+bool is_for_tests(std::string_view prefix) {
+  return has_word(prefix, {"dev", "eval", "test", "testing", "val", "valid", "validation"});
+}
+
+NameGroups groups_by_prefix(const std::vector<Path>& shards) {
+  NameGroups groups;
+  for (const Path& shard : shards) groups[shard_prefix(shard)].push_back(shard);
+  return groups;
+}
+
+/// The group that a split's name means: of this prefix, or the only one that has it as a word.
+std::optional<std::string> group_named(const NameGroups& groups, std::string_view split) {
+  std::vector<std::string> found;
+  for (const auto& [prefix, paths] : groups) {
+    if (prefix == split) return prefix;
+    if (has_word(prefix, {split})) found.push_back(prefix);
+  }
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+/// Of shards that no manifest describes, those of one split. Without a name: the only group that is
+/// for training; all, if their names tell of no splits.
 std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view split,
                            const Path& folder) {
-  static const std::set<std::string> kTests{"dev", "test", "val", "valid", "validation"};
-  std::set<std::string> prefixes;
-  for (const Path& path : paths) prefixes.insert(shard_prefix(path));
-  if (split.empty() && prefixes.contains("train")) split = "train";
-  const bool mixes_tests =
-      prefixes.size() > 1 && std::ranges::any_of(prefixes, [](const std::string& prefix) {
-        return kTests.contains(prefix);
-      });
-  if (split.empty() && !mixes_tests) return paths;
-  std::vector<Path> chosen;
-  for (const Path& path : paths) {
-    if (shard_prefix(path) == split) chosen.push_back(path);
+  const NameGroups groups = split.empty() ? groups_by_name(paths) : groups_by_prefix(paths);
+  if (split.empty() && groups.size() == 1) return paths;
+  std::optional<std::string> chosen;
+  if (!split.empty()) {
+    chosen = group_named(groups, split);
+  } else {
+    std::vector<std::string> training;
+    for (const auto& [prefix, shards] : groups) {
+      if (is_for_training(prefix)) training.push_back(prefix);
+    }
+    if (training.size() == 1) chosen = training.front();
   }
-  if (!chosen.empty()) return chosen;
+  if (chosen) return groups.at(*chosen);
+  std::vector<std::string> known;
+  for (const auto& [prefix, shards] : groups) known.push_back(prefix);
   throw InvalidArgument(
       split.empty() ? fmt::format("'{}' has shards of several splits", folder.string())
                     : fmt::format("'{}' has no shards of a split '{}'", folder.string(), split),
-      fmt::format("It has: {}.", fmt::join(prefixes, ", ")));
-}
-
-/// Some shards are not all, and nothing else tells.
-void check_finished(const Path& folder) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
-    if (!entry.is_directory(ignored)) continue;  // a lock
-    throw InvalidArgument(
-        fmt::format("'{}' holds a build or conversion that is not finished", folder.string()),
-        "Run its command once more to finish it. A pattern ('OUT/*.tar') takes what is there.");
-  }
+      fmt::format("It has: {}. A pattern ('{}') takes several together.", fmt::join(known, ", "),
+                  (folder / "*.tar").string()));
 }
 
 /// The shards of a folder that no manifest describes, by name.
@@ -115,33 +138,40 @@ std::vector<Path> shards_in(const Path& folder) {
   return paths;
 }
 
-void add_split(std::vector<ListedShard>& shards, const std::shared_ptr<const Manifest>& manifest,
-               const SplitEntry& split, const Path& folder) {
-  for (const ShardEntry& entry : split.shards) {
-    shards.push_back({folder / entry.file, manifest, &entry});
-  }
+/// REQUIRES: called before the manifest is read, so that one that replaces it meanwhile is noticed.
+std::shared_ptr<const ManifestWatch> watch_manifest(const Path& path) {
+  const auto state = state_at(path, Ask::kByOpening);
+  if (!state) return nullptr;  // reading it says so
+  std::error_code ignored;
+  const Path absolute = std::filesystem::absolute(path, ignored);
+  return std::make_shared<const ManifestWatch>(absolute, *state);
 }
 
 std::vector<ListedShard> list_manifest(const Path& folder, std::optional<std::string_view> split) {
+  const auto watch = watch_manifest(folder / kManifestName);
   const auto manifest = std::make_shared<const Manifest>(Manifest::read(folder / kManifestName));
   std::vector<ListedShard> shards;
-  if (split) {
-    add_split(shards, manifest, choose_split(manifest->splits, *split, folder), folder);
-  } else {
-    for (const auto& [split_name, entry] : manifest->splits) {
-      add_split(shards, manifest, entry, folder);
+  const auto add = [&](const SplitEntry& entries) {
+    for (const ShardEntry& entry : entries.shards) {
+      shards.push_back({folder / entry.file, manifest, &entry, nullptr, nullptr, watch});
     }
+  };
+  if (split) {
+    add(choose_split(manifest->splits, *split, folder));
+  } else {
+    for (const auto& [split_name, entries] : manifest->splits) add(entries);
   }
   return shards;
 }
 
 /// What a manifest of encoded images lists; nothing if there is none.
 std::vector<ListedShard> list_encoded(const Path& folder, std::optional<std::string_view> split) {
+  const auto watch = watch_manifest(folder / kEncodedManifestName);
   const auto encoded = std::make_shared<const EncodedFolder>(EncodedFolder::find(folder));
   std::vector<ListedShard> shards;
   const auto add = [&](const EncodedSplit& entries) {
     for (const EncodedShardEntry& entry : entries.shards) {
-      shards.push_back({folder / entry.file, nullptr, nullptr, encoded, &entry});
+      shards.push_back({folder / entry.file, nullptr, nullptr, encoded, &entry, watch});
     }
   };
   const auto& splits = encoded->manifest.splits;
@@ -175,9 +205,27 @@ std::optional<std::uint64_t> ListedShard::known_bytes() const {
   return std::nullopt;
 }
 
+void check_finished(const Path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
+    if (!entry.is_directory(ignored)) continue;  // a lock
+    throw InvalidArgument(
+        fmt::format("'{}' holds a build or conversion that is not finished", folder.string()),
+        "Run its command once more to finish it. A pattern ('OUT/*.tar') takes what is there.");
+  }
+}
+
 bool is_shard_name(std::string_view file) {
   return without_ending(file) != file || without_total(file) != file ||
          file.find(".tfrecord-") != std::string_view::npos;
+}
+
+bool is_sidecar_name(std::string_view file) {
+  static const std::set<std::string_view> kNames{
+      kManifestName,       kEncodedManifestName, kClassesName,      "skipped.tsv",
+      "dataset_info.json", "features.json",      "label.labels.txt"};
+  return kNames.contains(file) || file.ends_with(".idx") || file.ends_with(".vds") ||
+         file.ends_with(".wids.json");
 }
 
 std::string shard_prefix(const Path& shard) {
@@ -188,6 +236,15 @@ std::string shard_prefix(const Path& shard) {
   if (end == std::string::npos || end + 1 == stem.size()) return stem;
   const std::size_t separator = stem.find_last_not_of("-_.", end) + 1;
   return std::string(without_ending(std::string_view(stem).substr(0, separator)));
+}
+
+NameGroups groups_by_name(const std::vector<Path>& shards) {
+  NameGroups groups = groups_by_prefix(shards);
+  const bool tells_of_splits = std::ranges::any_of(groups, [](const auto& group) {
+    return is_for_training(group.first) || is_for_tests(group.first);
+  });
+  if (tells_of_splits || groups.empty()) return groups;
+  return {{std::string(), shards}};
 }
 
 std::vector<ListedShard> list_shards(const std::vector<Path>& paths) {
@@ -207,7 +264,15 @@ std::vector<ListedShard> list_shards(const Path& path, std::optional<std::string
   Path folder = path.filename() == kManifestName ? path.parent_path() : path;
   if (folder.empty()) folder = ".";
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) return list_shards(expand_pattern(path));
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    std::vector<Path> paths = expand_pattern(path);
+    const auto is_sidecar = [](const Path& file) {
+      return is_sidecar_name(file.filename().native());
+    };
+    // One that is named alone is meant.
+    if (!std::ranges::all_of(paths, is_sidecar)) std::erase_if(paths, is_sidecar);
+    return list_shards(paths);
+  }
   if (path == folder && !std::filesystem::exists(folder / kManifestName, ignored)) {
     if (auto encoded = list_encoded(folder, split); !encoded.empty()) return encoded;
     check_finished(folder);

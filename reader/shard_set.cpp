@@ -5,11 +5,15 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <map>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "formats/base/checked.hpp"
 #include "precache/formats/error.hpp"
+#include "reader/bus_fault.hpp"
 
 namespace precache {
 namespace {
@@ -20,6 +24,22 @@ std::size_t default_open_shards() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 64;
   return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kMostOpenShards);
+}
+
+/// A table of places may be there for the labels alone.
+std::optional<std::uint64_t> stride_of(const ShardIndex& index) {
+  const auto& places = index.places;
+  if (places.empty()) return index.columns.image.stride;
+  if (places.size() == 1) return places[0].payload_bytes;
+  const std::uint64_t stride = places[1].payload - places[0].payload;
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    if (places[i].payload <= places[i - 1].payload ||
+        places[i].payload - places[i - 1].payload != stride ||
+        places[i].payload_bytes != places[0].payload_bytes) {
+      return std::nullopt;
+    }
+  }
+  return stride;
 }
 
 }  // namespace
@@ -33,6 +53,7 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
   if (options_.max_open_shards == 0) options_.max_open_shards = default_open_shards();
   number_names();
   values_.reserve(shards_.size());
+  strides_.reserve(shards_.size());
   first_samples_.reserve(shards_.size() + 1);
   first_samples_.push_back(0);
   const Shard* speaker = nullptr;  // the first shard with samples gives the spec
@@ -40,6 +61,7 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
     const Shard& shard = shards_[i];
     entries_[i].first_state = shard.state;
     values_.emplace_back(shard.index, shard.path);
+    strides_.push_back(stride_of(shard.index));
     first_samples_.push_back(checked_add(first_samples_.back(), shard.index.samples));
     if (speaker == nullptr || speaker->index.samples == 0) {
       speaker = &shard;
@@ -90,10 +112,73 @@ std::shared_ptr<const MappedShard> ShardSet::use_mapped(std::size_t shard) const
   return entry.mapped;
 }
 
+bool ShardSet::agrees_with(const Manifest& manifest, const ManifestWatch& watch) const {
+  std::map<std::string_view, const ShardEntry*> entries;
+  for (const auto& [split_name, split] : manifest.splits) {
+    for (const ShardEntry& entry : split.shards) entries.emplace(entry.file, &entry);
+  }
+  return std::ranges::all_of(shards_, [&](const Shard& shard) {
+    if (shard.watch.get() != &watch) return true;
+    const auto found = entries.find(shard.path.filename().native());
+    if (found == entries.end()) return false;
+    const ShardEntry& entry = *found->second;
+    const ShardIndex& index = shard.index;
+    return entry.samples == index.samples && entry.bytes == index.bytes &&
+           entry.crc32c == shard.crc32c && entry.columns == index.columns &&
+           manifest.spec == index.spec && manifest.format == name(index.format);
+  });
+}
+
+void ShardSet::check_manifest(std::size_t shard, Ask ask) const {
+  if (shards_[shard].watch == nullptr) return;
+  const ManifestWatch& watch = *shards_[shard].watch;
+  const bool is_current =
+      watch.is_current(ask, [&] { return agrees_with(Manifest::read(watch.path()), watch); });
+  if (is_current) return;
+  CorruptData error(watch.path(), 0, "the dataset was replaced or removed while it was open");
+  error.add_hint("Open it again.");
+  throw error;
+}
+
+void ShardSet::look_around(std::size_t shard) const {
+  const std::int64_t now = coarse_now_ns();
+  const bool was_forked = generation_.load(std::memory_order_relaxed) != fork_generation();
+  if (was_forked || now >= next_handler_ns_.load(std::memory_order_relaxed)) keep_handler();
+  const auto& watch = shards_[shard].watch;
+  if (watch != nullptr && watch->is_due(now)) check_manifest(shard, Ask::kByStat);
+}
+
+void ShardSet::keep_handler() const {
+  generation_.store(fork_generation(), std::memory_order_relaxed);
+  next_handler_ns_.store(coarse_now_ns() + kLookEveryNs, std::memory_order_relaxed);
+  if (options_.handle_bus_errors) bus_fault::install_handler();
+}
+
+std::shared_ptr<const MappedShard> ShardSet::open_mapping(std::size_t shard) const {
+  keep_handler();
+  try {
+    return std::make_shared<const MappedShard>(shards_[shard].path);
+  } catch (IoError& error) {
+    if (error.code() == EMFILE || error.code() == ENFILE) {
+      error.add_hint(fmt::format(
+          "{} shards are open, most of them for the samples, rows or batches that are held. Let go "
+          "of some, or raise the limit (ulimit -n).",
+          MappedShard::open_count()));
+      throw;
+    }
+    check_manifest(shard, Ask::kByOpening);
+    throw;
+  }
+}
+
 std::shared_ptr<const MappedShard> ShardSet::map(std::size_t shard) const {
-  if (auto mapped = use_mapped(shard)) return mapped;
+  if (auto mapped = use_mapped(shard)) {
+    look_around(shard);
+    return mapped;
+  }
   // Storage may take its time, so nobody else waits meanwhile; two threads may do this at once.
-  auto mapped = std::make_shared<const MappedShard>(shards_[shard].path);
+  auto mapped = open_mapping(shard);
+  check_manifest(shard, Ask::kByOpening);  // after the mapping: it belongs to this manifest
   const std::uint64_t expected = shards_[shard].index.bytes;
   if (mapped->state().bytes != expected) {
     throw CorruptData(

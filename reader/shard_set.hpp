@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -13,8 +14,10 @@
 
 #include "formats/column_values.hpp"
 #include "formats/shard_index.hpp"
+#include "precache/formats/manifest.hpp"
 #include "precache/reader/dataset.hpp"
 #include "reader/fork.hpp"
+#include "reader/manifest_watch.hpp"
 #include "reader/mapped_shard.hpp"
 
 namespace precache {
@@ -29,6 +32,9 @@ class ShardSet {
     std::filesystem::path path;
     ShardIndex index;
     std::optional<FileState> state{};  // when it was scanned
+    // Of those that a manifest describes, instead of a state:
+    std::uint32_t crc32c = 0;
+    std::shared_ptr<const ManifestWatch> watch{};
   };
 
   /// Throws CorruptData if an index does not fit its shard.
@@ -55,11 +61,16 @@ class ShardSet {
   }
 
   /// Maps the shard if it is not mapped. Throws IoError, and CorruptData if its size is not that of
-  /// its index or it is another file than at first.
+  /// its index, it is another file than at first, or the dataset was replaced since it was opened.
+  /// That is noticed whenever a shard is mapped, and by the way at most some 50 ms later.
   [[nodiscard]] std::shared_ptr<const MappedShard> map(std::size_t shard) const;
 
   [[nodiscard]] const ColumnValues& values(std::size_t shard) const { return values_[shard]; }
   [[nodiscard]] const ShardIndex& index(std::size_t shard) const { return shards_[shard].index; }
+  /// How far the payloads of neighbours lie apart; none if the distances differ.
+  [[nodiscard]] const std::optional<std::uint64_t>& stride(std::size_t shard) const {
+    return strides_[shard];
+  }
 
  private:
   struct Entry {
@@ -70,16 +81,29 @@ class ShardSet {
 
   /// Where labels are names, makes numbers of all shards' together of them.
   void number_names();
+  /// Checks from time to time what others may change while a shard is mapped.
+  void look_around(std::size_t shard) const;
+  /// Puts our handler of SIGBUS in front again, where another was installed since.
+  void keep_handler() const;
+  /// Throws CorruptData if the shard's manifest was replaced by one that says something else.
+  void check_manifest(std::size_t shard, Ask ask) const;
+  /// Whether a manifest says of the shards that have this watch what was said of them before.
+  [[nodiscard]] bool agrees_with(const Manifest& manifest, const ManifestWatch& watch) const;
+  /// Throws as check_manifest() does where that is the reason that the file is missing.
+  [[nodiscard]] std::shared_ptr<const MappedShard> open_mapping(std::size_t shard) const;
   /// Null if the shard is not mapped.
   [[nodiscard]] std::shared_ptr<const MappedShard> use_mapped(std::size_t shard) const;
 
   std::vector<Shard> shards_;
   std::vector<ColumnValues> values_;
+  std::vector<std::optional<std::uint64_t>> strides_;
   std::vector<std::uint64_t> first_samples_;  // by shard, and the total
   std::vector<std::string> classes_;
   OpenOptions options_;
   std::optional<TensorSpec> spec_;
   std::string obstacle_;
+  mutable std::atomic<std::int64_t> next_handler_ns_{0};
+  mutable std::atomic<std::uint64_t> generation_{0};  // of forks, when the handler was looked at
 
   mutable ForkSafeMutex mutex_;
   mutable std::vector<Entry> entries_;

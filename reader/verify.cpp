@@ -8,6 +8,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -100,6 +101,8 @@ std::deque<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
                             const VerifyOptions& options) {
   std::deque<Shard> shards;
   for (const auto& path : paths) {
+    std::error_code ignored;
+    if (!options.split && std::filesystem::is_directory(path, ignored)) check_finished(path);
     for (ListedShard& listed : list_shards(path, options.split)) {
       Shard& shard = shards.emplace_back(std::move(listed));
       shard.look([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
@@ -107,6 +110,39 @@ std::deque<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
     }
   }
   return shards;
+}
+
+bool says_the_same(const ListedShard& then, const ListedShard& now) {
+  const auto is_same = [](const auto* one, const auto* other) {
+    if (one == nullptr || other == nullptr) return one == other;
+    return one->samples == other->samples && one->bytes == other->bytes &&
+           one->crc32c == other->crc32c;
+  };
+  const bool has_columns = then.entry != nullptr && now.entry != nullptr;
+  return is_same(then.entry, now.entry) && is_same(then.encoded_entry, now.encoded_entry) &&
+         (!has_columns || then.entry->columns == now.entry->columns);
+}
+
+/// Throws IoError if a dataset was replaced since it was listed: then nothing that was found tells
+/// of the one or the other.
+void check_manifests(const std::deque<Shard>& shards) {
+  std::map<const ManifestWatch*, std::vector<const ListedShard*>> manifests;
+  for (const Shard& shard : shards) {
+    if (shard.listed.watch != nullptr) manifests[shard.listed.watch.get()].push_back(&shard.listed);
+  }
+  for (const auto& [watch, listed] : manifests) {
+    const bool is_current = watch->is_current(Ask::kByOpening, [&listed = listed] {
+      std::vector<std::filesystem::path> paths;
+      for (const ListedShard* shard : listed) paths.push_back(shard->path);
+      const auto is_same = [](const ListedShard* then, const ListedShard& now) {
+        return says_the_same(*then, now);
+      };
+      return std::ranges::equal(listed, list_shards(paths), is_same);
+    });
+    if (is_current) continue;
+    throw IoError("the dataset was replaced while it was being verified:", watch->path(), 0,
+                  "Nothing is known of its shards. Verify it again.");
+  }
 }
 
 /// Does all tasks, some at a time.
@@ -159,6 +195,7 @@ VerifyReport verify(const std::vector<std::filesystem::path>& paths, const Verif
   run_all(tasks, threads, progress);
   VerifyReport report;
   report.interrupted = progress.stop;
+  if (!report.interrupted) check_manifests(shards);
   for (Shard& shard : shards) {
     for (const auto& error : shard.chunk_errors) {
       if (error && shard.faults.empty()) shard.look([&] { std::rethrow_exception(error); });

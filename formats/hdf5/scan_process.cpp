@@ -79,7 +79,13 @@ pid_t start(const std::filesystem::path& program, const std::filesystem::path& p
   const int error =
       ::posix_spawn(&child, program.c_str(), &actions, nullptr, words.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw IoError("cannot start", program, error);
+  if (error != 0) {
+    throw IoError(
+        "cannot start", program, error,
+        program.string().starts_with("/proc/")
+            ? "A process of its own reads HDF5 files; to start it, /proc has to be mounted."
+            : "");
+  }
   return child;
 }
 

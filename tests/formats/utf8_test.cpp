@@ -19,6 +19,8 @@ TEST_CASE("what would command a terminal or turn text around is spelled out", "[
   CHECK(printable("\x7f") == "\\x7f");
   CHECK(printable("\u0085") == "\\xc2\\x85");  // a control character of eight bits
   CHECK(printable("\u202egpj") == "\\xe2\\x80\\xaegpj");
+  CHECK(printable("\ufeffant") == "\\xef\\xbb\\xbfant");
+  CHECK(printable("a\u200bnt") == "a\\xe2\\x80\\x8bnt");
   CHECK(printable("\u2066") == "\\xe2\\x81\\xa6");
   CHECK(printable("\u2027\u202f") == "\u2027\u202f");  // their neighbours are harmless
 }

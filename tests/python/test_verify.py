@@ -4,7 +4,9 @@
 import gzip
 import io
 import json
+import os
 import signal
+import subprocess
 import tarfile
 import zlib
 
@@ -146,6 +148,80 @@ def test_what_is_not_finished_is_not_taken_for_whole(tool, interference, animals
     assert tool.run("verify", out / "*.tar").out.startswith("whole")
     tool.run(*arguments)
     assert tool.run("verify", out).out.startswith("whole")
+
+
+def test_a_split_that_is_not_finished_next_to_one_that_is(tool, interference, build, animals, tmp_path):
+    out = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "3").out
+    arguments = ("build", animals[0], out, "--size", "16", "--shards", "3", "--split", "val", "--quiet", "--jobs", "1")
+    result = finish(tool.start(*arguments, env=interference.kill(calls="rename", path=out / "val", after=2)))
+    assert result.code == -signal.SIGKILL and list(out.glob("val-*.tar"))
+    assert "is not finished" in tool.run("verify", out, expect=2).err
+    assert tool.run("verify", out, "--split", "train").out.startswith("whole")
+    tool.run(*arguments)
+    assert tool.run("verify", out).out.startswith("whole")
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_dataset_that_is_replaced_meanwhile_is_not_damaged(tool, interference, animals, tmp_path, encoded):
+    command = ("convert", animals[0], tmp_path / "out", "--keep-encoded") if encoded else (
+        "build", animals[0], tmp_path / "out", "--size", "16")
+    command = (*command, "--shards", "3", "--quiet", "--seed")
+    for seed, code in (("1", 0), ("2", 3)):  # the same bytes once more, and others
+        tool.run(*command, "1", "--overwrite")
+        arguments = ("verify", tmp_path / "out", "--quiet", "--jobs", "1")
+        with interference.hold(tool, *arguments, calls="pread", path="train-000001") as (process, gate):
+            tool.run(*command, seed, "--overwrite")
+            gate.open()
+            result = finish(process)
+        assert result.code == code, result
+        if code != 0:
+            assert result.out == "" and "replaced while it was being verified" in result.err and "again" in result.err
+        else:
+            assert result.out.startswith("whole")
+
+
+def test_without_proc_an_intact_dataset_is_not_damaged(tool, build, animals, tmp_path):
+    built = build(animals[0], tmp_path / "out", "--format", "hdf5", "--size", "16", "--shards", "3")
+    shell = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /proc && exec "$@"', "sh")
+    if os.geteuid() != 0 or subprocess.run([*shell, "true"], capture_output=True).returncode != 0:
+        pytest.skip("needs the right to mount")
+    for path in (built.out, built.shard_paths()[0]):
+        error = tool.run("verify", path, before=shell, expect=3).err
+        assert "cannot start '/proc/self/exe'" in error and "/proc has to be mounted" in error
+
+
+def test_what_is_whole_before_a_cut_is_counted(run, build, animals, tmp_path):
+    built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "1")
+    path, stride = built.shard_paths()[0], built.shards()[0]["columns"]["image"]["stride"]
+    shard = path.read_bytes()
+    os.truncate(path, 5 * stride + 700)
+    said = run("verify", built.out, expect=4).stdout.decode()
+    assert "5 of its 23 samples lie before the cut" in said and said.splitlines()[-1].startswith("damaged  5 samples")
+    assert "5 of its 23 samples lie before the cut" in " ".join(run("inspect", built.out, expect=4).stdout.decode().split())
+    (built.out / "dataset.json").unlink()
+    # In the header after a sample; in the data of an image; in that of a label, so that the sample is not whole.
+    for size, whole in ((5 * stride + 700, 5), (6 * stride - 1024 + 200, 5), (6 * stride - 100, 5), (6 * stride + 300, 6)):
+        path.write_bytes(shard[:size])
+        for command in ("verify", "inspect"):
+            text = " ".join(run(command, path, expect=4).stdout.decode().split())
+            assert f"the file ends at byte {size}; whole before the damage: {whole} samples" in text, (size, text)
+            assert f"{whole} samples in 1 file" in text or f"samples {whole} in 1 file" in text
+
+
+@pytest.mark.parametrize("dataset", FORMATS, indirect=True)
+def test_what_lies_next_to_shards_is_left_out(run, tool, dataset):
+    run("index", dataset.out)
+    names = sorted(path.name for path in dataset.out.iterdir())
+    assert len(names) > 4
+    for paths in ([dataset.out / name for name in names], [dataset.out / "*"]):
+        done = run("verify", *paths)
+        assert done.stdout.startswith(b"whole    23 samples in 3 files") and b"left out" in done.stderr
+        done = run("inspect", *paths, "--json")
+        facts = json.loads(done.stdout)["paths"]
+        assert b"left out" in done.stderr and {fact["format"] for fact in facts} == {dataset.manifest["format"]}
+        assert sum(fact["samples"] for fact in facts) == 23 and all(fact["kind"] != "file" for fact in facts)
+    for name in set(names) - {path.name for path in dataset.shard_paths()}:
+        assert "left out" not in finish(tool.start("inspect", dataset.out / name)).err, "one that is named alone is meant"
 
 
 def test_paths_that_are_none(run, tmp_path):

@@ -91,6 +91,28 @@ TEST_CASE("splits of a folder without a manifest are not mixed", "[reader][datas
              contains("several splits"));
 }
 
+TEST_CASE("splits of a folder are told by a word in the names of shards", "[reader][dataset]") {
+  const TempFolder folder;
+  for (const std::string split : {"cars-train", "cars-test"}) {
+    (void)make_dataset(folder.path(), {.shards = {split == "cars-test" ? 2U : 3U}, .split = split});
+  }
+  std::filesystem::remove(folder / kManifestName);
+  CHECK(Dataset::open(folder.path()).size() == 3);
+  CHECK(Dataset::open(folder.path(), "cars-test").size() == 2);
+  CHECK(Dataset::open(folder.path(), "test").size() == 2);
+  CHECK(Dataset::open(folder / "*.tar").size() == 5);
+  (void)make_dataset(folder.path(), {.shards = {4}, .split = "bikes-train"});
+  std::filesystem::remove(folder / kManifestName);
+  for (const char* split : {"", "train"}) {
+    try {
+      (void)Dataset::open(folder.path(), split);
+      FAIL("it was opened");
+    } catch (const InvalidArgument& error) {
+      CHECK_THAT(error.hint(), contains("bikes-train, cars-test, cars-train"));
+    }
+  }
+}
+
 TEST_CASE("a dataset does not depend on the folder that the process is in", "[reader][dataset]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder / "data", {.shards = {3}});

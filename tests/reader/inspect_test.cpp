@@ -88,6 +88,24 @@ TEST_CASE("a manifest that lies is a fault", "[reader][inspect][malformed]") {
   CHECK_THAT(facts.faults[0].reason, test::contains("overlap"));
 }
 
+TEST_CASE("splits with different strides are views, each of its own", "[reader][inspect]") {
+  const TempFolder folder;
+  const auto train = test::make_dataset(folder.path(), {});
+  DatasetPlan plan;
+  plan.split = "val";
+  plan.key_prefix = std::string(300, 'k');
+  const auto both = test::make_dataset(folder.path(), plan, &train);
+  REQUIRE(both.manifest.splits.at("train").shards[0].columns.image.stride !=
+          both.manifest.splits.at("val").shards[0].columns.image.stride);
+  const Inspection facts = inspect(folder.path());
+  CHECK(facts.access.batches == AccessFacts::Batches::kViews);
+  CHECK_FALSE(facts.access.stride_bytes);
+  InspectOptions options;
+  options.split = "val";
+  CHECK(precache::inspect(folder.path(), options).access.stride_bytes ==
+        both.manifest.splits.at("val").shards[0].columns.image.stride);
+}
+
 TEST_CASE("records at different distances are no views", "[reader][inspect]") {
   const TempFolder folder;
   const std::string npy =

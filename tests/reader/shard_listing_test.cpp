@@ -32,4 +32,21 @@ TEST_CASE("what stands before a shard's number", "[reader][listing]") {
   CHECK(shard_prefix("a-3.bin") == "a");
 }
 
+TEST_CASE("names tell of splits by a word like train or test", "[reader][listing]") {
+  const auto groups = [](const std::vector<std::filesystem::path>& shards) {
+    std::vector<std::string> names;
+    for (const auto& [name, paths] : groups_by_name(shards)) names.push_back(name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(groups({"mnist-train.tfrecord-00000-of-00001", "mnist-test.tfrecord-00000-of-00001"}) ==
+        Names{"mnist-test", "mnist-train"});
+  CHECK(groups({"cars-train-000000.tar", "cars-train-000001.tar", "cars-val-000000.tar"}) ==
+        Names{"cars-train", "cars-val"});
+  CHECK(groups({"train_2014-0.tar", "val_2014-0.tar"}) == Names{"train_2014", "val_2014"});
+  CHECK(groups({"00000.tar", "00001.tar"}) == Names{""});
+  CHECK(groups({"cats-0.tar", "trainer-0.tar", "contest-0.tar"}) == Names{""});
+  CHECK(groups({}).empty());
+}
+
 }  // namespace precache

@@ -97,6 +97,18 @@ def test_samples_at_unequal_distances_are_copied(tmp_path):
     assert (np.concatenate([batch for batch, _ in precache.Loader(dataset, 3)]) == np.stack(arrays)).all()
 
 
+def test_images_at_equal_distances_are_views_whatever_their_labels_are(tmp_path):
+    images = np.stack([pixels(6, 5, 3, seed) for seed in range(6)])
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["images"], file["labels"] = images, np.arange(6, dtype=np.int32)
+    dataset = precache.open(tmp_path / "a.h5")
+    found, labels = dataset[1:5]
+    assert (found == images[1:5]).all() and labels.tolist() == [1, 2, 3, 4] and np.shares_memory(found, dataset[1][0])
+    loader = precache.Loader(dataset, 3)
+    assert (np.concatenate([batch for batch, _ in loader]) == images).all() and loader.stats()["views"] == 2
+    assert precache.inspect(tmp_path / "a.h5")["paths"][0]["access"]["zero_copy"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_floats_at_odd_addresses(tmp_path, dtype):
     import tensorflow as tf
@@ -246,6 +258,26 @@ def test_faulthandler_may_be_enabled_at_any_time(build, animals, tmp_path, in_ch
     assert lines == ["True 1 True", "0 True"]
 
 
+def test_a_handler_of_sigbus_that_is_set_after_open(build, animals, tmp_path, in_child):
+    built = build(animals[0], tmp_path / "out", "--size", "40", "--shards", "2")
+    lines = in_child("""
+        import os, signal, sys, time
+        import precache
+        dataset = precache.open(sys.argv[1])
+        dataset[0]
+        for at, pause in ((-1, 0), (0, 0.1)):  # a shard that is mapped now, and one that was mapped before
+            signal.signal(signal.SIGBUS, lambda *_: None)
+            time.sleep(pause)
+            dataset[at]
+            os.truncate(sys.argv[3 + at], 4096)
+            try:
+                dataset[at]
+            except precache.CorruptDataError as error:
+                print("the file was cut" in str(error))
+    """, built.out, *reversed(built.shard_paths()))
+    assert lines == ["True", "True"]
+
+
 def test_a_shard_that_is_written_to(build, animals, tmp_path):
     built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "2")
     dataset = precache.open(built.out)
@@ -293,6 +325,27 @@ def test_verify_on_read_finds_a_flipped_byte(build, animals, tmp_path):
             call()
         assert refused.value.path == str(path)
         assert 0 <= refused.value.offset - 3 * column["stride"] < column["stride"]
+
+
+def test_views_of_more_shards_than_descriptors(build, animals, tmp_path, in_child):
+    built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "20")
+    lines = in_child("""
+        import os, resource, sys
+        import precache
+        dataset = precache.open(sys.argv[1])
+        limit = max(map(int, os.listdir("/proc/self/fd"))) + 12
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+        held = []
+        try:
+            for i in range(len(dataset)):
+                held.append(dataset[i])
+        except OSError as error:
+            print(error.strerror, error.hint)
+        del held, dataset
+        print(len(precache.open(sys.argv[1], max_open_shards=2).keys[:]))
+    """, built.out)
+    assert lines[0].startswith("Too many open files") and "shards are open" in lines[0] and "ulimit -n" in lines[0]
+    assert lines[1] == "23"
 
 
 # --- what the package needs -------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import torch
 import precache
 import precache.torch
 from documented_order import documented_batches, documented_order
+from shards import FORMATS
 
 pytest_plugins = ("package_fixtures",)
 
@@ -175,6 +176,33 @@ def test_errors_of_workers(build, animals, tmp_path, in_child, method):
                     print(type(error).__name__, isinstance(error, precache.Error), "train-00000" in str(error))
     """, built.out, method)
     assert lines == ["IoFileNotFoundError True True", "CorruptDataError True True", "IndexError False False"]
+
+
+def test_a_shard_that_is_cut_under_a_worker(build, animals, tmp_path, in_child):
+    """Torch installs its own handler of SIGBUS when a worker starts, after ours."""
+    cases = [f"{format}-{method}" for format, method in ((FORMATS[0], "spawn"), *((format, "fork") for format in FORMATS))]
+    for case in cases:
+        build(animals[0], tmp_path / case, "--format", case.split("-")[0], "--size", "40", "--shards", "1")
+    lines = in_child("""
+        import os, pathlib, sys
+        import torch
+        import precache.torch
+
+        if __name__ == "__main__":
+            for folder in map(pathlib.Path, sys.argv[1:]):
+                dataset = precache.torch.Dataset(folder)
+                dataset[0]  # mapped before a fork
+                loader = iter(torch.utils.data.DataLoader(dataset, num_workers=1, prefetch_factor=1, timeout=120,
+                                                          multiprocessing_context=folder.name.split("-")[1]))
+                next(loader)  # mapped by the worker
+                (shard,) = folder.glob("train-*")
+                os.truncate(shard, 4096)
+                try:
+                    print(len(list(loader)))
+                except precache.CorruptDataError as error:
+                    print("the file was cut" in str(error))
+    """, *(tmp_path / case for case in cases))
+    assert lines == ["True"] * 4
 
 
 def test_a_map_style_dataset(stamps):

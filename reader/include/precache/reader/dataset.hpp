@@ -132,7 +132,7 @@ class Dataset {
   [[nodiscard]] const std::vector<std::string>& classes() const;
 
   /// Throws InvalidArgument if there is no such sample, IoError or CorruptData if its shard cannot
-  /// be read.
+  /// be read, or the dataset was replaced since it was opened.
   [[nodiscard]] Sample operator[](std::uint64_t index) const;
   /// Throws as operator[] does; InvalidArgument if the rows are not all in one shard (see
   /// rows_together), Unsupported if they are no tensors or do not lie at equal distances.

@@ -46,8 +46,9 @@ struct VerifyReport {
 /// records lie where the manifest says. Without: its framing, checksums of tar headers, CRCs of
 /// TFRecords, the structure of HDF5. Paths are what Dataset::open takes.
 ///
-/// Throws IoError for a path that is not there or cannot be read, InvalidArgument for one that
-/// names nothing, and what Manifest::read throws.
+/// Throws IoError for a path that is not there or cannot be read, and for a dataset that is
+/// replaced meanwhile; InvalidArgument for a path that names nothing, and for a folder in which a
+/// split is not finished, unless another one is asked for; and what Manifest::read throws.
 [[nodiscard]] VerifyReport verify(const std::vector<std::filesystem::path>& paths,
                                   const VerifyOptions& options, VerifyProgress& progress);
 
