@@ -111,8 +111,7 @@ void OutFolder::check_manifest_is_current() const {
   const std::string now =
       fs::exists(manifest_path()) ? Manifest::read(manifest_path()).to_json() : "";
   if (now == (manifest_ ? manifest_->to_json() : "")) return;
-  throw IoError("another process has just finished a job in", out_, 0,
-                "Run the same command again to see what is there now.");
+  throw_finished_meanwhile(out_);
 }
 
 std::vector<ReplacedFile> OutFolder::replaceable_shards(
@@ -213,6 +212,11 @@ void OutFolder::publish(const Manifest& dataset, SplitEntry split) {
   if (!manifest_) manifest_ = dataset;
   manifest_->splits[split_] = std::move(split);
   write_file_atomically(manifest_path(), manifest_->to_json());
+}
+
+void throw_finished_meanwhile(const fs::path& out) {
+  throw IoError("another process has just finished a job in", out, 0,
+                "Run the same command again to see what is there now.");
 }
 
 void check_split_name(const std::string& split) {

@@ -61,6 +61,9 @@ class OutFolder {
   std::optional<Manifest> manifest_;
 };
 
+/// Throws the IoError for a manifest that appeared since it was last looked at.
+[[noreturn]] void throw_finished_meanwhile(const std::filesystem::path& out);
+
 /// Throws InvalidArgument if a split cannot be called so.
 void check_split_name(const std::string& split);
 

@@ -151,9 +151,11 @@ class Repacking {
 
   void begin() {
     std::set<std::string> finished;
-    EncodedManifest manifest = EncodedManifest::read(options_.out);
-    for (const auto& shard : manifest.splits[options_.split].shards) finished.insert(shard.file);
-    const auto listed = out_.replaceable_shards(options_.overwrite, finished);
+    const EncodedManifest manifest = EncodedManifest::read(options_.out);
+    if (const auto split = manifest.splits.find(options_.split); split != manifest.splits.end()) {
+      for (const auto& shard : split->second.shards) finished.insert(shard.file);
+    }
+    const auto listed = replaceable_shards(manifest, finished);
     Unpacker unpacker(work_.folder_for_copies(), {progress_.bytes_unpacked, progress_.stop});
     preparation_.emplace(options_, list_source(options_, unpacker));
     check_not_in_out(source().shard_files(), options_.out);
@@ -168,6 +170,18 @@ class Repacking {
     }
     work_.freeze(identity, source(), options_.source, listed);
     unpacker.keep();
+  }
+
+  [[nodiscard]] std::vector<ReplacedFile> replaceable_shards(
+      const EncodedManifest& manifest, const std::set<std::string>& finished) const {
+    try {
+      return out_.replaceable_shards(options_.overwrite, finished);
+    } catch (const InvalidArgument&) {
+      if (EncodedManifest::read(options_.out).to_json() != manifest.to_json()) {
+        throw_finished_meanwhile(options_.out);
+      }
+      throw;
+    }
   }
 
   std::vector<std::uint64_t> find_pending() {

@@ -208,7 +208,7 @@ std::optional<std::uint64_t> ListedShard::known_bytes() const {
 void check_finished(const Path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
-    if (!entry.is_directory(ignored)) continue;  // a lock
+    if (!std::filesystem::exists(entry.path() / "job.json", ignored)) continue;
     throw InvalidArgument(
         fmt::format("'{}' holds a build or conversion that is not finished", folder.string()),
         "Run its command once more to finish it. A pattern ('OUT/*.tar') takes what is there.");

@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
 #include "formats/framing.hpp"
+#include "formats/self_checked_json.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
 #include "reader/bus_fault.hpp"
@@ -145,6 +147,22 @@ void check_manifests(const std::deque<Shard>& shards) {
   }
 }
 
+/// Manifests that are not as they were written: what they say of classes, recipe or source is not
+/// told by any shard.
+std::vector<Fault> changed_manifests(const std::deque<Shard>& shards) {
+  std::set<std::filesystem::path> paths;
+  for (const Shard& shard : shards) {
+    if (shard.listed.watch != nullptr) paths.insert(shard.listed.watch->path());
+  }
+  std::vector<Fault> faults;
+  for (const auto& path : paths) {
+    if (has_right_own_crc(as_text(read_file(path))).value_or(true)) continue;
+    faults.push_back({path, std::nullopt, std::nullopt,
+                      "it was changed after precache wrote it: its CRC-32C of itself is wrong"});
+  }
+  return faults;
+}
+
 /// Does all tasks, some at a time.
 void run_all(const std::vector<std::function<void()>>& tasks, unsigned threads,
              const VerifyProgress& progress) {
@@ -195,7 +213,10 @@ VerifyReport verify(const std::vector<std::filesystem::path>& paths, const Verif
   run_all(tasks, threads, progress);
   VerifyReport report;
   report.interrupted = progress.stop;
-  if (!report.interrupted) check_manifests(shards);
+  if (!report.interrupted) {
+    check_manifests(shards);
+    report.faults = changed_manifests(shards);
+  }
   for (Shard& shard : shards) {
     for (const auto& error : shard.chunk_errors) {
       if (error && shard.faults.empty()) shard.look([&] { std::rethrow_exception(error); });

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from images import draw_unique
+from reference import SMALL
 from shards import DTYPES, FORMATS
 from tool import finish
 
@@ -313,3 +314,58 @@ def test_hdf5_that_cannot_be_mapped_is_read_by_its_library(run, tmp_path, storag
     path.write_bytes(data)
     fault = one_fault(run, path)
     assert fault["offset"] == chunk.byte_offset and "row 35" in fault["reason"]
+
+
+# --- manifests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def packed(tool, animals, tmp_path):
+    source, _ = animals
+    tool.run("convert", source, tmp_path / "packed", "--keep-encoded", "--shards", "3", "--quiet")
+    return tmp_path / "packed"
+
+
+@pytest.mark.parametrize("old, new", [('"cat"', '"cut"'), ('"seed": 0', '"seed": 1'), ('"skipped": 0', '"skipped": 3')])
+def test_a_changed_manifest_is_damage(tool, animals, tmp_path, old, new):
+    out = tmp_path / "out"
+    tool.build(animals[0], out, *SMALL.options())
+    text = (out / "dataset.json").read_text()
+    assert old in text
+    (out / "dataset.json").write_text(text.replace(old, new))
+    result = tool.run("verify", out, expect=4)
+    assert f"{out / 'dataset.json'}: it was changed after precache wrote it" in result.out + result.err
+    manifest = json.loads(text)
+    del manifest["crc32c"]  # as earlier versions wrote it
+    (out / "dataset.json").write_text(json.dumps(manifest))
+    tool.run("verify", out)
+
+
+@pytest.mark.parametrize("size", [0, 1, 20, 60, 100, 200, 300, -3])
+def test_a_cut_list_of_encoded_shards_is_damage(tool, packed, size):
+    path = packed / "encoded.json"
+    path.write_bytes(path.read_bytes()[:size])
+    (packed / "train-000001.tar").unlink()
+    for command in (("verify", packed), ("inspect", packed), ("build", packed, packed.parent / "out", "--size", "8")):
+        result = tool.run(*command, expect=4)
+        assert str(path) in result.err
+
+
+def test_a_third_party_file_of_that_name_is_not_ours(tool, packed):
+    (packed / "encoded.json").write_text('{"made": "elsewhere"}\n')
+    assert "without a manifest" in tool.run("verify", packed).out
+
+
+@pytest.mark.parametrize("splits", ["{}", '{"train": {"shards": []}}'])
+def test_a_manifest_without_shards_is_damage(tool, animals, tmp_path, splits):
+    out = tmp_path / "out"
+    tool.build(animals[0], out, *SMALL.options())
+    manifest = json.loads((out / "dataset.json").read_text())
+    del manifest["crc32c"]
+    for name, value in json.loads(splits).items():
+        manifest["splits"][name].update(value, samples=0)
+    if splits == "{}":
+        manifest["splits"] = {}
+    (out / "dataset.json").write_text(json.dumps(manifest))
+    for command in (("verify", out), ("inspect", out), ("inspect", out, "--json")):
+        assert str(out / "dataset.json") in tool.run(*command, expect=4).err

@@ -42,7 +42,7 @@ struct VerifyReport {
 
 /// Reads shards from end to end and compares them with what they should be.
 ///
-/// With a manifest: that a shard is there, its size, the CRC-32C of all its bytes, and that its
+/// With a manifest: that it is as it was written, that a shard is there, its size, the CRC-32C of all its bytes, and that its
 /// records lie where the manifest says. Without: its framing, checksums of tar headers, CRCs of
 /// TFRecords, the structure of HDF5. Paths are what Dataset::open takes.
 ///
