@@ -121,28 +121,6 @@ def test_kills_at_random_moments_change_no_byte(tool, photos, quick_folder, file
     assert differing(files(out), final) == []
 
 
-STEPS = "mkdir,fallocate,ftruncate,pwrite,fsync,rename,unlink"
-
-
-@pytest.mark.parametrize("file_format", FORMATS)
-def test_a_kill_before_any_system_call_that_writes_changes_no_byte(tool, interference, few, quick_folder, file_format):
-    options = (*SMALL.options(), "--shards", "2", "--jobs", "1", "--format", file_format)
-    tool.build(few, quick_folder / "undisturbed", *options)
-    final = files(quick_folder / "undisturbed")
-    command = ("build", few, quick_folder / "out", "--quiet", *options)
-    for step in range(10_000):
-        result = finish(tool.start(*command, env=interference.kill(STEPS, path=command[2], after=step)))
-        if result.code == 0:
-            break
-        assert result.code == -signal.SIGKILL
-        assert_nothing_partial(quick_folder / "out", final)
-        tool.run(*command)
-        assert differing(files(quick_folder / "out"), final) == [], f"after a kill before call {step}"
-        shutil.rmtree(quick_folder / "out")
-    assert step > 30
-    assert differing(files(quick_folder / "out"), final) == []
-
-
 def test_a_kill_leaves_nothing_in_the_folder_for_temporary_files(tool, interference, few, tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
