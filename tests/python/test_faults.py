@@ -337,6 +337,16 @@ def test_a_file_system_that_cannot_reserve_space_will_do(tool, interference, few
     assert differing(files(tmp_path / "out"), undisturbed["tar"]) == []
 
 
+@pytest.mark.parametrize("after", range(3))
+@pytest.mark.parametrize("call", ["flock", "ftruncate", "fallocate", "pwrite", "fsync"])
+def test_a_call_that_a_signal_interrupts_is_made_again(tool, interference, few, undisturbed, tmp_path, call, after):
+    out, log = tmp_path / "out", tmp_path / "log"
+    fault = {"path": tmp_path, "after": after, "times": 1, "log": log}
+    tool.build(few, out, *ORDERED, env=interference.fail(call, errno.EINTR, **fault))
+    assert len(log.read_text().splitlines()) > after + 1  # so one was interrupted
+    assert differing(files(out), undisturbed["tar"]) == []
+
+
 def test_a_folder_that_cannot_be_listed_is_named(tool, interference, few, tmp_path):
     env = interference.fail("opendir", errno.EIO, path="class1")
     assert str(few / "class1") in tool.refuse(few, tmp_path / "out", *ORDERED, env=env, expect=3)
