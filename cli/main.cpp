@@ -20,6 +20,7 @@
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
 #include "cli/events.hpp"
+#include "formats/hdf5/exit_handler.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/isolate_hdf5.hpp"
 
@@ -144,6 +145,7 @@ void prepare_process() {
   // At the limit on file sizes (ulimit -f) a write is to fail, not to end the process.
   std::signal(SIGXFSZ, SIG_IGN);
   open_standard_streams();
+  hdf5::forgo_exit_handler();
   isolate_hdf5("/proc/self/exe");
 }
 

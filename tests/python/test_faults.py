@@ -317,6 +317,30 @@ def test_no_write_of_the_hdf5_library_is_lost(tool, interference, few, undisturb
     assert after > 0 or result.code == 3  # the fault was met at all
 
 
+INDEXED = (*SMALL.options(), "--shards", "6", "--format", "hdf5", "--index", "vds")
+
+
+@pytest.mark.parametrize("jobs", ["1", "4"])
+def test_a_failed_write_of_the_hdf5_library_is_the_cause_that_is_told(tool, interference, few, tmp_path, jobs):
+    """Whatever used the library before, and though other threads find it broken, too."""
+    options = (*INDEXED, "--jobs", jobs)
+    for after in range(6):
+        out = tmp_path / f"out{after}"
+        tool.build(few, out, *INDEXED)
+        fault = interference.fail("pwrite", errno.ENOSPC, path="(deleted)", after=after)
+        text = tool.refuse(few, out, *options, "--overwrite", env=fault, expect=3)
+        assert "HDF5" in text and os.strerror(errno.ENOSPC) in text
+        tool.build(few, out, *options, "--overwrite")
+
+
+def test_an_index_that_the_hdf5_library_cannot_write_is_told(tool, interference, few, tmp_path):
+    tool.build(few, tmp_path / "out", *INDEXED)
+    for after in range(3):
+        fault = interference.fail("pwrite", errno.ENOSPC, path=".vds", after=after)
+        result = tool.run("index", tmp_path / "out", "--kind", "vds", env=fault, expect=3)
+        assert "HDF5" in result.err and os.strerror(errno.ENOSPC) in result.err
+
+
 @pytest.mark.parametrize(
     "call, name",
     [("pwrite", "job.json.tmp"), ("fsync", "listing.tmp"), ("pwrite", "000002.json"), ("rename", "dataset.json")],
