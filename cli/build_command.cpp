@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +14,7 @@
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
+#include "cli/workers.hpp"
 #include "formats/base/size_text.hpp"
 #include "precache/convert/build.hpp"
 #include "precache/formats/error.hpp"
@@ -79,10 +78,9 @@ ProgressLine describe(const BuildProgress& progress, double seconds) {
 
 ExitCode run_build(BuildCommand& command) {
   const BuildOptions& options = command.options;
-  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, command.jobs);
-  tbb::task_arena arena(static_cast<int>(command.jobs));
+  Workers workers(command.jobs);
   if (command.dry_run) {
-    const BuildPreview preview = arena.execute([&] { return preview_build(options); });
+    const BuildPreview preview = workers.execute([&] { return preview_build(options); });
     print_preview(preview, options, command.json);
     return ExitCode::kDone;
   }
@@ -93,7 +91,7 @@ ExitCode run_build(BuildCommand& command) {
     const StopOnSignal stop(progress.stop);
     const ProgressDisplay display(command.quiet,
                                   [&](double seconds) { return describe(progress, seconds); });
-    report = arena.execute([&] { return build(options, progress); });
+    report = workers.execute([&] { return build(options, progress); });
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

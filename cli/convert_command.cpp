@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/task_arena.h>
 
 #include <chrono>
 #include <memory>
@@ -14,6 +12,7 @@
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
+#include "cli/workers.hpp"
 #include "formats/base/size_text.hpp"
 #include "precache/convert/convert.hpp"
 #include "precache/convert/repack.hpp"
@@ -85,10 +84,9 @@ RepackOptions repack_options(const ConvertCommand& command) {
 template <typename Options>
 ExitCode run_job(const ConvertCommand& command, const Options& options, const auto& preview,
                  const auto& call) {
-  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, command.jobs);
-  tbb::task_arena arena(static_cast<int>(command.jobs));
+  Workers workers(command.jobs);
   if (command.dry_run) {
-    print_preview(arena.execute([&] { return preview(options); }), command.json);
+    print_preview(workers.execute([&] { return preview(options); }), command.json);
     return ExitCode::kDone;
   }
   BuildProgress progress;
@@ -98,7 +96,7 @@ ExitCode run_job(const ConvertCommand& command, const Options& options, const au
     const StopOnSignal stop(progress.stop);
     const ProgressDisplay display(command.quiet,
                                   [&](double seconds) { return describe(progress, seconds); });
-    report = arena.execute([&] { return call(options, progress); });
+    report = workers.execute([&] { return call(options, progress); });
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -23,19 +24,35 @@ using Json = nlohmann::ordered_json;
 
 int descriptor = -1;
 
-void send(const Json& event) {
-  const std::string line = event.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
-  std::string_view rest = line;
+/// Whether a piece of kPieceBytes can be written now without waiting, or within that time. Also
+/// true if the reader has gone: then a write fails at once.
+bool has_room(std::chrono::milliseconds patience) {
+  pollfd state{descriptor, POLLOUT, 0};
+  int result = 0;
+  do {
+    result = ::poll(&state, 1, static_cast<int>(patience.count()));
+  } while (result < 0 && errno == EINTR);
+  return result == 1;
+}
+
+/// Waits for a slow reader, but not for one that does not read at all: nothing more is sent to it.
+void send_text(std::string_view rest) noexcept {
+  using namespace std::chrono_literals;
+  constexpr std::size_t kPieceBytes = PIPE_BUF;  // a pipe with room takes it without waiting
   while (!rest.empty() && descriptor >= 0) {
-    const ssize_t size = ::write(descriptor, rest.data(), rest.size());
+    if (!has_room(2s)) {
+      descriptor = -1;
+      return;
+    }
+    const ssize_t size = ::write(descriptor, rest.data(), std::min(rest.size(), kPieceBytes));
     if (size >= 0) rest.remove_prefix(static_cast<std::size_t>(size));
-    if (size < 0 && errno != EINTR) descriptor = -1;  // nobody listens: not worth ending for
+    // Nobody listens any more: not worth ending for.
+    if (size < 0 && errno != EINTR && errno != EAGAIN) descriptor = -1;
   }
 }
 
-bool has_room() {
-  pollfd state{descriptor, POLLOUT, 0};
-  return ::poll(&state, 1, 0) == 1 && (state.revents & POLLOUT) != 0;
+void send(const Json& event) {
+  send_text(event.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n');
 }
 
 }  // namespace
@@ -54,7 +71,7 @@ void events::open(const std::string& text) {
 bool events::are_wanted() { return descriptor >= 0; }
 
 void events::progress(const ProgressLine& line, double seconds) {
-  if (!has_room()) return;
+  if (!has_room(std::chrono::milliseconds(0))) return;
   send({{"event", "progress"},
         {"share", line.share ? Json(*line.share) : Json(nullptr)},
         {"done", line.done},
@@ -76,6 +93,16 @@ ExitCode fail(ExitCode code, const Failure& failure) {
   if (failure.error_number != 0) event["errno"] = failure.error_number;
   send(event);
   return code;
+}
+
+ExitCode fail_out_of_memory() noexcept {
+  constexpr std::string_view kText =
+      "precache: out of memory\n  Use fewer --jobs, or a lower --max-pixels.\n";
+  (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+  send_text(R"({"event":"error","type":"OutOfMemory","message":"out of memory",)"
+            R"("hint":"Use fewer --jobs, or a lower --max-pixels."})"
+            "\n");
+  return ExitCode::kSystem;
 }
 
 void end_with_parent(const std::string& parent) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "cli/exit_code.hpp"
@@ -31,8 +32,12 @@ struct Failure {
   int error_number = 0;  // errno; 0: none
 };
 
-/// Tells it to people, on stderr, and as an event.
+/// Tells it to people, on stderr, and as an event. A reader of events that does not read for
+/// seconds misses it.
 ExitCode fail(ExitCode code, const Failure& failure);
+
+/// The same where there is no memory: it needs none.
+ExitCode fail_out_of_memory() noexcept;
 
 /// The process ends tidily, as by SIGTERM, when the one that started it, which must be `parent`,
 /// has ended.

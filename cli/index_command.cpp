@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/task_arena.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "cli/index_report.hpp"
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
+#include "cli/workers.hpp"
 #include "precache/convert/index.hpp"
 #include "precache/formats/usable_threads.hpp"
 
@@ -26,10 +25,9 @@ struct IndexCommand {
 };
 
 ExitCode run_index(const IndexCommand& command) {
-  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, command.jobs);
-  tbb::task_arena arena(static_cast<int>(command.jobs));
+  Workers workers(command.jobs);
   const IndexReport report =
-      arena.execute([&] { return write_indexes(command.path, command.options); });
+      workers.execute([&] { return write_indexes(command.path, command.options); });
   if (command.json) {
     print_json(to_json(report));
   } else {

@@ -5,16 +5,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
 #include "cli/events.hpp"
+#include "formats/hdf5/exit_handler.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/isolate_hdf5.hpp"
 
@@ -99,24 +105,65 @@ ExitCode run(int argc, char** argv) {
   } catch (const DeviceError& error) {
     return fail(ExitCode::kDevice, {"DeviceError", error.what(), error.hint()});
   } catch (const std::bad_alloc&) {
+    return fail_out_of_memory();
+  } catch (const std::filesystem::filesystem_error& error) {
     return fail(ExitCode::kSystem,
-                {"OutOfMemory", "out of memory", "Use fewer --jobs, or a lower --max-pixels."});
+                {"IoError", error.what(), {}, error.path1(), {}, error.code().value()});
+  } catch (const std::system_error& error) {  // of threads; nothing else throws it
+    return fail(ExitCode::kSystem,
+                {"IoError",
+                 fmt::format("cannot start a thread: {}", error.code().message()),
+                 "Use fewer --jobs, or raise the limit on processes (ulimit -u, or pids.max of "
+                 "the cgroup).",
+                 {},
+                 {},
+                 error.code().value()});
   } catch (const std::exception& error) {
     return fail(ExitCode::kSystem, {"Error", error.what()});
   }
+}
+
+std::atomic<bool> memory_ran_out = false;
+std::terminate_handler say_what_and_abort = nullptr;
+
+void on_lack_of_memory() {
+  memory_ran_out = true;
+  throw std::bad_alloc();
+}
+
+/// An error was thrown where nothing can catch it, such as in a destructor. Lack of memory leads
+/// there, and is no fault of the program.
+[[noreturn]] void on_terminate() noexcept {
+  if (memory_ran_out) ::_exit(static_cast<int>(fail_out_of_memory()));
+  say_what_and_abort();
+  std::abort();
+}
+
+void prepare_process() {
+  std::set_new_handler(on_lack_of_memory);
+  say_what_and_abort = std::set_terminate(on_terminate);
+  // At the limit on file sizes (ulimit -f) a write is to fail, not to end the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  open_standard_streams();
+  hdf5::forgo_exit_handler();
+  isolate_hdf5("/proc/self/exe");
+}
+
+ExitCode run_and_flush(int argc, char** argv) {
+  prepare_process();
+  const ExitCode code = run(argc, argv);
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || code != ExitCode::kDone) return code;
+  return fail(ExitCode::kSystem, {"IoError", "cannot write to standard output"});
 }
 
 }  // namespace
 }  // namespace precache
 
 int main(int argc, char** argv) {
-  precache::open_standard_streams();
-  precache::isolate_hdf5("/proc/self/exe");
-  precache::ExitCode code = precache::run(argc, argv);
-  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (!written && code == precache::ExitCode::kDone) {
-    code =
-        precache::fail(precache::ExitCode::kSystem, {"IoError", "cannot write to standard output"});
+  try {
+    return static_cast<int>(precache::run_and_flush(argc, argv));
+  } catch (const std::bad_alloc&) {  // setting up a command line and reporting errors take memory
+    return static_cast<int>(precache::fail_out_of_memory());
   }
-  return static_cast<int>(code);
 }

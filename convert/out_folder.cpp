@@ -223,11 +223,11 @@ void check_split_name(const std::string& split) {
   const auto is_plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
   };
-  if (split.empty() || split.front() == '.' || split.size() > 100 ||
+  if (split.empty() || split.front() == '.' || split.front() == '-' || split.size() > 100 ||
       !std::ranges::all_of(split, is_plain)) {
-    throw InvalidArgument(
-        fmt::format("'{}' is no name for a split", split),
-        "Letters, digits, '_', '-' and '.' make one; a dot may not be the first.");
+    throw InvalidArgument(fmt::format("'{}' cannot be the name of a split", split),
+                          "A name has up to 100 letters, digits, '_', '-' and '.', and does not "
+                          "begin with '-' or '.'.");
   }
 }
 

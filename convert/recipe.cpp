@@ -54,8 +54,9 @@ void Recipe::validate() const {
         "Add --dtype float16, bfloat16 or float32; or keep uint8 and normalise while "
         "reading, which takes a quarter of the bytes.");
   }
-  if (normalize && std::ranges::any_of(normalize->std, [](float s) { return !(s > 0); })) {
-    throw InvalidArgument("--normalize needs standard deviations above 0");
+  if (normalize && !normalize->has_usable_std()) {
+    throw InvalidArgument("--normalize needs standard deviations above 0",
+                          "As float32, from 1.2e-38 to 3.4e38.");
   }
 }
 

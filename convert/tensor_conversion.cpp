@@ -82,8 +82,9 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
     throw InvalidArgument("--normalize has three channels, the tensors have one",
                           "Give MEAN/STD, such as 0.449/0.226.");
   }
-  if (std::ranges::any_of(normalize.std, [](float std) { return !(std > 0); })) {
-    throw InvalidArgument("--normalize needs standard deviations above 0");
+  if (!normalize.has_usable_std()) {
+    throw InvalidArgument("--normalize needs standard deviations above 0",
+                          "As float32, from 1.2e-38 to 3.4e38.");
   }
 }
 

@@ -17,12 +17,20 @@ namespace {
 // One call moves at most 2 GiB on Linux; the loops below take short counts anyway.
 constexpr std::size_t kLargestTransfer = std::size_t{1} << 30;
 
+/// Repeats a system call while signals interrupt it.
+template <typename Call>
+int uninterrupted(const Call& call) {
+  int result = 0;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
 }  // namespace
 
 File::File(const std::filesystem::path& path, int flags) : path_(path) {
-  do {
-    fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-  } while (fd_ < 0 && errno == EINTR);
+  fd_ = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
   if (fd_ < 0) throw IoError((flags & O_CREAT) != 0 ? "cannot create" : "cannot open", path, errno);
 }
 
@@ -70,19 +78,17 @@ void File::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
 
 void File::preallocate(std::uint64_t bytes) {
   if (bytes != 0) {
-    int result = 0;
-    do {
-      result = ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes));
-    } while (result != 0 && errno == EINTR);
-    if (result == 0) return;
+    const auto size = static_cast<off_t>(bytes);
+    if (uninterrupted([&] { return ::fallocate(fd_, 0, 0, size); }) == 0) return;
     if (errno != EOPNOTSUPP) throw IoError("cannot write", path_, errno);
   }
   truncate(bytes);
 }
 
 void File::truncate(std::uint64_t bytes) {
-  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
+  if (uninterrupted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); }) != 0) {
     throw IoError("cannot resize", path_, errno);
+  }
 }
 
 void File::start_writeback(std::uint64_t offset, std::uint64_t bytes) noexcept {
@@ -92,18 +98,19 @@ void File::start_writeback(std::uint64_t offset, std::uint64_t bytes) noexcept {
 }
 
 void File::sync() {
-  if (::fsync(fd_) != 0) throw IoError("cannot write", path_, errno);
+  if (uninterrupted([&] { return ::fsync(fd_); }) != 0) throw IoError("cannot write", path_, errno);
 }
 
 bool File::try_lock(bool exclusive) {
-  if (::flock(fd_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return true;
+  const int operation = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
+  if (uninterrupted([&] { return ::flock(fd_, operation); }) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
   throw IoError("cannot lock", path_, errno);
 }
 
 void File::lock() {
-  while (::flock(fd_, LOCK_EX) != 0) {
-    if (errno != EINTR) throw IoError("cannot lock", path_, errno);
+  if (uninterrupted([&] { return ::flock(fd_, LOCK_EX); }) != 0) {
+    throw IoError("cannot lock", path_, errno);
   }
 }
 

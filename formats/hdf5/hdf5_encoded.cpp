@@ -27,9 +27,7 @@ class EncodedHdf5 : public EncodedShard {
   EncodedHdf5(std::filesystem::path path, const NameLimits& limits,
               const std::vector<std::string>& classes)
       : path_(std::move(path)), key_bytes_(limits.longest_key), classes_(classes) {
-    // As in Hdf5Framing: after a failure to write, the library is not to be trusted at exit.
-    static const bool no_exit_handler = H5dont_atexit() >= 0;
-    (void)no_exit_handler;
+    hdf5::forgo_exit_handler();
     call([&] { create(); });
   }
 

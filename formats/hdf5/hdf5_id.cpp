@@ -43,9 +43,14 @@ LibraryLock::LibraryLock() : lock_(library_mutex()) {
 
 LibraryLock::~LibraryLock() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
 
-bool& writing_has_failed() {
-  static bool failed = false;
-  return failed;
+std::optional<IoError>& first_write_failure() {
+  static std::optional<IoError> failure;
+  return failure;
+}
+
+void forgo_exit_handler() {
+  static const bool done = H5dont_atexit() >= 0;
+  (void)done;
 }
 
 Id image_type(DType dtype) {

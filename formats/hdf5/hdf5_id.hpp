@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "formats/hdf5/exit_handler.hpp"
 #include "precache/formats/dtype.hpp"
 #include "precache/formats/error.hpp"
 
@@ -68,26 +70,26 @@ class LibraryLock {
   void* printer_data_ = nullptr;
 };
 
-/// Whether a call that writes has failed in this process, ever.
-[[nodiscard]] bool& writing_has_failed();
+/// The first failure of write() in this process.
+[[nodiscard]] std::optional<IoError>& first_write_failure();
 
 /// Calls what writes files, alone in the library. Its failures become IoError of `path`.
 ///
-/// After a failure to close, the library is not to be trusted: it crashes at the end of the process
-/// (1.10.8) unless it is told to do nothing then. No help if another user of the library came
-/// first. Readers leave it alone: their program may have files of its own to close.
+/// After a failure to close, the library is not to be trusted: later calls fail as the first one
+/// did, whose cause is also theirs, and the library is kept from its work at the end of the
+/// process.
 template <typename Call>
 auto write(const std::filesystem::path& path, const Call& call) {
-  static const bool no_exit_handler = H5dont_atexit() >= 0;
-  (void)no_exit_handler;
+  forgo_exit_handler();
   const LibraryLock lock;
-  if (writing_has_failed()) throw Unsupported("the HDF5 library has failed before in this process");
+  auto& first = first_write_failure();
+  if (first) throw IoError(*first);
   try {
     errno = 0;
     return call();
   } catch (const LibraryFailure& failure) {
-    writing_has_failed() = true;
-    throw IoError("the HDF5 library cannot write to", path, failure.code);
+    first.emplace("the HDF5 library cannot write to", path, failure.code);
+    throw IoError(*first);
   }
 }
 

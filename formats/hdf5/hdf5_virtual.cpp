@@ -87,6 +87,7 @@ void write_virtual_file(const std::filesystem::path& path, const VirtualShards& 
 }
 
 bool is_virtual_file(const std::filesystem::path& path) {
+  forgo_exit_handler();  // only those who write ask
   const LibraryLock lock;
   try {
     const Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);

@@ -2,6 +2,7 @@
 
 // Takes the place of this folder's other sources in a build without the library.
 
+#include "formats/hdf5/exit_handler.hpp"
 #include "formats/hdf5/hdf5_anatomy.hpp"
 #include "formats/hdf5/hdf5_encoded.hpp"
 #include "formats/hdf5/hdf5_framing.hpp"
@@ -59,6 +60,8 @@ const std::filesystem::path& hdf5::scan_program() {
 }
 
 void isolate_hdf5(const std::filesystem::path&) {}
+
+void hdf5::forgo_exit_handler() {}
 
 Hdf5Anatomy hdf5::dissect(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
 

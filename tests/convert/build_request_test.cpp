@@ -42,7 +42,7 @@ TEST_CASE("requests that make no sense are refused before anything is written",
           "[convert][build][malformed]") {
   const TempFolder folder;
   const BuildOptions options = small_request(folder);
-  for (const char* split : {"", ".hidden", "a/b", "..", "a b", "\xff", "a\n"}) {
+  for (const char* split : {"", ".hidden", "-x", "a/b", "..", "a b", "\xff", "a\n"}) {
     CAPTURE(split);
     CHECK_THAT(refusal(options, [&](BuildOptions& o) { o.split = split; }),
                test::contains("split"));

@@ -54,7 +54,8 @@ TEST_CASE("recipes whose parts do not fit together are refused", "[convert][reci
                r.normalize = Normalization{{}, {1, 1, 1}};
              }),
              test::contains("float"));
-  for (const float std : {0.0F, -1.0F, std::numeric_limits<float>::quiet_NaN()}) {
+  using Limits = std::numeric_limits<float>;
+  for (const float std : {0.0F, -1.0F, 1e-45F, Limits::infinity(), Limits::quiet_NaN()}) {
     CHECK_THAT(refusal([&](Recipe& r) {
                  r.dtype = DType::kFloat32;
                  r.normalize = Normalization{{}, {1, std, 1}};

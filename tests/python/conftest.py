@@ -23,6 +23,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 300  # ends a hanging tool; no test depends on how long a run takes
 
 
+def pytest_addoption(parser):
+    parser.addoption("--all-kills", action="store_true", help="test_kills.py: a kill at every call, for many minutes")
+
+
 @pytest.fixture(scope="session")
 def precache():
     """The path of the tool: $PRECACHE, or the release build."""

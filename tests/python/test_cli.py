@@ -117,7 +117,7 @@ WRONG_VALUES = {
     "--dtype": ["int8", "f32", ""],
     "--normalize": [
         *("", "imagenet", "0.5/0.5", "x --dtype float32", "0.5/0 --dtype float32", "0.5/-1 --dtype float32"),
-        *("1,2/1 --dtype float32", "nan/1 --dtype float32", "0.5 --dtype float32"),
+        *("1,2/1 --dtype float32", "nan/1 --dtype float32", "0.5 --dtype float32", "0.5/1e-45 --dtype float32"),
         *("1,2,3,4/1 --dtype float32", "imagenet --dtype float32 --color gray"),
     ],
     "--layout": ["nhwc", ""],
@@ -126,7 +126,7 @@ WRONG_VALUES = {
     "--preset": ["cifar"],
     "--image-key": [""],
     "--label-key": [""],
-    "--split": ["a/b", ".a", "..", "a b", "x" * 101, ""],
+    "--split": ["a/b", ".a", "-a", "..", "a b", "x" * 101, ""],
     "--shard-size": ["0", "x", "1X", "-1", "1.5M", "99999999P", "99999999999999999999", "MiB", ""],
     "--shards": ["0", "-1", "x", "1.5", "21", "99999999999999999999", "2 --shard-size 1M"],
     "--seed": ["-1", "x", "1.5", "99999999999999999999", "1 --no-shuffle"],

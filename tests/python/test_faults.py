@@ -124,28 +124,6 @@ def test_kills_at_random_moments_change_no_byte(tool, photos, quick_folder, file
     assert differing(files(out), final) == []
 
 
-STEPS = "mkdir,fallocate,ftruncate,pwrite,fsync,rename,unlink"
-
-
-@pytest.mark.parametrize("file_format", FORMATS)
-def test_a_kill_before_any_system_call_that_writes_changes_no_byte(tool, interference, few, quick_folder, file_format):
-    options = (*SMALL.options(), "--shards", "2", "--jobs", "1", "--format", file_format)
-    tool.build(few, quick_folder / "undisturbed", *options)
-    final = files(quick_folder / "undisturbed")
-    command = ("build", few, quick_folder / "out", "--quiet", *options)
-    for step in range(10_000):
-        result = finish(tool.start(*command, env=interference.kill(STEPS, path=command[2], after=step)))
-        if result.code == 0:
-            break
-        assert result.code == -signal.SIGKILL
-        assert_nothing_partial(quick_folder / "out", final)
-        tool.run(*command)
-        assert differing(files(quick_folder / "out"), final) == [], f"after a kill before call {step}"
-        shutil.rmtree(quick_folder / "out")
-    assert step > 30
-    assert differing(files(quick_folder / "out"), final) == []
-
-
 def test_a_kill_leaves_nothing_in_the_folder_for_temporary_files(tool, interference, few, tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -342,6 +320,30 @@ def test_no_write_of_the_hdf5_library_is_lost(tool, interference, few, undisturb
     assert after > 0 or result.code == 3  # the fault was met at all
 
 
+INDEXED = (*SMALL.options(), "--shards", "6", "--format", "hdf5", "--index", "vds")
+
+
+@pytest.mark.parametrize("jobs", ["1", "4"])
+def test_a_failed_write_of_the_hdf5_library_is_the_cause_that_is_told(tool, interference, few, tmp_path, jobs):
+    """Whatever used the library before, and though other threads find it broken, too."""
+    options = (*INDEXED, "--jobs", jobs)
+    for after in range(6):
+        out = tmp_path / f"out{after}"
+        tool.build(few, out, *INDEXED)
+        fault = interference.fail("pwrite", errno.ENOSPC, path="(deleted)", after=after)
+        text = tool.refuse(few, out, *options, "--overwrite", env=fault, expect=3)
+        assert "HDF5" in text and os.strerror(errno.ENOSPC) in text
+        tool.build(few, out, *options, "--overwrite")
+
+
+def test_an_index_that_the_hdf5_library_cannot_write_is_told(tool, interference, few, tmp_path):
+    tool.build(few, tmp_path / "out", *INDEXED)
+    for after in range(3):
+        fault = interference.fail("pwrite", errno.ENOSPC, path=".vds", after=after)
+        result = tool.run("index", tmp_path / "out", "--kind", "vds", env=fault, expect=3)
+        assert "HDF5" in result.err and os.strerror(errno.ENOSPC) in result.err
+
+
 @pytest.mark.parametrize(
     "call, name",
     [("pwrite", "job.json."), ("fsync", "listing."), ("pwrite", "000002.tar.json."), ("rename", "dataset.json")],
@@ -360,6 +362,16 @@ def test_a_file_system_that_cannot_reserve_space_will_do(tool, interference, few
     env = interference.fail("fallocate", errno.EOPNOTSUPP)
     tool.build(few, tmp_path / "out", *ORDERED, env=env)
     assert differing(files(tmp_path / "out"), undisturbed["tar"]) == []
+
+
+@pytest.mark.parametrize("after", range(3))
+@pytest.mark.parametrize("call", ["flock", "ftruncate", "fallocate", "pwrite", "fsync"])
+def test_a_call_that_a_signal_interrupts_is_made_again(tool, interference, few, undisturbed, tmp_path, call, after):
+    out, log = tmp_path / "out", tmp_path / "log"
+    fault = {"path": tmp_path, "after": after, "times": 1, "log": log}
+    tool.build(few, out, *ORDERED, env=interference.fail(call, errno.EINTR, **fault))
+    assert len(log.read_text().splitlines()) > after + 1  # so one was interrupted
+    assert differing(files(out), undisturbed["tar"]) == []
 
 
 def test_a_folder_that_cannot_be_listed_is_named(tool, interference, few, tmp_path):

@@ -55,8 +55,10 @@ class Tool:
         return subprocess.Popen(words, env={**os.environ, **(env or {})}, **{**pipes, **options})
 
     def run(self, *arguments, expect=0, **options):
+        """`expect` is the exit code; with None any will do."""
         result = finish(self.start(*arguments, **options))
-        assert result.code == expect, f"exit code {result.code}, not {expect}, of {arguments}\n{result.out}{result.err}"
+        said = f"{result.out}{result.err}"
+        assert expect in (None, result.code), f"exit code {result.code}, not {expect}, of {arguments}\n{said}"
         return result
 
     def build(self, source, out, *arguments, **options):
@@ -109,8 +111,9 @@ class Interference:
         """The calls fail with the errno `code`."""
         return self.environment(calls=calls, errno=code, **where)
 
-    def kill(self, calls, **where):
-        return self.environment(calls=calls, kill=1, **where)
+    def kill(self, calls, when="before", **where):
+        """SIGKILL ends the process `before` the call, `after` it, or with `half` of its bytes written."""
+        return self.environment(calls=calls, kill=when, **where)
 
     @contextlib.contextmanager
     def hold(self, tool, *arguments, calls="open", path="", **options):
