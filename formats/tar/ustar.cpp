@@ -62,11 +62,9 @@ void write_block(char* header, std::string_view prefix, std::string_view file_na
   put(kMagic, std::string_view("ustar\0"
                                "00",
                                8));
-  put(kDevMajor, "0000000");
-  put(kDevMinor, "0000000");
+  fmt::format_to_n(header + kDevMajor, 7, "{}{:06o}", kDataCrcMark, data_crc >> 16);
+  fmt::format_to_n(header + kDevMinor, 7, "{}{:06o}", kDataCrcMark, data_crc & 0xffffU);
   put(kPrefix, prefix);
-  put(kDataCrcMark, kDataCrcMarkText);
-  put(kDataCrc, crc32c::text(data_crc));
   unsigned sum = 0;
   for (std::size_t i = 0; i < kBlock; ++i) sum += static_cast<unsigned char>(header[i]);
   fmt::format_to_n(header + kChecksum, 6, "{:06o}", sum);
