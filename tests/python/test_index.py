@@ -219,7 +219,7 @@ def test_h5py_sees_all_shards_as_one(build, index, animals, tmp_path, dtype, lay
         for name in ("images", "labels", "keys"):
             assert file[name].is_virtual and file[name].dtype == shard[name].dtype
         assert file["images"].attrs["layout"] == shard["images"].attrs["layout"]
-        assert [name.decode() for name in file["classes"]] == list(ANIMALS)
+        assert [name.decode() for name in file["labels"].attrs["classes"]] == list(ANIMALS)
         pixels = file["images"][:].astype(DTYPES[dtype])  # one slice, over the borders of shards
         rows = zip(file["keys"][:], pixels, file["labels"][:], strict=True)
         samples = [Sample(key.decode(), image, int(label)) for key, image, label in rows]

@@ -55,7 +55,7 @@ def read_tfrecord(path):
 
 def read_hdf5(path):
     with h5py.File(path) as file:
-        assert [name.decode() for name in file["classes"]] == ["class0", "class1", "class2"]
+        assert [name.decode() for name in file["labels"].attrs["classes"]] == ["class0", "class1", "class2"]
         for key, data, label in zip(file["keys"], file["images"], file["labels"], strict=True):
             yield key.decode(), data.tobytes(), int(label), ".jpg" if data.tobytes().startswith(b"\xff\xd8") else ".png"
 
