@@ -258,6 +258,10 @@ def test_tensorflow_datasets_reads_tfrecords(build, index, animals, tmp_path, dt
     assert builder.info.features["image"].shape == tuple(dataset.spec["shape"])
     assert builder.info.splits["train"].num_examples == len(paths)
     assert_equal_samples(expected_animals(paths, recipe), tfds_samples(builder, "train"))
+    assert builder.info.supervised_keys == ("image", "label")
+    pairs = [(image.tobytes(), int(label)) for image, label in tfds.as_numpy(
+        builder.as_dataset(split="train", as_supervised=True, shuffle_files=False))]
+    assert sorted(pairs) == sorted((sample.array.tobytes(), sample.label) for sample in dataset.samples().values())
 
 
 def test_tensorflow_datasets_reads_splits_without_classes_and_empty_shards(build, index, partly_bad, animals, tmp_path):
