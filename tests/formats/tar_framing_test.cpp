@@ -6,6 +6,7 @@
 #include <map>
 
 #include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
 #include "formats/tar/ustar.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/shards.hpp"
@@ -206,11 +207,33 @@ TEST_CASE("tar names that are cut stay valid UTF-8", "[formats][tar]") {
     limits.include(key, 1);
     Bytes shard = test::frame(TarFraming(spec_of(1, 1, 1), limits), {key, 1}, Bytes(1)).bytes;
     shard.resize(shard.size() + 1024);
-    const std::string stored = read_tar(shard)[0].ustar_path;
-    CHECK((key + ".npy").starts_with(stored));
-    CHECK((stored.size() - start.size()) % 3 == 0);
+    const auto entries = read_tar(shard);
+    const std::string stored = entries[0].ustar_path;
+    const std::string mark = "~" + crc32c::text(crc32c::value(std::as_bytes(std::span(key))));
+    REQUIRE(stored.ends_with(mark + ".npy"));
+    const std::string kept = stored.substr(0, stored.size() - mark.size() - 4);
+    CHECK(key.starts_with(kept));
+    CHECK((kept.size() - start.size()) % 3 == 0);
     CHECK(stored.size() > 97);
+    CHECK(entries[1].ustar_path == kept + mark + ".cls");
   }
+}
+
+TEST_CASE("tar names that are cut stay distinct and have no dot but the extension's",
+          "[formats][tar]") {
+  const std::string folder = "v1.5-" + letters(200);
+  const auto stored = [](const std::string& path) {
+    std::vector<std::byte> block(512);
+    ustar::write_header(block, path, 0, 0);
+    return field(as_text(block), 0, 100);
+  };
+  CHECK(stored(folder + "/a.npy") != stored(folder + "/b.npy"));
+  CHECK(stored(folder + "/a.npy") == stored(folder + "/a.npy"));
+  CHECK(stored(folder + "/a.npy").starts_with("v1_5-kkk"));
+  CHECK(stored("v1.5/" + letters(200) + ".jpg").starts_with("v1.5/kkk"));
+  CHECK(stored(folder + "/a.npy").size() == 100);
+  CHECK(stored(folder + "/a").size() == 100);
+  CHECK(stored(folder + "/a." + letters(40)).find('.') == std::string::npos);
 }
 
 TEST_CASE("ustar splits a path only where both parts fit", "[formats][tar]") {
