@@ -55,6 +55,7 @@ def build(
     shards: int | None = None,
     seed: int | None = None,
     no_shuffle: bool = False,
+    keys: Literal["full", "short"] | None = None,
     jobs: int | None = None,
     on_error: Literal["skip", "fail"] | None = None,
     max_bad: float | str | None = None,
@@ -94,6 +95,7 @@ def build(
         shards: How many shards, instead.
         seed: Of the shuffle before sharding; 0.
         no_shuffle: Keep the order of the paths.
+        keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key; "full".
         jobs: Worker threads; as many as the process may use.
         on_error: What a bad image does: "skip" lists it in OUT/skipped.tsv, "fail" ends the build.
         max_bad: More bad images than this, in percent, fail the build; 1.
@@ -145,6 +147,7 @@ def convert(
     labels: Path | None = None,
     image_key: str | None = None,
     label_key: str | None = None,
+    image_name: str | None = None,
     classes: Path | None = None,
     jobs: int | None = None,
     overwrite: bool = False,
@@ -169,6 +172,7 @@ def convert(
         labels: As of `build`, with `keep_encoded`.
         image_key: As of `build`, with `keep_encoded`.
         label_key: As of `build`, with `keep_encoded`.
+        image_name: With `keep_encoded` and tar: one extension for all images, whatever they are.
         classes: As of `build`, with `keep_encoded`.
         jobs: Worker threads.
         overwrite: Throw away what `out` holds of these splits.
