@@ -25,7 +25,9 @@ namespace {
 // Every allocation is aligned, and all metadata (2 to 4 KiB) fits the block before the images.
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kImagesBase = 8192;
-constexpr std::uint64_t kAttributeBytes = 128;  // enough for what an attribute has but its data
+// Class names of up to this size fit that block, too. More of them follow the data, with a header.
+constexpr std::uint64_t kClassBytesInFront = 4096;
+constexpr std::uint64_t kAttributeBytes = 128;
 
 using hdf5::check;
 using hdf5::Id;
@@ -189,9 +191,9 @@ std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
   const ShardLayout all = layout(samples);
   const std::uint64_t crcs_end =
       checked_add(all.crc32c.base, checked_mul(samples, all.crc32c.stride));
-  if (classes_.empty()) return crcs_end;
-  // Few names fit the block before the images, and the shard is smaller.
-  return round_up(crcs_end, kAlignment) + kAttributeBytes + hdf5::pack(classes_).bytes.size();
+  const std::uint64_t class_bytes = hdf5::pack(classes_).bytes.size();
+  if (class_bytes <= kClassBytesInFront) return crcs_end;
+  return round_up(crcs_end, kAlignment) + kAttributeBytes + class_bytes;
 }
 
 std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec& spec, const NameLimits& limits,
