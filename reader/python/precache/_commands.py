@@ -51,11 +51,11 @@ def build(
     image_key: str | None = None,
     label_key: str | None = None,
     classes: Path | None = None,
+    keys: Literal["full", "short"] | None = None,
     shard_size: int | str | None = None,
     shards: int | None = None,
     seed: int | None = None,
     no_shuffle: bool = False,
-    keys: Literal["full", "short"] | None = None,
     jobs: int | None = None,
     on_error: Literal["skip", "fail"] | None = None,
     max_bad: float | str | None = None,
@@ -91,11 +91,11 @@ def build(
         image_key: What of a shard is the image, where that cannot be guessed.
         label_key: The same of labels.
         classes: A file that fixes class names and their numbers.
+        keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key; "full".
         shard_size: About how large a shard is: bytes, or such as "1GiB"; "512MiB".
         shards: How many shards, instead.
         seed: Of the shuffle before sharding; 0.
         no_shuffle: Keep the order of the paths.
-        keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key; "full".
         jobs: Worker threads; as many as the process may use.
         on_error: What a bad image does: "skip" lists it in OUT/skipped.tsv, "fail" ends the build.
         max_bad: More bad images than this, in percent, fail the build; 1.
