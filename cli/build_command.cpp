@@ -163,6 +163,10 @@ void add_dataset_options(CLI::App& app, BuildCommand& command) {
       [&](const std::string& text) {
         options.classes = option_values::not_empty("--classes", text);
       });
+  add_choice(app, "--keys", {"full", "short"}, "full",
+             "short: keys of more than 96 bytes are cut and end in a checksum, so that every tar "
+             "reader sees the whole key",
+             [&](std::size_t i) { options.short_keys = i == 1; });
   auto* shard_size =
       add(app, "--shard-size", "BYTES [512MiB]", "About how large a shard is",
           [&](const std::string& text) { options.shard_size_bytes = option_values::bytes(text); });

@@ -62,6 +62,7 @@ Json preview_json(const BuildPreview& preview, const BuildOptions& options) {
           {"shards", preview.shards},
           {"tensor_bytes", preview.tensor_bytes},
           {"record_bytes", preview.record_bytes},
+          {"pax_headers", !preview.pax_key.empty()},
           {"bytes_needed", preview.bytes_needed},
           {"bytes_unpacked", preview.bytes_unpacked},
           {"bytes_free", preview.bytes_free}};
@@ -100,6 +101,17 @@ std::string frozen_text(const Recipe& recipe) {
   return text;
 }
 
+/// Why tar records are larger than they need to be, and some readers see cut names.
+std::string pax_text(const BuildPreview& preview) {
+  if (preview.pax_key.empty()) return {};
+  constexpr std::size_t kShown = 60;
+  return fmt::format(
+      "keys do not fit plain tar headers, so every record gets pax headers; the longest has {} "
+      "bytes: '{}{}'",
+      preview.pax_key.size(), printable(std::string_view(preview.pax_key).substr(0, kShown)),
+      preview.pax_key.size() > kShown ? "..." : "");
+}
+
 void print_preview_rows(const BuildPreview& preview, const BuildOptions& options) {
   print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "image"),
                                   human::count(preview.classes.size(), "class"),
@@ -110,6 +122,7 @@ void print_preview_rows(const BuildPreview& preview, const BuildOptions& options
                                      human::count(preview.empty_classes.size(), "class"),
                                      preview.empty_classes.front()));
   }
+  print_row("warning", pax_text(preview));
   print_row("tensor", fmt::format("{}, {}", tensor_text(options), size_text(preview.tensor_bytes)));
   print_row("frozen", frozen_text(options.recipe));
   print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
@@ -245,6 +258,12 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
   }
   std::fflush(stdout);  // before what follows on stderr
   print_skipped(report, options);
+  if (!report.preview.pax_key.empty()) {
+    say("precache: warning: {}\n"
+        "  DALI without an index, wids and cpio read names that are cut. --keys short gives keys "
+        "that fit.\n",
+        pax_text(report.preview));
+  }
   say_missing(report.indexes);
 }
 

@@ -33,6 +33,7 @@ struct ConvertCommand {
   std::optional<std::string> image_key;
   std::optional<std::string> label_key;
   std::optional<std::string> classes;
+  std::optional<std::string> image_name;
   unsigned jobs = usable_threads();
   bool dry_run = false;
   bool quiet = false;
@@ -72,6 +73,7 @@ RepackOptions repack_options(const ConvertCommand& command) {
   repack.labels = command.labels.value_or(repack.labels);
   repack.image_key = command.image_key.value_or("");
   repack.label_key = command.label_key.value_or("");
+  repack.image_name = command.image_name.value_or("");
   repack.classes = command.classes.value_or("");
   repack.shard_size_bytes = options.shard_size_bytes.value_or(repack.shard_size_bytes);
   repack.shards = options.shards_per_split.value_or(0);
@@ -108,6 +110,10 @@ ExitCode run_job(const ConvertCommand& command, const Options& options, const au
 ExitCode run_convert(const ConvertCommand& command) {
   if (command.keep_encoded) {
     return run_job(command, repack_options(command), preview_repacking, repack);
+  }
+  if (command.image_name) {
+    throw InvalidArgument("--image-name applies only with --keep-encoded",
+                          "Tensors are KEY.npy in every tar.");
   }
   if (command.labels || command.classes || command.image_key || command.label_key) {
     throw InvalidArgument("--labels, --classes and keys have no meaning without --keep-encoded",
@@ -168,6 +174,11 @@ void add_encoded_options(CLI::App& app, ConvertCommand& command) {
   add(app, "--label-key", "NAME", "With --keep-encoded and shards: as build has it",
       [&](const std::string& text) {
         command.label_key = option_values::not_empty("--label-key", text);
+      });
+  add(app, "--image-name", "NAME [jpg or png]",
+      "With --keep-encoded and tar: one extension for all images, whatever they are",
+      [&](const std::string& text) {
+        command.image_name = option_values::not_empty("--image-name", text);
       });
   add(app, "--classes", "FILE|dataset.json", "With --keep-encoded: class names and their numbers",
       [&](const std::string& text) {

@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kIdentityVersion = 1;  // changes when equal options give other bytes than before
+constexpr int kIdentityVersion = 2;  // changes when equal options give other bytes than before
 constexpr const char* kSpaceHint =
     "Make room, or choose a smaller --size or --dtype uint8, or another OUT.";
 
@@ -56,6 +56,7 @@ std::string identity_of(const BuildOptions& options) {
       {"shards", options.shards},
       {"shard-size", options.shards == 0 ? options.shard_size_bytes : 0},
       {"seed", options.shuffle ? nlohmann::ordered_json(options.seed) : nlohmann::ordered_json()},
+      {"keys", options.short_keys ? "short" : "full"},
       {"max-pixels", options.max_pixels}};
   json.update(
       labelling_identity(options.labels, options.classes, options.image_key, options.label_key));
@@ -113,6 +114,7 @@ void check_same_split(const OutFolder& out, const BuildOptions& options,
                     out.manifest()->classes == preparation.source().classes &&
                     split.max_pixels == options.max_pixels && split.shuffled == options.shuffle &&
                     (!options.shuffle || split.seed == options.seed) &&
+                    (!split.names || *split.names == preparation.keys().limits()) &&
                     split.shards.size() == preparation.plan().shards();
   if (same) return;
   throw InvalidArgument(

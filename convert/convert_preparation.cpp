@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kIdentityVersion = 1;  // changes when equal options give other bytes than before
+constexpr int kIdentityVersion = 2;  // changes when equal options give other bytes than before
 
 Plan plan_for(const SourceSplit& split, std::uint64_t record_bytes, const ConvertOptions& options) {
   const std::uint64_t samples = split.shards().samples();

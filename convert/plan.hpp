@@ -30,6 +30,8 @@ class Plan {
   [[nodiscard]] std::uint64_t shard_records(std::uint64_t shard) const {
     return shard_begin(shard + 1) - shard_begin(shard);
   }
+  /// Whether records come in the order of the listing.
+  [[nodiscard]] bool keeps_order() const { return !permutation_; }
   [[nodiscard]] PlannedRecord record(std::uint64_t shard, std::uint64_t slot) const;
 
  private:

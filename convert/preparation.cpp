@@ -11,7 +11,7 @@ namespace precache {
 
 Preparation::Preparation(const BuildOptions& options, Source source)
     : source_(std::move(source)),
-      keys_(source_.listing, source_.key_rule),
+      keys_(source_.listing, source_.key_rule, options.short_keys),
       framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(),
                             source_.classes)),
       plan_(source_.listing.size(), shard_count(options),
@@ -27,6 +27,14 @@ std::uint64_t Preparation::shard_count(const BuildOptions& options) const {
   return shards_for_size(samples, framing_->record_bytes(), options.shard_size_bytes);
 }
 
+std::string Preparation::longest_key() const {
+  for (std::size_t i = 0; i < source_.listing.size(); ++i) {
+    std::string key = keys_.key(i);
+    if (key.size() == keys_.limits().longest_key) return key;
+  }
+  return {};
+}
+
 BuildPreview Preparation::preview(const BuildOptions& options) const {
   BuildPreview preview;
   preview.samples = source_.listing.size();
@@ -37,6 +45,9 @@ BuildPreview Preparation::preview(const BuildOptions& options) const {
   preview.smallest_shard_samples = plan_.shard_records(plan_.shards() - 1);
   preview.tensor_bytes = options.recipe.spec().size_bytes();
   preview.record_bytes = framing_->record_bytes();
+  if (parse_format(options.format) == Format::kTar && !keys_.limits().all_fit_ustar) {
+    preview.pax_key = longest_key();
+  }
   for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {
     preview.bytes_needed =
         checked_add(preview.bytes_needed, framing_->shard_bytes(plan_.shard_records(shard)));

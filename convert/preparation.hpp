@@ -28,6 +28,7 @@ class Preparation {
 
  private:
   [[nodiscard]] std::uint64_t shard_count(const BuildOptions& options) const;
+  [[nodiscard]] std::string longest_key() const;
 
   Source source_;
   Keys keys_;

@@ -254,7 +254,9 @@ class Repacking {
     const std::int64_t label = preparation_->listing()[sample].label;
     const auto number = static_cast<std::uint64_t>(label);  // -1 becomes large
     return {.name = {preparation_->keys().key(sample), label},
-            .extension = image_kind(bytes) == ImageKind::kJpeg ? "jpg" : "png",
+            .extension = !options_.image_name.empty()            ? options_.image_name
+                         : image_kind(bytes) == ImageKind::kJpeg ? "jpg"
+                                                                 : "png",
             .class_name = number < classes.size() ? std::string_view(classes[number]) : "",
             .bytes = bytes};
   }

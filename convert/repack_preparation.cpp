@@ -16,7 +16,9 @@
 namespace precache {
 namespace {
 
-constexpr int kIdentityVersion = 2;  // changes when equal options give other bytes than before
+constexpr int kIdentityVersion = 3;  // changes when equal options give other bytes than before
+
+constexpr std::size_t kLongestImageName = 16;
 
 Source only_encoded(Source source) {
   for (const SourceShard& shard : source.shards) {
@@ -28,10 +30,29 @@ Source only_encoded(Source source) {
   return source;
 }
 
+Format checked_format(const RepackOptions& options) {
+  const Format format = parse_format(options.format);
+  const std::string& name = options.image_name;
+  if (name.empty()) return format;
+  if (format != Format::kTar) {
+    throw InvalidArgument(
+        "--image-name applies only to --format tar",
+        "TFRecord and HDF5 files keep all images in one feature or dataset anyway.");
+  }
+  const bool is_plain = name.size() <= kLongestImageName && std::ranges::all_of(name, [](char c) {
+                          return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+                        });
+  if (is_plain && name != "cls" && name != "npy") return format;
+  throw InvalidArgument(
+      fmt::format("'{}' cannot be the name of all images", name),
+      "--image-name takes 1 to 16 letters a-z and digits, other than cls and npy. jpg suits "
+      "readers that decode by content.");
+}
+
 }  // namespace
 
 RepackPreparation::RepackPreparation(const RepackOptions& options, Source source)
-    : format_(parse_format(options.format)),
+    : format_(checked_format(options)),
       source_(only_encoded(std::move(source))),
       keys_(source_.listing, source_.key_rule),
       overhead_(encoded_overhead_bytes(format_, keys_.limits())),
@@ -104,6 +125,7 @@ std::string identity_of(const RepackOptions& options) {
   Json json = {{"version", kIdentityVersion},
                {"command", "convert --keep-encoded"},
                {"format", options.format},
+               {"image-name", options.image_name},
                {"shards", options.shards},
                {"shard-size", options.shards == 0 ? options.shard_size_bytes : 0},
                {"seed", options.seed ? Json(*options.seed) : Json()}};

@@ -134,8 +134,29 @@ std::vector<std::uint64_t> ShardBuilder::close_holes() {
   return slots;
 }
 
-void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name_of_slot) {
-  const auto slots = close_holes();
+std::vector<std::uint64_t> ShardBuilder::move_down() {
+  std::ranges::sort(holes_);
+  std::vector<std::uint64_t> slots;
+  slots.reserve(crcs_.size());
+  std::vector<std::byte> record(framing_.record_bytes());
+  std::size_t passed = 0;  // holes before the slot
+  for (std::uint64_t slot = 0; slot < crcs_.size(); ++slot) {
+    if (passed < holes_.size() && holes_[passed] == slot) {
+      ++passed;
+      continue;
+    }
+    if (passed != 0) {
+      file_.read_at(offset(slot), record);
+      file_.write_at(offset(slot - passed), record);
+    }
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
+void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name_of_slot,
+                            bool keep_order) {
+  const auto slots = keep_order ? move_down() : close_holes();
   std::vector<WrittenRecord> records;
   records.reserve(slots.size());
   for (const std::uint64_t slot : slots) records.push_back({name_of_slot(slot), crcs_[slot]});

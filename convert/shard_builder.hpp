@@ -46,9 +46,11 @@ class ShardBuilder {
                            bool damaged);
   [[nodiscard]] bool reject(std::uint64_t slot, SkippedSample skipped);
 
-  /// Closes the holes that rejected samples left, each by the last record that survived, and writes
-  /// prologue and epilogue. `name_of_slot` names the sample that was planned for a slot.
-  void complete(const std::function<SampleName(std::uint64_t)>& name_of_slot);
+  /// Closes the holes that rejected samples left, and writes prologue and epilogue. `name_of_slot`
+  /// names the sample that was planned for a slot. To keep the order, all records after a hole move
+  /// down; else the last one moves into it.
+  void complete(const std::function<SampleName(std::uint64_t)>& name_of_slot,
+                bool keep_order = false);
   /// Syncs the file, passes its result to `save` and renames the file into place. In this order, so
   /// that no shard has its final name without a result.
   [[nodiscard]] ShardResult commit(const std::function<void(const ShardResult&)>& save);
@@ -59,6 +61,8 @@ class ShardBuilder {
   }
   /// The slots whose records end up at positions 0, 1, ... of the shard.
   [[nodiscard]] std::vector<std::uint64_t> close_holes();
+  /// The same, with the order kept.
+  [[nodiscard]] std::vector<std::uint64_t> move_down();
 
   const Framing& framing_;
   std::filesystem::path final_path_;

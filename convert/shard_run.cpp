@@ -215,9 +215,10 @@ class Run {
 
   void complete(std::size_t index) {
     const PendingShard& pending = pending_[index];
-    shards_[index].builder->complete([&](std::uint64_t slot) {
+    const auto name_of_slot = [&](std::uint64_t slot) {
       return input_.samples.name(input_.plan.record(pending.number, slot).sample);
-    });
+    };
+    shards_[index].builder->complete(name_of_slot, input_.plan.keeps_order());
     committer_.submit(pending, std::move(shards_[index].builder));
   }
 

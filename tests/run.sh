@@ -19,7 +19,7 @@ esac
 step() { printf '\n== %s\n' "$*"; }
 
 packages=(catch2)
-$fast || packages+=(chromium clang libclang-rt-dev llvm libjpeg-turbo-progs python3-dev python3-venv util-linux)
+$fast || packages+=(busybox chromium clang libarchive-tools libclang-rt-dev llvm libjpeg-turbo-progs perl python3-dev python3-venv util-linux)
 step "packages"
 samples/install_packages.sh "${packages[@]}"
 

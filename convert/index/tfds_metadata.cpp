@@ -65,6 +65,7 @@ std::string info_text(const Manifest& manifest) {
                   {"version", "1.0.0"},
                   {"description", kDescription},
                   {"fileFormat", "tfrecord"},
+                  {"supervisedKeys", {{"input", "image"}, {"output", "label"}}},
                   {"splits", std::move(splits)}};
   return json.dump(2) + "\n";
 }

@@ -10,6 +10,7 @@
 
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/utf8.hpp"
+#include "formats/tar/ustar.hpp"
 
 namespace precache {
 namespace {
@@ -74,11 +75,11 @@ std::string key_of_path(std::string_view path, KeyRule rule) {
   return key;
 }
 
-Keys::Keys(const Listing& listing, KeyRule rule) : listing_(listing), rule_(rule) {
+Keys::Keys(const Listing& listing, KeyRule rule, bool short_keys)
+    : listing_(listing), rule_(rule), short_keys_(short_keys) {
   std::vector<HashedSample> hashed;
   hashed.reserve(listing.size());
-  for (std::size_t i = 0; i < listing.size(); ++i)
-    hashed.push_back({hash_of(key_of_path(listing[i].path, rule)), i});
+  for (std::size_t i = 0; i < listing.size(); ++i) hashed.push_back({hash_of(wanted(i)), i});
   std::ranges::sort(hashed);
   std::unordered_set<std::string> given;
   const auto is_taken = [&](const std::string& key) {
@@ -93,12 +94,12 @@ Keys::Keys(const Listing& listing, KeyRule rule) : listing_(listing), rule_(rule
     if (end - begin == 1) continue;
     std::unordered_map<std::string, std::uint64_t> next;  // number to try, by key
     for (std::size_t i = begin; i < end; ++i) {
-      const std::string wanted = key_of_path(listing[hashed[i].sample].path, rule);
-      const auto [number, is_first] = next.emplace(wanted, 2);
+      const std::string base = wanted(hashed[i].sample);
+      const auto [number, is_first] = next.emplace(base, 2);
       if (is_first) continue;
       std::string key;
       do {
-        key = fmt::format("{}~{}", wanted, number->second++);
+        key = fitting(fmt::format("{}~{}", base, number->second++));
       } while (is_taken(key));
       given.insert(key);
       renamed_.emplace(hashed[i].sample, key);
@@ -107,9 +108,18 @@ Keys::Keys(const Listing& listing, KeyRule rule) : listing_(listing), rule_(rule
   for (std::size_t i = 0; i < listing.size(); ++i) limits_.include(key(i), listing[i].label);
 }
 
+std::string Keys::fitting(std::string key) const {
+  if (!short_keys_ || key.size() <= kShortKeyBytes) return key;
+  return ustar::shortened(key, kShortKeyBytes);
+}
+
+std::string Keys::wanted(std::size_t sample) const {
+  return fitting(key_of_path(listing_[sample].path, rule_));
+}
+
 std::string Keys::key(std::size_t sample) const {
   const auto found = renamed_.find(sample);
-  return found != renamed_.end() ? found->second : key_of_path(listing_[sample].path, rule_);
+  return found != renamed_.end() ? found->second : wanted(sample);
 }
 
 }  // namespace precache

@@ -17,6 +17,8 @@ inline constexpr std::array kLabelNames{
     "train_labels", "test_labels", "train_set_y", "test_set_y", "y_val",
     "Y_val",        "val_y",       "val_labels",  "target",     "targets"};
 inline constexpr std::array kClassNames{"classes", "class_names", "list_classes"};
+/// Of the labels, in precache files: readers of rows take every dataset of a file for a column.
+inline constexpr const char* kClassesAttribute = "classes";
 inline constexpr const char* kCrcName = "crc32c";  // ours alone
 
 }  // namespace precache::hdf5

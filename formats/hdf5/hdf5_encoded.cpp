@@ -9,6 +9,7 @@
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
 #include "precache/formats/error.hpp"
 
@@ -66,15 +67,9 @@ class EncodedHdf5 : public EncodedShard {
       images_.reset();
       add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), rows, labels_.data());
       add("keys", hdf5::string_type(key_bytes_), rows, keys_.data());
-      std::size_t class_bytes = 1;
-      for (const auto& class_name : classes_) {
-        class_bytes = std::max(class_bytes, class_name.size());
-      }
-      std::string names(classes_.size() * class_bytes, '\0');
-      for (std::size_t i = 0; i < classes_.size(); ++i) {
-        classes_[i].copy(&names[i * class_bytes], class_bytes);
-      }
-      add("classes", hdf5::string_type(class_bytes), classes_.size(), names.data());
+      Id labels(H5Dopen2(*file_, "labels", H5P_DEFAULT), H5Dclose);
+      hdf5::add_attribute(labels, hdf5::kClassesAttribute, classes_);
+      labels.close();
       file_->close();
       file_.reset();
     });

@@ -15,6 +15,7 @@
 #include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
+#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
 #include "precache/formats/error.hpp"
 
@@ -24,6 +25,9 @@ namespace {
 // Every allocation is aligned, and all metadata (2 to 4 KiB) fits the block before the images.
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kImagesBase = 8192;
+// Class names of up to this size fit that block, too. More of them follow the data, with a header.
+constexpr std::uint64_t kClassBytesInFront = 4096;
+constexpr std::uint64_t kAttributeBytes = 128;
 
 using hdf5::check;
 using hdf5::Id;
@@ -86,6 +90,12 @@ class Skeleton {
     return offset;
   }
 
+  void add_classes(const std::vector<std::string>& classes) {
+    Id labels(H5Dopen2(*file_, "labels", H5P_DEFAULT), H5Dclose);
+    hdf5::add_attribute(labels, hdf5::kClassesAttribute, classes);
+    labels.close();
+  }
+
   void close() { file_->close(); }
 
   /// The bytes of the closed file from `begin` to `end`, or as far as it goes.
@@ -137,12 +147,10 @@ Envelope Hdf5Framing::make_envelope(std::span<const WrittenRecord> records,
         crc32c::extend(records[i].crc32c, std::as_bytes(std::span(&labels.back(), 1)));
     crcs.push_back(crc32c::extend(crc, std::as_bytes(key)));
   }
-  const hdf5::PackedTexts class_names = hdf5::pack(classes_);
 
   Skeleton skeleton(scratch_folder);
   const auto shape = spec_.shape();
   const std::array<hsize_t, 4> images{count, shape[0], shape[1], shape[2]};
-  const hsize_t classes = classes_.size();
   errno = 0;
   const std::array offsets{
       skeleton.add("images", hdf5::image_type(spec_.dtype), images, nullptr, name(spec_.order)),
@@ -151,8 +159,7 @@ Envelope Hdf5Framing::make_envelope(std::span<const WrittenRecord> records,
       skeleton.add("keys", hdf5::string_type(key_bytes_), std::span(&count, 1), keys.data()),
       skeleton.add("crc32c", Id(H5Tcopy(H5T_STD_U32LE), H5Tclose), std::span(&count, 1),
                    crcs.data())};
-  skeleton.add("classes", hdf5::string_type(class_names.width), std::span(&classes, 1),
-               class_names.bytes.data());
+  skeleton.add_classes(classes_);  // after all datasets, whose places are fixed
   skeleton.close();
   const ShardLayout wanted = layout(count);
   if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base,
@@ -184,8 +191,9 @@ std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
   const ShardLayout all = layout(samples);
   const std::uint64_t crcs_end =
       checked_add(all.crc32c.base, checked_mul(samples, all.crc32c.stride));
-  if (classes_.empty()) return crcs_end;
-  return round_up(crcs_end, kAlignment) + hdf5::pack(classes_).bytes.size();
+  const std::uint64_t class_bytes = hdf5::pack(classes_).bytes.size();
+  if (class_bytes <= kClassBytesInFront) return crcs_end;
+  return round_up(crcs_end, kAlignment) + kAttributeBytes + class_bytes;
 }
 
 std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec& spec, const NameLimits& limits,

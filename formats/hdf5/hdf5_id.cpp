@@ -93,4 +93,15 @@ void add_attribute(hid_t object, const char* attribute, std::string_view text) {
   id.close();
 }
 
+void add_attribute(hid_t object, const char* attribute, std::span<const std::string> texts) {
+  if (texts.empty()) return;
+  const PackedTexts packed = pack(texts);
+  const hsize_t count = texts.size();
+  const Id type = string_type(packed.width);
+  const Id space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+  Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  check(H5Awrite(id, type, packed.bytes.data()));
+  id.close();
+}
+
 }  // namespace precache::hdf5

@@ -105,5 +105,8 @@ struct PackedTexts {
 [[nodiscard]] PackedTexts pack(std::span<const std::string> texts);
 
 void add_attribute(hid_t object, const char* attribute, std::string_view text);
+/// An array of strings of one width; none if there are no texts. In files of version 1.8 and later
+/// the library stores more than 64 KiB outside of the object's header.
+void add_attribute(hid_t object, const char* attribute, std::span<const std::string> texts);
 
 }  // namespace precache::hdf5

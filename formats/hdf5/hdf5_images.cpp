@@ -93,6 +93,7 @@ class Finder {
     for (const char* const name : kKeyNames) {
       if (rows.keys.empty()) rows.keys = texts(group_ + name, rows.count);
     }
+    rows.classes = class_names_of(file_, group_, rows.name, size_);
     for (const char* const name : kClassNames) {
       if (rows.classes.empty()) rows.classes = texts(group_ + name, std::nullopt);
     }

@@ -127,12 +127,12 @@ std::vector<std::string> read_texts(const Dataset& dataset, std::size_t longest)
   if (width > longest) return {};
   std::string all(dataset.extents[0] * width, '\0');
   check(H5Dread(dataset.id, dataset.type, H5S_ALL, H5S_ALL, H5P_DEFAULT, all.data()));
-  return cut_texts(dataset, all);
+  return cut_texts(dataset.type, all);
 }
 
-std::vector<std::string> cut_texts(const Dataset& dataset, std::string_view texts) {
-  const std::size_t width = H5Tget_size(dataset.type);
-  const bool is_spaced = H5Tget_strpad(dataset.type) == H5T_STR_SPACEPAD;
+std::vector<std::string> cut_texts(hid_t type, std::string_view texts) {
+  const std::size_t width = H5Tget_size(type);
+  const bool is_spaced = H5Tget_strpad(type) == H5T_STR_SPACEPAD;
   std::vector<std::string> result;
   for (; !texts.empty(); texts.remove_prefix(width)) {
     std::string_view text = texts.substr(0, width);
@@ -141,6 +141,26 @@ std::vector<std::string> cut_texts(const Dataset& dataset, std::string_view text
     result.emplace_back(text);
   }
   return result;
+}
+
+std::vector<std::string> class_names_of(hid_t file, const std::string& group,
+                                        std::string_view images, std::uint64_t most_bytes) {
+  for (const std::string& name : label_names_for(images)) {
+    const auto labels = open_dataset(file, group + name);
+    if (!labels || H5Aexists(labels->id, kClassesAttribute) <= 0) continue;
+    const Id attribute(H5Aopen(labels->id, kClassesAttribute, H5P_DEFAULT), H5Aclose);
+    const Id type(H5Aget_type(attribute), H5Tclose);
+    const Id space(H5Aget_space(attribute), H5Sclose);
+    const std::uint64_t bytes = H5Aget_storage_size(attribute);
+    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
+        H5Sget_simple_extent_ndims(space) != 1 || bytes > most_bytes) {
+      continue;
+    }
+    std::string all(bytes, '\0');
+    check(H5Aread(attribute, type, all.data()));
+    return cut_texts(type, all);
+  }
+  return {};
 }
 
 }  // namespace precache::hdf5

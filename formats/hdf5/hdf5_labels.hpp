@@ -28,7 +28,13 @@ namespace precache::hdf5 {
 /// Those of various lengths are cut there.
 [[nodiscard]] std::vector<std::string> read_texts(const Dataset& dataset, std::size_t longest);
 
-/// Strings of fixed width without what fills them up.
-[[nodiscard]] std::vector<std::string> cut_texts(const Dataset& dataset, std::string_view texts);
+/// Strings of the fixed width of `type` without what fills them up.
+[[nodiscard]] std::vector<std::string> cut_texts(hid_t type, std::string_view texts);
+
+/// The class names that precache files have in an attribute of their labels; none if no dataset
+/// of labels in `group` has it, or it holds more than `most_bytes`.
+[[nodiscard]] std::vector<std::string> class_names_of(hid_t file, const std::string& group,
+                                                      std::string_view images,
+                                                      std::uint64_t most_bytes);
 
 }  // namespace precache::hdf5

@@ -100,7 +100,7 @@ class Scanner {
       index.spec = guess.spec;
       index.obstacle = std::move(guess.obstacle);
     }
-    index.classes = find_classes();
+    index.classes = find_classes(images);
     return index;
   }
 
@@ -246,14 +246,17 @@ class Scanner {
            dataset.extents.size() == 1;
   }
 
-  [[nodiscard]] std::vector<std::string> find_classes() const {
+  [[nodiscard]] std::vector<std::string> find_classes(const Dataset& images) const {
+    auto names = class_names_of(file_, group_, images.name, bytes_.size());
+    if (!names.empty()) return names;
     for (const char* const name : kClassNames) {
       const auto dataset = open_dataset(file_, group_ + name);
       if (!dataset || !is_fixed_string(*dataset) || !dataset->contiguous_offset()) continue;
       const std::uint64_t width = H5Tget_size(dataset->type);
       std::uint64_t size = 0;
       if (__builtin_mul_overflow(dataset->extents[0], width, &size)) size = UINT64_MAX;
-      return cut_texts(*dataset, as_text(bytes_.subspan(scanned_.offset_of(*dataset, size), size)));
+      return cut_texts(dataset->type,
+                       as_text(bytes_.subspan(scanned_.offset_of(*dataset, size), size)));
     }
     return {};
   }

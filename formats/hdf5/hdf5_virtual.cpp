@@ -5,6 +5,7 @@
 
 #include "formats/base/checked.hpp"
 #include "formats/base/file.hpp"
+#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
 
 namespace precache::hdf5 {
@@ -50,18 +51,6 @@ Id add_virtual(hid_t file, const char* name, hid_t type, Extents extents,
   return {H5Dcreate2(file, name, type, all, H5P_DEFAULT, create, H5P_DEFAULT), H5Dclose};
 }
 
-void write_classes(hid_t file, const std::vector<std::string>& classes) {
-  const PackedTexts texts = pack(classes);
-  const Id type = string_type(texts.width);
-  const Id space = dataspace({classes.size()});
-  Id dataset(H5Dcreate2(file, "classes", type, space, H5P_DEFAULT, creation(), H5P_DEFAULT),
-             H5Dclose);
-  if (!classes.empty()) {
-    check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts.bytes.data()));
-  }
-  dataset.close();
-}
-
 void write_all(const std::filesystem::path& path, const VirtualShards& shown) {
   const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   check(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
@@ -73,9 +62,10 @@ void write_all(const std::filesystem::path& path, const VirtualShards& shown) {
                           {0, shape[0], shape[1], shape[2]}, shown);
   add_attribute(images, "layout", name(shown.spec.order));
   images.close();
-  add_virtual(file, "labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), {0}, shown).close();
+  Id labels = add_virtual(file, "labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), {0}, shown);
+  add_attribute(labels, kClassesAttribute, shown.classes);
+  labels.close();
   add_virtual(file, "keys", string_type(shown.key_bytes), {0}, shown).close();
-  write_classes(file, shown.classes);
   file.close();
 }
 

@@ -23,7 +23,7 @@ struct VirtualShards {
   std::vector<Shard> shards;
 };
 
-/// Writes a file with virtual datasets `/images`, `/labels` and `/keys` and a copy of `/classes`,
+/// Writes a file with virtual datasets `/images`, `/labels` (with the class names) and `/keys`,
 /// and syncs it. Opens no shard; equal shards give equal bytes. Throws IoError, and Unsupported in
 /// a build without HDF5.
 void write_virtual_file(const std::filesystem::path& path, const VirtualShards& shown);

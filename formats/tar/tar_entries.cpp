@@ -71,21 +71,28 @@ bool is_ustar(std::span<const std::byte> block) {
   return field(block, ustar::kMagic, 6) == std::string_view("ustar\0", 6);
 }
 
-bool is_ours(std::span<const std::byte> block) {
-  const std::string_view mark = field(block, ustar::kDataCrcMark, ustar::kDataCrcMarkText.size());
-  return is_ustar(block) && mark == ustar::kDataCrcMarkText;
+/// Half of a CRC, as precache writes it to a device number.
+std::optional<std::uint32_t> crc_half(std::string_view device) {
+  if (device.front() != ustar::kDataCrcMark || device.back() != '\0') return std::nullopt;
+  const std::string_view digits = device.substr(1, device.size() - 2);
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 8);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return value > 0xffffU ? std::nullopt : std::optional(value);
 }
 
-/// What headers of ours say of the blocks behind them.
+/// The CRC of the blocks after this header, which precache headers have.
 std::optional<std::uint32_t> stored_crc(std::span<const std::byte> block) {
-  if (!is_ours(block)) return std::nullopt;
-  return crc32c::parse(field(block, ustar::kDataCrc, ustar::kDataCrcBytes));
+  const auto high = crc_half(field(block, ustar::kDevMajor, ustar::kDevBytes));
+  const auto low = crc_half(field(block, ustar::kDevMinor, ustar::kDevBytes));
+  if (!is_ustar(block) || !high || !low) return std::nullopt;
+  return *high << 16 | *low;
 }
 
 /// The two bytes of a header that its checksum does not cover: archivers end the digits in
-/// different ways, we in one.
+/// different ways, precache in one.
 bool has_checksum_end(std::span<const std::byte> block) {
-  return !is_ours(block) || field(block, ustar::kChecksum + 6, 2) == std::string_view("\0 ", 2);
+  return !stored_crc(block) || field(block, ustar::kChecksum + 6, 2) == std::string_view("\0 ", 2);
 }
 
 /// Data follows the header of all types but these.

@@ -8,6 +8,7 @@
 
 #include "formats/base/checked.hpp"
 #include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
 #include "formats/tar/ustar_fields.hpp"
 
 namespace precache::ustar {
@@ -45,6 +46,15 @@ std::string_view cut(std::string_view text, std::size_t bytes) {
   return text.substr(0, bytes);
 }
 
+// With its dot; nothing if that is too long to be kept in a name that is cut.
+std::string_view extension_of(std::string_view path) {
+  constexpr std::size_t kLongestExtension = 32;
+  const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0
+  const std::size_t dot = path.find('.', base);
+  if (dot == std::string_view::npos || path.size() - dot > kLongestExtension) return {};
+  return path.substr(dot);
+}
+
 void write_block(char* header, std::string_view prefix, std::string_view file_name,
                  std::uint64_t size, char type, std::uint32_t data_crc) {
   const auto put = [&](std::size_t offset, std::string_view text) {
@@ -62,11 +72,9 @@ void write_block(char* header, std::string_view prefix, std::string_view file_na
   put(kMagic, std::string_view("ustar\0"
                                "00",
                                8));
-  put(kDevMajor, "0000000");
-  put(kDevMinor, "0000000");
+  fmt::format_to_n(header + kDevMajor, 7, "{}{:06o}", kDataCrcMark, data_crc >> 16);
+  fmt::format_to_n(header + kDevMinor, 7, "{}{:06o}", kDataCrcMark, data_crc & 0xffffU);
   put(kPrefix, prefix);
-  put(kDataCrcMark, kDataCrcMarkText);
-  put(kDataCrc, crc32c::text(data_crc));
   unsigned sum = 0;
   for (std::size_t i = 0; i < kBlock; ++i) sum += static_cast<unsigned char>(header[i]);
   fmt::format_to_n(header + kChecksum, 6, "{:06o}", sum);
@@ -77,6 +85,15 @@ char* chars(std::span<std::byte> bytes) { return reinterpret_cast<char*>(bytes.d
 
 }  // namespace
 
+std::string shortened(std::string_view name, std::size_t bytes) {
+  const std::string mark = "~" + crc32c::text(crc32c::value(as_bytes(name)));
+  std::string result(cut(name, bytes - mark.size()));
+  // The cut may be inside of a folder's name, where a dot would start an extension now.
+  const std::size_t base = result.rfind('/') + 1;  // npos + 1 is 0
+  std::replace(result.begin() + static_cast<std::ptrdiff_t>(base), result.end(), '.', '_');
+  return result + mark;
+}
+
 bool fits(std::size_t path_bytes, std::string_view key) {
   return split_position(path_bytes, key) != std::string_view::npos;
 }
@@ -84,8 +101,13 @@ bool fits(std::size_t path_bytes, std::string_view key) {
 void write_header(std::span<std::byte> block, std::string_view path, std::uint64_t size,
                   std::uint32_t data_crc) {
   const std::size_t slash = split_position(path.size(), path);
-  if (slash == 0 || slash == std::string_view::npos) {
-    write_block(chars(block), {}, cut(path, kNameBytes), size, '0', data_crc);
+  if (slash == 0) {
+    write_block(chars(block), {}, path, size, '0', data_crc);
+  } else if (slash == std::string_view::npos) {
+    const std::string_view extension = extension_of(path);
+    const std::string_view stem = path.substr(0, path.size() - extension.size());
+    const std::string name = shortened(stem, kNameBytes - extension.size()).append(extension);
+    write_block(chars(block), {}, name, size, '0', data_crc);
   } else {
     write_block(chars(block), path.substr(0, slash), path.substr(slash + 1), size, '0', data_crc);
   }

@@ -18,9 +18,14 @@ inline constexpr std::size_t kSuffixBytes = 4;
 /// fields.
 [[nodiscard]] bool fits(std::size_t path_bytes, std::string_view key);
 
+/// A name of at most `bytes` bytes that stands for a longer one: its first bytes, `~` and the
+/// CRC-32C of the whole, so that different names stay different. It has no dot after its last
+/// slash.  REQUIRES: bytes >= 9.
+[[nodiscard]] std::string shortened(std::string_view name, std::size_t bytes);
+
 /// Writes a header block for a regular file, owned by nobody, of the epoch. A path that does not
-/// fit is cut; a pax header before it then has the whole. `data_crc` is the CRC-32C of the blocks
-/// behind it: `size` bytes, and the zeros that fill the last block.
+/// fit is shortened, but for its extension; a pax header before it then has the whole. `data_crc`
+/// is the CRC-32C of the blocks after it: `size` bytes, and the zeros that fill the last block.
 void write_header(std::span<std::byte> block, std::string_view path, std::uint64_t size,
                   std::uint32_t data_crc);
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 
 /// Offsets and widths of a tar header's fields. docs/formats/tar.md has the whole.
 namespace precache::ustar {
@@ -22,12 +21,12 @@ inline constexpr std::size_t kLinkBytes = 100;
 inline constexpr std::size_t kMagic = 257;
 inline constexpr std::size_t kDevMajor = 329;
 inline constexpr std::size_t kDevMinor = 337;
+inline constexpr std::size_t kDevBytes = 8;
+// Device numbers mean nothing in a regular file or a pax header, but every reader takes octal
+// digits there. In a precache header each field holds this digit and then sixteen bits of a
+// CRC-32C.
+inline constexpr char kDataCrcMark = '7';
 inline constexpr std::size_t kPrefix = 345;
 inline constexpr std::size_t kPrefixBytes = 155;
-// ustar ends here; in entries of ours the rest of the block is a mark and a CRC-32C in hexadecimal.
-inline constexpr std::size_t kDataCrcMark = 500;
-inline constexpr std::string_view kDataCrcMarkText = "c32c";
-inline constexpr std::size_t kDataCrc = 504;
-inline constexpr std::size_t kDataCrcBytes = 8;
 
 }  // namespace precache::ustar

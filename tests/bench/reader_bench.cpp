@@ -75,8 +75,7 @@ void write_dataset(const std::filesystem::path& folder, Format format, const Ten
     const Envelope envelope = framing->envelope(records, folder);
     file.write_at(0, envelope.prologue);
     file.write_at(framing->records_base() + count * framing->record_bytes(), envelope.epilogue);
-    split.shards.push_back(
-        {file_name, count, framing->shard_bytes(count), 0, framing->layout(count)});
+    split.shards.push_back({file_name, count, file.size(), 0, framing->layout(count)});
     split.samples += count;
   }
   write_file_atomically(folder / kManifestName, manifest.to_json());

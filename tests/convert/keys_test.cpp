@@ -14,9 +14,9 @@ Listing listing_of(const std::vector<std::string>& paths) {
   return listing;
 }
 
-std::vector<std::string> keys_of(const std::vector<std::string>& paths) {
+std::vector<std::string> keys_of(const std::vector<std::string>& paths, bool short_keys = false) {
   const Listing listing = listing_of(paths);
-  const Keys keys(listing);
+  const Keys keys(listing, KeyRule::kPath, short_keys);
   std::vector<std::string> result;
   for (std::size_t i = 0; i < listing.size(); ++i) result.push_back(keys.key(i));
   return result;
@@ -114,6 +114,41 @@ TEST_CASE("a key is no path that leads out of a folder", "[convert][keys]") {
   CHECK(key_of_path("../", KeyRule::kName) == "%2E%2E/_");
   CHECK(key_of_path("..a/...b/c.jpg") == "..a/...b/c");
   CHECK(key_of_path(std::string_view("a\0b\0.jpg", 8)) == "a%00b%00");
+}
+
+TEST_CASE("short keys fit the name field of a tar header and stay distinct", "[convert][keys]") {
+  const std::string deep(120, 'd');
+  const std::string cat = "\xe7\x8c\xab";
+  std::string cats;
+  while (cats.size() < 150) cats += cat;
+  const Texts paths{"cat/short.jpg",
+                    std::string(96, 'a') + ".jpg",
+                    std::string(97, 'a') + ".jpg",
+                    deep + "/1.jpg",
+                    deep + "/2.jpg",
+                    "v1.5" + deep + "/1.jpg",
+                    cats + "1.jpg",
+                    cats + "2.jpg",
+                    deep + "/same.jpg",
+                    deep + "/same.png",
+                    std::string(95, 'b') + ".jpg",
+                    std::string(95, 'b') + ".png"};
+  const Texts keys = keys_of(paths, true);
+  CHECK(keys[0] == "cat/short");
+  CHECK(keys[1] == std::string(96, 'a'));
+  CHECK(keys[2].starts_with(std::string(87, 'a') + "~"));
+  CHECK(keys[5].starts_with("v1_5ddd"));  // the folder's name has become the base name
+  CHECK(keys[10] == std::string(95, 'b'));
+  CHECK(std::set<std::string>(keys.begin(), keys.end()).size() == paths.size());
+  for (const auto& key : keys) {
+    CAPTURE(key);
+    CHECK(key.size() <= kShortKeyBytes);
+    CHECK(key.find('.') == std::string::npos);
+  }
+  CHECK(keys_of(paths, true) == keys);
+  const Listing listing = listing_of(paths);
+  CHECK(Keys(listing, KeyRule::kPath, true).limits().all_fit_ustar);
+  CHECK_FALSE(Keys(listing).limits().all_fit_ustar);
 }
 
 }  // namespace

@@ -112,6 +112,31 @@ TEST_CASE("the holes of rejected samples are closed by the last survivors", "[co
   }
 }
 
+TEST_CASE("a shard that keeps the order moves records down over holes", "[convert][shard]") {
+  const auto samples = six_samples();
+  for (const Format format : kFormats) {
+    const auto framing = framing_for(format, samples);
+    for (unsigned subset = 0; subset < 1U << kSlots; ++subset) {
+      std::vector<bool> rejected;
+      std::vector<Sample> survivors;
+      for (unsigned i = 0; i < kSlots; ++i) {
+        rejected.push_back((subset >> i & 1U) != 0);
+        if (!rejected.back()) survivors.push_back(samples[i]);
+      }
+      const TempFolder folder;
+      ShardBuilder builder(*framing, folder / "part", folder / "shard", kSlots);
+      CAPTURE(name(format), subset);
+      REQUIRE(fill(builder, *framing, samples, rejected, {5, 3, 1, 0, 2, 4}));
+      builder.complete([&](std::uint64_t slot) { return samples[slot].name; }, true);
+      const ShardResult result = builder.commit();
+      const Bytes shard = read_file(folder / "shard");
+      REQUIRE(shard == test::assemble(*framing, survivors));
+      CHECK(result.entry.crc32c == crc32c::value(shard));
+      CHECK(result.entry.columns == framing->layout(survivors.size()));
+    }
+  }
+}
+
 TEST_CASE("a shard of many records with many holes keeps to the rule", "[convert][shard]") {
   constexpr std::uint64_t kMany = 300;
   std::vector<SampleName> names;

@@ -56,19 +56,35 @@ class Dataset {
   Id space_;
 };
 
-void check_strings(const Dataset& dataset, const std::vector<std::string>& texts) {
-  REQUIRE(dataset.extents == std::vector<hsize_t>{texts.size()});
-  CHECK(H5Tget_class(dataset.type()) == H5T_STRING);
-  CHECK(H5Tis_variable_str(dataset.type()) == 0);
-  CHECK(H5Tget_cset(dataset.type()) == H5T_CSET_UTF8);
-  CHECK(H5Tget_strpad(dataset.type()) == H5T_STR_NULLPAD);
-  const std::size_t width = H5Tget_size(dataset.type());
-  const std::string all = test::text_of(dataset.read(dataset.type(), width * texts.size()));
+void check_texts(hid_t type, const Bytes& bytes, const std::vector<std::string>& texts) {
+  CHECK(H5Tget_class(type) == H5T_STRING);
+  CHECK(H5Tis_variable_str(type) == 0);
+  CHECK(H5Tget_cset(type) == H5T_CSET_UTF8);
+  CHECK(H5Tget_strpad(type) == H5T_STR_NULLPAD);
+  const std::size_t width = H5Tget_size(type);
+  const std::string all = test::text_of(bytes);
+  REQUIRE(all.size() == width * texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::string padded = all.substr(i * width, width);
     CHECK(padded.substr(0, texts[i].size()) == texts[i]);
     CHECK(padded.find_first_not_of('\0', texts[i].size()) == std::string::npos);
   }
+}
+
+void check_strings(const Dataset& dataset, const std::vector<std::string>& texts) {
+  REQUIRE(dataset.extents == std::vector<hsize_t>{texts.size()});
+  const std::size_t width = H5Tget_size(dataset.type());
+  check_texts(dataset.type(), dataset.read(dataset.type(), width * texts.size()), texts);
+}
+
+void check_classes(hid_t labels, const std::vector<std::string>& classes) {
+  REQUIRE((H5Aexists(labels, "classes") > 0) == !classes.empty());
+  if (classes.empty()) return;
+  const Id attribute(H5Aopen(labels, "classes", H5P_DEFAULT), H5Aclose);
+  const Id type(H5Aget_type(attribute), H5Tclose);
+  Bytes bytes(H5Aget_storage_size(attribute));
+  REQUIRE(H5Aread(attribute, type, bytes.data()) >= 0);
+  check_texts(type, bytes, classes);
 }
 
 void check_shard(const TensorSpec& spec, const std::vector<SampleName>& names,
@@ -77,7 +93,10 @@ void check_shard(const TensorSpec& spec, const std::vector<SampleName>& names,
   const auto samples = test::make_samples(names, spec.size_bytes());
   const Bytes shard = test::assemble(framing, samples);
   const ShardLayout layout = framing.layout(names.size());
-  CHECK(shard.size() == framing.shard_bytes(names.size()));
+  CHECK(shard.size() <= framing.shard_bytes(names.size()));
+  std::size_t longest = 0;
+  for (const auto& class_name : classes) longest = std::max(longest, class_name.size());
+  if (classes.size() * longest <= 4096) CHECK(shard.size() == framing.shard_bytes(names.size()));
   CHECK(layout.image.base == 8192);
   CHECK(layout.image.type == name(spec.dtype));
   CHECK(layout.label.type == "int64");
@@ -101,7 +120,8 @@ void check_shard(const TensorSpec& spec, const std::vector<SampleName>& names,
   std::vector<std::string> key_texts;
   for (const auto& sample : names) key_texts.push_back(sample.key);
   check_strings(keys, key_texts);
-  check_strings(Dataset(file, "classes"), classes);
+  check_classes(labels.id(), classes);
+  CHECK(H5Lexists(file, "classes", H5P_DEFAULT) == 0);
   if (names.empty()) return;
 
   CHECK(images.offset() == layout.image.base);
@@ -162,6 +182,22 @@ TEST_CASE("hdf5 shards hold many classes and long keys", "[formats][hdf5]") {
   check_shard(spec_of(2, 2, 3), {{std::string(4000, 'k'), 0}, {"short", 1}},
               {std::string(3000, 'c'), "d"});
   check_shard(spec_of(2, 2, 3), {{"k", INT64_MIN}, {"l", INT64_MAX}}, {"c"});
+}
+
+TEST_CASE("hdf5 shards hold class names of any size", "[formats][hdf5]") {
+  // In the block before the images, after the data, and, above 64 KiB, in a heap.
+  for (const std::size_t width : {1U, 30U, 60U, 64U, 66U, 70U, 90U, 654U, 655U, 656U, 3000U}) {
+    CAPTURE(width);
+    const std::vector<std::string> classes(100, std::string(width, 'n'));
+    check_shard(spec_of(3, 5, 3), many_names(7), classes);
+    check_shard(spec_of(3, 5, 3), {}, classes);
+    check_shard(spec_of(3, 5, 3, DType::kBfloat16), many_names(1), classes);
+    const Hdf5Framing framing(spec_of(2, 2, 3), test::limits_of(many_names(9)), classes);
+    const Envelope first = test::envelope_of(framing, many_names(9));
+    const Envelope second = test::envelope_of(framing, many_names(9));
+    CHECK(first.prologue == second.prologue);
+    CHECK(first.epilogue == second.epilogue);
+  }
 }
 
 TEST_CASE("hdf5 images have the library's float types with true values", "[formats][hdf5]") {

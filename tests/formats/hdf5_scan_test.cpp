@@ -7,11 +7,13 @@
 #include <numeric>
 
 #include "formats/base/file.hpp"
+#include "formats/hdf5/hdf5_framing.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/corpora.hpp"
 #include "tests/support/indexes.hpp"
+#include "tests/support/shards.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace precache {
@@ -94,6 +96,21 @@ bool is_row(const Bytes& file, std::uint64_t offset, std::uint64_t i) {
     if (std::to_integer<std::uint64_t>(file[offset + j]) != (i * kRow + j) % 251) return false;
   }
   return true;
+}
+
+TEST_CASE("hdf5 class names are found in the attribute of the labels", "[formats][hdf5][scan]") {
+  const std::vector<SampleName> names{{"a", 1}, {"b", 0}};
+  const TensorSpec spec = test::spec_of(4, 4, 3);
+  for (const std::size_t count : {0U, 1U, 3U, 5000U}) {
+    CAPTURE(count);
+    std::vector<std::string> classes;
+    for (std::size_t i = 0; i < count; ++i) {
+      classes.push_back("class number " + std::to_string(i));
+    }
+    const Hdf5Framing framing(spec, test::limits_of(names), classes);
+    const auto samples = test::make_samples(names, spec.size_bytes());
+    CHECK(hdf5::scan(test::assemble(framing, samples), "a.h5").classes == classes);
+  }
 }
 
 TEST_CASE("hdf5 images of others are columns where they are contiguous", "[formats][hdf5]") {

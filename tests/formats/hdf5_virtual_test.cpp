@@ -92,7 +92,6 @@ TEST_CASE("a virtual file may have no rows and no classes", "[formats][hdf5][vir
   const TempFolder folder;
   write_virtual_file(folder / "a.vds", {test::spec_of(5, 3, 3), 1, {}, {{"a.h5", 0}}});
   CHECK(read_dataset(folder / "a.vds", "images").empty());
-  CHECK(read_dataset(folder / "a.vds", "classes").empty());
 }
 
 TEST_CASE("virtual files are told from others", "[formats][hdf5][virtual]") {

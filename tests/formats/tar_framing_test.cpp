@@ -6,6 +6,7 @@
 #include <map>
 
 #include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
 #include "formats/tar/ustar.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/shards.hpp"
@@ -67,12 +68,12 @@ void check_header(std::string_view block) {
                                                    "00",
                                                    8));
   REQUIRE(octal(block, 100, 8) == 0644);
-  REQUIRE(octal(block, 108, 8) == 0);       // uid
-  REQUIRE(octal(block, 116, 8) == 0);       // gid
-  REQUIRE(octal(block, 136, 12) == 0);      // mtime
-  REQUIRE(field(block, 157, 100).empty());  // link name
-  REQUIRE(field(block, 265, 64).empty());   // owner and group
-  REQUIRE(block.substr(500, 4) == "c32c");
+  REQUIRE(octal(block, 108, 8) == 0);                   // uid
+  REQUIRE(octal(block, 116, 8) == 0);                   // gid
+  REQUIRE(octal(block, 136, 12) == 0);                  // mtime
+  REQUIRE(field(block, 157, 100).empty());              // link name
+  REQUIRE(field(block, 265, 64).empty());               // owner and group
+  REQUIRE(block.substr(500) == std::string(12, '\0'));  // Archive::Tar refuses anything else
 }
 
 /// All entries of an archive, as POSIX says they are to be read.
@@ -106,7 +107,9 @@ std::vector<Entry> read_tar(const Bytes& bytes) {
     const auto padding = std::string_view(text).substr(at + 512 + size, (512 - size % 512) % 512);
     REQUIRE(padding == std::string(padding.size(), '\0'));
     const auto blocks = std::span(bytes).subspan(at + 512, size + padding.size());
-    REQUIRE(block.substr(504, 8) == crc32c::text(crc32c::value(blocks)));
+    const std::uint32_t crc = crc32c::value(blocks);
+    REQUIRE(octal(block, 329, 8) == (07000000U | crc >> 16));
+    REQUIRE(octal(block, 337, 8) == (07000000U | (crc & 0xffffU)));
     at += 512 + size + padding.size();
   }
   REQUIRE(text.size() - at == 1024);
@@ -204,11 +207,33 @@ TEST_CASE("tar names that are cut stay valid UTF-8", "[formats][tar]") {
     limits.include(key, 1);
     Bytes shard = test::frame(TarFraming(spec_of(1, 1, 1), limits), {key, 1}, Bytes(1)).bytes;
     shard.resize(shard.size() + 1024);
-    const std::string stored = read_tar(shard)[0].ustar_path;
-    CHECK((key + ".npy").starts_with(stored));
-    CHECK((stored.size() - start.size()) % 3 == 0);
+    const auto entries = read_tar(shard);
+    const std::string stored = entries[0].ustar_path;
+    const std::string mark = "~" + crc32c::text(crc32c::value(std::as_bytes(std::span(key))));
+    REQUIRE(stored.ends_with(mark + ".npy"));
+    const std::string kept = stored.substr(0, stored.size() - mark.size() - 4);
+    CHECK(key.starts_with(kept));
+    CHECK((kept.size() - start.size()) % 3 == 0);
     CHECK(stored.size() > 97);
+    CHECK(entries[1].ustar_path == kept + mark + ".cls");
   }
+}
+
+TEST_CASE("tar names that are cut stay distinct and have no dot but the extension's",
+          "[formats][tar]") {
+  const std::string folder = "v1.5-" + letters(200);
+  const auto stored = [](const std::string& path) {
+    std::vector<std::byte> block(512);
+    ustar::write_header(block, path, 0, 0);
+    return field(as_text(block), 0, 100);
+  };
+  CHECK(stored(folder + "/a.npy") != stored(folder + "/b.npy"));
+  CHECK(stored(folder + "/a.npy") == stored(folder + "/a.npy"));
+  CHECK(stored(folder + "/a.npy").starts_with("v1_5-kkk"));
+  CHECK(stored("v1.5/" + letters(200) + ".jpg").starts_with("v1.5/kkk"));
+  CHECK(stored(folder + "/a.npy").size() == 100);
+  CHECK(stored(folder + "/a").size() == 100);
+  CHECK(stored(folder + "/a." + letters(40)).find('.') == std::string::npos);
 }
 
 TEST_CASE("ustar splits a path only where both parts fit", "[formats][tar]") {

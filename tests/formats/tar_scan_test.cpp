@@ -82,6 +82,29 @@ TEST_CASE("tar entries have the sizes of all dialects", "[formats][tar]") {
         tar::EntryType::kDirectory);
 }
 
+TEST_CASE("tar entries have a CRC only where both device numbers hold one", "[formats][tar]") {
+  const auto crc_of = [](const std::string& major, const std::string& minor) {
+    std::string entry = tar_entry("a", "data");
+    entry.replace(329, major.size(), major);
+    entry.replace(337, minor.size(), minor);
+    test::set_tar_checksum(entry);
+    entry[155] = ' ';  // as precache ends a checksum
+    const auto bytes = test::bytes_of(entry);
+    return tar::EntryCursor(bytes, "a.tar").next()->data_crc;
+  };
+  CHECK(crc_of("7104653", "7146757") == 0x89abcdefU);
+  CHECK(crc_of("7000000", "7000000") == 0U);
+  CHECK(crc_of("7177777", "7177777") == 0xffffffffU);
+  for (const std::string& other :
+       {std::string("0000000"), std::string(), std::string("0000010"), std::string("7200000"),
+        std::string("7777777"), std::string("710465 "), std::string("71046538"),
+        std::string("7104653 ")}) {
+    CAPTURE(other);
+    CHECK_FALSE(crc_of(other, "7146757"));
+    CHECK_FALSE(crc_of("7104653", other));
+  }
+}
+
 TEST_CASE("a tar label that ends with the file is read no further", "[formats][tar][malformed]") {
   const std::string archive = tar_entry("a.npy", npy_file(kDict, 12)) + tar_entry("a.txt", "5") +
                               tar_entry("a.cls", std::string(511, '0') + "5");

@@ -219,7 +219,7 @@ def test_h5py_sees_all_shards_as_one(build, index, animals, tmp_path, dtype, lay
         for name in ("images", "labels", "keys"):
             assert file[name].is_virtual and file[name].dtype == shard[name].dtype
         assert file["images"].attrs["layout"] == shard["images"].attrs["layout"]
-        assert [name.decode() for name in file["classes"]] == list(ANIMALS)
+        assert [name.decode() for name in file["labels"].attrs["classes"]] == list(ANIMALS)
         pixels = file["images"][:].astype(DTYPES[dtype])  # one slice, over the borders of shards
         rows = zip(file["keys"][:], pixels, file["labels"][:], strict=True)
         samples = [Sample(key.decode(), image, int(label)) for key, image, label in rows]
@@ -258,6 +258,10 @@ def test_tensorflow_datasets_reads_tfrecords(build, index, animals, tmp_path, dt
     assert builder.info.features["image"].shape == tuple(dataset.spec["shape"])
     assert builder.info.splits["train"].num_examples == len(paths)
     assert_equal_samples(expected_animals(paths, recipe), tfds_samples(builder, "train"))
+    assert builder.info.supervised_keys == ("image", "label")
+    pairs = [(image.tobytes(), int(label)) for image, label in tfds.as_numpy(
+        builder.as_dataset(split="train", as_supervised=True, shuffle_files=False))]
+    assert sorted(pairs) == sorted((sample.array.tobytes(), sample.label) for sample in dataset.samples().values())
 
 
 def test_tensorflow_datasets_reads_splits_without_classes_and_empty_shards(build, index, partly_bad, animals, tmp_path):

@@ -55,7 +55,7 @@ def read_tfrecord(path):
 
 def read_hdf5(path):
     with h5py.File(path) as file:
-        assert [name.decode() for name in file["classes"]] == ["class0", "class1", "class2"]
+        assert [name.decode() for name in file["labels"].attrs["classes"]] == ["class0", "class1", "class2"]
         for key, data, label in zip(file["keys"], file["images"], file["labels"], strict=True):
             yield key.decode(), data.tobytes(), int(label), ".jpg" if data.tobytes().startswith(b"\xff\xd8") else ".png"
 
@@ -254,3 +254,29 @@ def test_what_has_no_meaning_is_refused(tool, source, tmp_path, build):
     result = tool.run("convert", tmp_path / "packed", tmp_path / "out", "--quiet", expect=5)
     assert "--keep-encoded" in result.err
     assert not (tmp_path / "out").exists()
+
+
+def test_all_images_may_have_one_name(tool, source, tmp_path):
+    """Readers that make a column of each extension then have one for JPEG and PNG; decoders go by the content."""
+    import webdataset
+
+    folder, encoded = source
+    tool.run("convert", folder, tmp_path / "out", "--keep-encoded", "--image-name", "jpg", "--quiet")
+    url = str(tmp_path / "out" / "train-000000.tar")
+    samples = list(webdataset.WebDataset(url, shardshuffle=False))
+    assert {tuple(sorted(name for name in sample if not name.startswith("__"))) for sample in samples} == {("cls", "jpg")}
+    assert {sample["__key__"]: sample["jpg"] for sample in samples} == {key: row[0] for key, row in encoded.items()}
+    decoded = list(webdataset.WebDataset(url, shardshuffle=False).decode("pil"))
+    assert len(decoded) == 21 and all(sample["jpg"].mode == "RGB" for sample in decoded)
+    tool.run("build", tmp_path / "out", tmp_path / "tensors", "--size", "8", "--quiet")
+    assert json.loads((tmp_path / "tensors" / "dataset.json").read_text())["splits"]["train"]["samples"] == 21
+
+
+@pytest.mark.parametrize("options, words", [
+    (("--image-name", "img", "--keep-encoded", "--format", "hdf5"), "applies only to --format tar"),
+    (("--image-name", "cls", "--keep-encoded"), "cannot be the name"),
+    (("--image-name", "a.b", "--keep-encoded"), "cannot be the name"),
+    (("--image-name", "jpg"), "applies only with --keep-encoded"),
+])
+def test_a_name_for_images_that_makes_no_sense_is_refused(tool, source, tmp_path, options, words):
+    assert words in tool.run("convert", source[0], tmp_path / "out", *options, expect=2).err

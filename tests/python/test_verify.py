@@ -82,7 +82,9 @@ def test_crcs_in_tar_headers_are_those_of_another_library(build, tmp_path, name,
     while any(data[at : at + 512]):
         size = int(data[at + 124 : at + 136].rstrip(b"\0"), 8)
         end = at + 512 + -(-size // 512) * 512
-        assert data[at + 500 : at + 512] == f"c32c{google_crc32c.value(data[at + 512 : end]):08x}".encode()
+        crc = google_crc32c.value(data[at + 512 : end])
+        assert data[at + 329 : at + 345] == f"7{crc >> 16:06o}\0007{crc & 0xffff:06o}\0".encode()
+        assert data[at + 500 : at + 512] == bytes(12)
         at, headers = end, headers + 1
     assert headers == 3 * entries
 

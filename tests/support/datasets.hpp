@@ -78,9 +78,10 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
     const std::uint64_t count = plan.shards[shard];
     const auto samples = std::span(made.samples).subspan(first, count);
     const std::string file = fmt::format("{}-{:06}{}", plan.split, shard, extension(plan.format));
-    write_bytes(folder / file, assemble(*framing, samples));
+    const auto bytes = assemble(*framing, samples);
+    write_bytes(folder / file, bytes);
     made.shards.push_back(folder / file);
-    split.shards.push_back({file, count, framing->shard_bytes(count), 0, framing->layout(count)});
+    split.shards.push_back({file, count, bytes.size(), 0, framing->layout(count)});
     split.samples += count;
     first += count;
   }

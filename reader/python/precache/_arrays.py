@@ -32,8 +32,8 @@ class Spec(NamedTuple):
             import ml_dtypes
         except ImportError:
             raise Unsupported(
-                "numpy has no bfloat16 of its own",
-                hint="Install ml_dtypes, use precache.torch, or ask the loader for another dtype.",
+                "numpy needs the package ml_dtypes for bfloat16, and it is not installed",
+                hint="Run `pip install ml_dtypes`, use precache.torch, or ask the loader for another dtype.",
             ) from None
         bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
         return bfloat16

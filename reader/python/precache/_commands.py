@@ -51,6 +51,7 @@ def build(
     image_key: str | None = None,
     label_key: str | None = None,
     classes: Path | None = None,
+    keys: Literal["full", "short"] | None = None,
     shard_size: int | str | None = None,
     shards: int | None = None,
     seed: int | None = None,
@@ -90,6 +91,7 @@ def build(
         image_key: What of a shard is the image, where that cannot be guessed.
         label_key: The same of labels.
         classes: A file that fixes class names and their numbers.
+        keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key; "full".
         shard_size: About how large a shard is: bytes, or such as "1GiB"; "512MiB".
         shards: How many shards, instead.
         seed: Of the shuffle before sharding; 0.
@@ -145,6 +147,7 @@ def convert(
     labels: Path | None = None,
     image_key: str | None = None,
     label_key: str | None = None,
+    image_name: str | None = None,
     classes: Path | None = None,
     jobs: int | None = None,
     overwrite: bool = False,
@@ -169,6 +172,7 @@ def convert(
         labels: As of `build`, with `keep_encoded`.
         image_key: As of `build`, with `keep_encoded`.
         label_key: As of `build`, with `keep_encoded`.
+        image_name: With `keep_encoded` and tar: one extension for all images, whatever they are.
         classes: As of `build`, with `keep_encoded`.
         jobs: Worker threads.
         overwrite: Throw away what `out` holds of these splits.

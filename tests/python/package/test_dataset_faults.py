@@ -367,5 +367,8 @@ def test_numpy_is_all_that_is_imported(stamps, made, in_child):
                 print(error, error.hint, sep="; ")
         print(precache.open(sys.argv[2]).spec.nbytes, precache.open(sys.argv[2]))
     """, stamps.out, bfloat16.out)
-    hint = "numpy has no bfloat16 of its own; Install ml_dtypes, use precache.torch, or ask the loader for another dtype."
+    hint = (
+        "numpy needs the package ml_dtypes for bfloat16, and it is not installed; "
+        "Run `pip install ml_dtypes`, use precache.torch, or ask the loader for another dtype."
+    )
     assert lines[:4] == ["5 uint8", "", hint, hint] and lines[4].startswith("1536 ")

@@ -38,6 +38,8 @@ struct BuildOptions {
   std::uint64_t shards = 0;
   std::uint64_t seed = 0;
   bool shuffle = true;
+  /// Keys of more than 96 bytes are cut, so that they fit every tar header without an extension.
+  bool short_keys = false;
   std::uint64_t max_pixels = kDefaultMaxPixels;
 
   // Below: not part of a dataset's identity, may differ when a build is continued.
@@ -71,6 +73,7 @@ struct BuildPreview {
   std::uint64_t largest_shard_samples = 0;
   std::uint64_t tensor_bytes = 0;
   std::uint64_t record_bytes = 0;
+  std::string pax_key;  // the longest, if tar records have pax headers because of such keys
   std::uint64_t bytes_needed = 0;    // for the shards and bytes_unpacked
   std::uint64_t bytes_unpacked = 0;  // of copies that are there until the build is finished
   std::uint64_t bytes_free = 0;

@@ -26,6 +26,8 @@ struct RepackOptions {
   std::uint64_t shard_size_bytes = std::uint64_t{512} << 20;
   std::uint64_t shards = 0;           // 0: by shard size
   std::optional<std::uint64_t> seed;  // shuffles; none: the order is kept
+  /// The extension of all images in a tar; empty: "jpg" or "png", by what each is.
+  std::string image_name;
 
   // Below: not part of the result's identity.
   bool overwrite = false;
