@@ -36,7 +36,7 @@ Plan plan_for(const SourceSplit& split, std::uint64_t record_bytes, const Conver
 }  // namespace
 
 ConvertPreparation::ConvertPreparation(const ConvertOptions& options)
-    : source(open_tensor_source(options.shards, options.split)),
+    : source(open_tensor_source(options)),
       conversion(source.meaning, options),
       format(parse_format(options.format.value_or(source.format))) {
   std::uint64_t shards = 0;
@@ -96,7 +96,10 @@ std::string ConvertPreparation::identity(const ConvertOptions& options) const {
                      {"recipe", Json::parse(conversion.result().recipe)},
                      {"shards-per-split", or_null(options.shards_per_split)},
                      {"shard-size", or_null(options.shard_size_bytes)},
-                     {"seed", or_null(options.seed)}};
+                     {"seed", or_null(options.seed)},
+                     {"image-key", options.image_key},
+                     {"label-key", options.label_key},
+                     {"without-labels", options.without_labels}};
   return json.dump();
 }
 

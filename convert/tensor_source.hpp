@@ -11,6 +11,7 @@
 #include "convert/source/listing.hpp"
 #include "convert/tensor_conversion.hpp"
 #include "precache/formats/manifest.hpp"
+#include "precache/reader/dataset.hpp"
 #include "reader/shard_listing.hpp"
 #include "reader/shard_set.hpp"
 
@@ -25,7 +26,7 @@ class SourceSplit {
   /// Shards of one manifest's split.
   SourceSplit(std::string name, const SplitEntry& entry, std::vector<ListedShard> shards);
   /// Shards without a manifest.
-  SourceSplit(std::string name, std::vector<ListedShard> shards);
+  SourceSplit(std::string name, std::vector<ListedShard> shards, const OpenOptions& options);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const ShardSet& shards() const { return *shards_; }
@@ -63,9 +64,9 @@ struct TensorSource {
   bool has_manifest = false;
 };
 
-/// Throws InvalidArgument where the path or the split names nothing or shards do not belong
-/// together, Unsupported where they are not tensors of one shape, IoError and CorruptData.
-[[nodiscard]] TensorSource open_tensor_source(const std::filesystem::path& path,
-                                              const std::optional<std::string>& split);
+/// The shards, split and keys that the options name. Throws InvalidArgument where path, split or
+/// keys name nothing, shards do not belong together or labels would be lost, Unsupported where they
+/// are not tensors of one shape, IoError and CorruptData.
+[[nodiscard]] TensorSource open_tensor_source(const ConvertOptions& options);
 
 }  // namespace precache

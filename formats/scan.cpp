@@ -109,17 +109,18 @@ Format detect_format(std::span<const std::byte> file, const std::filesystem::pat
 }
 
 ShardIndex scan_shard(std::span<const std::byte> file, const std::filesystem::path& path,
-                      const std::optional<TensorSpec>& given) {
+                      const std::optional<TensorSpec>& given, const SampleKeys& keys) {
   switch (detect_format(file, path)) {
     case Format::kTar:
-      return tar::scan(file, path, given);
+      return tar::scan(file, path, given, keys);
     case Format::kTfrecord:
-      return tfrecord::scan(file, path, given);
+      return tfrecord::scan(file, path, given, keys);
     case Format::kHdf5:
       break;
   }
   const auto& program = hdf5::scan_program();
-  return program.empty() ? hdf5::scan(file, path) : hdf5::scan_apart(program, path, file.size());
+  return program.empty() ? hdf5::scan(file, path, keys)
+                         : hdf5::scan_apart(program, path, file.size(), keys);
 }
 
 }  // namespace precache

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "formats/sample_keys.hpp"
 #include "formats/shard_index.hpp"
 
 namespace precache {
@@ -26,12 +27,14 @@ namespace precache {
 /// payloads are not touched.
 ///
 /// Payloads of tar and TFRecord files that do not tell what they are (raw bytes, arrays of `<u2`),
-/// but have the size of `given`, are taken for that.
+/// but have the size of `given`, are taken for that. `keys` names what is the image and the label.
 ///
 /// One pass, in time and memory linear in the size of the file. Throws CorruptData where bytes
-/// break the format, with their offset, and Unsupported for what cannot be read by a mapping.
+/// break the format, with their offset, Unsupported for what cannot be read by a mapping, and
+/// InvalidArgument if the file does not have what `keys` names.
 [[nodiscard]] ShardIndex scan_shard(std::span<const std::byte> file,
                                     const std::filesystem::path& path,
-                                    const std::optional<TensorSpec>& given = {});
+                                    const std::optional<TensorSpec>& given = {},
+                                    const SampleKeys& keys = {});
 
 }  // namespace precache

@@ -40,6 +40,10 @@ class ShardSet {
   [[nodiscard]] const std::optional<TensorSpec>& spec() const { return spec_; }
   /// Why there is no spec.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+  /// What is called a label and cannot be one, with its file; empty if there is none.
+  [[nodiscard]] const std::string& unfit_labels() const { return unfit_labels_; }
+  /// If there are no labels: what may be them, but is not called so, with its file.
+  [[nodiscard]] const std::string& maybe_labels() const { return maybe_labels_; }
   [[nodiscard]] bool verify_on_read() const { return options_.verify_on_read; }
   [[nodiscard]] bool handle_bus_errors() const { return options_.handle_bus_errors; }
 
@@ -70,6 +74,9 @@ class ShardSet {
 
   /// Where labels are names, makes numbers of all shards' together of them.
   void number_names();
+  /// Takes away labels that are captions.
+  void drop_captions();
+  void note_missing_labels();
   /// Null if the shard is not mapped.
   [[nodiscard]] std::shared_ptr<const MappedShard> use_mapped(std::size_t shard) const;
 
@@ -80,6 +87,8 @@ class ShardSet {
   OpenOptions options_;
   std::optional<TensorSpec> spec_;
   std::string obstacle_;
+  std::string unfit_labels_;
+  std::string maybe_labels_;
 
   mutable ForkSafeMutex mutex_;
   mutable std::vector<Entry> entries_;

@@ -15,6 +15,7 @@
 #include "formats/tar/webdataset.hpp"
 #include "formats/tfrecord/example_fields.hpp"
 #include "formats/tfrecord/feature_names.hpp"
+#include "formats/tfrecord/label_feature.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/error.hpp"
 
@@ -50,9 +51,8 @@ const Feature* find(const std::vector<Feature>& features, std::string_view name)
 }
 
 std::optional<std::string> label_text(const Feature& feature) {
-  if (feature.count != 1) return std::nullopt;
+  if (!tfrecord::unfit_label(feature).empty()) return std::nullopt;
   if (feature.kind == FeatureKind::kIntegers) return std::to_string(feature.integers[0]);
-  if (feature.kind != FeatureKind::kBytes || feature.bytes.size() > 256) return std::nullopt;
   return std::string(tar::trimmed(as_text(feature.bytes)));
 }
 
@@ -134,12 +134,17 @@ class Scanner {
 
   [[noreturn]] void refuse_without_label(std::size_t number, const tfrecord::Record& record) const {
     const auto features = features_of(file_.subspan(record.data, record.data_bytes));
+    const Feature* label = features ? find(*features, features_.label) : nullptr;
+    const std::string unfit = label == nullptr ? "" : tfrecord::unfit_label(*label);
     throw InvalidArgument(
         features_.label.empty()
             ? fmt::format("the records of '{}' have no label that is known by its name",
                           path_.string())
-            : fmt::format("record {} of '{}' has no integer or name in '{}'", number,
-                          path_.string(), features_.label),
+        : unfit.empty()
+            ? fmt::format("record {} of '{}' has no integer or name in '{}'", number,
+                          path_.string(), features_.label)
+            : fmt::format("{} in record {} of '{}'; a label is one integer or name", unfit, number,
+                          path_.string()),
         fmt::format(
             "{}Name the feature with --label-key, or use --labels none, or --labels FILE.csv.",
             features ? fmt::format("It has: {}. ", names_of(*features)) : ""));

@@ -383,7 +383,7 @@ def test_tensors_of_others_are_converted(convert, arrays, tmp_path, origin, targ
     assert differing(files(convert(floats.out, "--dtype", "uint8")), files(dataset.out)) == []
 
 
-NAMES = ("owl", "cat", "a newt", "owl", "cat", "bee", "owl")
+NAMES = ("owl", "a cat", "a cat", "owl", "bee", "bee", "owl")
 
 
 def write_named_tar(path, arrays, names, kind):
