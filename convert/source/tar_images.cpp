@@ -35,6 +35,16 @@ std::string normal_name(std::string_view name) {
   return normal;
 }
 
+/// Why a file is left out: itself or a folder on the way to it is hidden.
+const char* reason_to_hide(std::string_view path) {
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (const char* const reason = hidden_reason(path.substr(begin, end - begin))) return reason;
+    begin = end + 1;
+  }
+  return nullptr;
+}
+
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 class Scanner {
@@ -87,15 +97,17 @@ class Scanner {
     }
     if (entry.type == tar::EntryType::kDirectory) {
       if (name.empty()) found_.names_its_top = true;
-      if (!name.empty() && !is_of_macos(base_name(name))) found_.folders.insert(name);
+      if (!name.empty() && reason_to_hide(name) == nullptr) found_.folders.insert(name);
       return;
     }
     if (name.empty()) return;
+    if (const char* const reason = reason_to_hide(name)) {
+      ++found_.left_out[reason];
+      return;
+    }
     note_folder_of(name);
     if (entry.type == tar::EntryType::kSymbolicLink) {
       ++found_.left_out["symbolic link"];
-    } else if (is_of_macos(base_name(name))) {
-      ++found_.left_out[kOfMacos];
     } else if (entry.type == tar::EntryType::kOther) {
       ++found_.left_out["not a regular file"];
     } else if (entry.type == tar::EntryType::kHardLink) {

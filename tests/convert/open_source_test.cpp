@@ -178,6 +178,19 @@ TEST_CASE("samples of webdataset keep their order, keys and labels", "[convert][
   CHECK(samples_of(right) == std::vector<Sample>{{"k/1.right.jpg", -1, "other"}});
 }
 
+TEST_CASE("hidden files and folders of a tar are left out", "[convert][source][tar]") {
+  const TempFolder root;
+  Unpacking unpacking;
+  write_text(root / "x.tar", tar_entry("./", "", {.type = '5'}) +
+                                 tar_entry("./.git/", "", {.type = '5'}) +
+                                 tar_entry("./.git/a.jpg", "x") + tar_entry("./cat/.b.jpg", "x") +
+                                 tar_entry("./cat/c.jpg", "c") + kTarEnd);
+  const Source source = unpacking.open(root / "x.tar");
+  CHECK(source.classes == Texts{"cat"});
+  CHECK(samples_of(source) == std::vector<Sample>{{"cat/c.jpg", 0, "c"}});
+  CHECK(source.left_out == LeftOut{{"hidden", 2}});
+}
+
 TEST_CASE("labels of webdataset are integers or names in files beside the image",
           "[convert][source][tar]") {
   struct Case {
