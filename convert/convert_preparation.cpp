@@ -77,6 +77,11 @@ ConvertPreview ConvertPreparation::preview(const std::filesystem::path& out) con
       converted.largest_shard_samples = std::max(converted.largest_shard_samples, records);
       preview.bytes_needed = checked_add(preview.bytes_needed, split.framing->shard_bytes(records));
     }
+    if (const auto labels = split.source.labels()) {
+      if (!preview.labels) preview.labels = labels;
+      preview.labels->smallest = std::min(preview.labels->smallest, labels->smallest);
+      preview.labels->largest = std::max(preview.labels->largest, labels->largest);
+    }
     preview.samples += converted.samples;
     preview.shards += converted.shards;
     preview.splits.push_back(std::move(converted));

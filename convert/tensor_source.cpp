@@ -68,16 +68,11 @@ constexpr const char* kHowOthersGo =
 
 /// Labels that the shards have are not left out without a word.
 void check_labels(const ShardSet& shards) {
-  if (!shards.unfit_labels().empty()) {
-    throw InvalidArgument(
-        shards.unfit_labels() + ": a label is one integer or name",
-        "Name the labels with --label-key, or leave them out with --labels none.");
-  }
-  if (!shards.maybe_labels().empty()) {
-    throw InvalidArgument(
-        "no labels are known by their name; there is " + shards.maybe_labels(),
-        "Name the labels with --label-key, or leave them out with --labels none.");
-  }
+  const std::string& unfit = shards.unfit_labels();
+  const std::string& maybe = shards.maybe_labels();
+  if (unfit.empty() && maybe.empty()) return;
+  throw InvalidArgument(unfit.empty() ? maybe : unfit + "; a label is one integer or name",
+                        "Name the labels with --label-key, or leave them out with --labels none.");
 }
 
 void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
@@ -140,6 +135,13 @@ SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards,
   facts_.names = keys_.emplace(listing_).limits();
 }
 
+std::optional<LabelRange> SourceSplit::labels() const {
+  if (keys_) return listing_.labels();
+  const NameLimits& known = limits();
+  if (known.smallest_label == -1 && known.largest_label == 0) return std::nullopt;
+  return LabelRange{known.smallest_label == -1 ? 0 : known.smallest_label, known.largest_label};
+}
+
 SampleName SourceSplit::stored_name(std::uint64_t sample) const {
   const ShardSet::Place place = shards_->place_of(sample);
   const auto mapped = shards_->map(place.shard);
@@ -200,7 +202,8 @@ TensorSource open_tensor_source(const ConvertOptions& options) {
       throw InvalidArgument(
           fmt::format("'{}' has a manifest, which says what its images and labels are",
                       source.folder.string()),
-          "--image-key, --label-key and --labels are for shards without one.");
+          "--image-key, --label-key and --labels none are for shards without one, and for "
+          "--keep-encoded.");
     }
     take_dataset(source, listed, split);
   } else {

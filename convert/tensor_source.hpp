@@ -35,6 +35,8 @@ class SourceSplit {
   /// All that a manifest says of the split but its shards.
   [[nodiscard]] const SplitEntry& facts() const { return facts_; }
   [[nodiscard]] const NameLimits& limits() const { return *facts_.names; }
+  /// The labels that occur; of a dataset with a manifest, from 0 on. None if no sample has one.
+  [[nodiscard]] std::optional<LabelRange> labels() const;
   /// Throws CorruptData, also for a name that is beyond the limits that the manifest has.
   [[nodiscard]] SampleName sample_name(std::uint64_t sample) const;
   [[nodiscard]] std::vector<std::uint64_t> shard_samples() const;

@@ -166,7 +166,8 @@ class Dataset(Sequence[tuple[Array, int]]):
 
     def __repr__(self) -> str:
         what = self._spec.text if self._spec else "encoded"
-        return f"<precache.Dataset: {len(self)} samples, {what}, {len(self.classes)} classes, {self.shard_count} shards>"
+        classes = f"{len(self.classes)} classes" if self.classes else "no class names"
+        return f"<precache.Dataset: {len(self)} samples, {what}, {classes}, {self.shard_count} shards>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_again, (self._arguments, self._limits)

@@ -54,6 +54,7 @@ struct ConvertPreview {
   std::vector<ConvertedSplit> splits;
   std::uint64_t samples = 0;
   std::uint64_t classes = 0;
+  std::optional<LabelRange> labels;  // where names of classes are missing; none: no labels
   std::string source_format;
   TensorSpec source_spec;
   std::uint64_t source_shards = 0;
