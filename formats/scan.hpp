@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <vector>
 
 #include "formats/sample_keys.hpp"
 #include "formats/shard_index.hpp"
@@ -21,6 +22,23 @@ namespace precache {
 /// Whether the first bytes of a file are those of a shard: some compressed ones can be told from
 /// them only by that.
 [[nodiscard]] bool begins_as_shard(std::span<const std::byte> head);
+
+/// Judges a compressed file by the first bytes that it unpacks to, so that a file that is no shard
+/// is not unpacked in full: it may be a thousand times as large as it seems.
+class UnpackedHead {
+ public:
+  /// `path` is for messages.
+  explicit UnpackedHead(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// Looks at the next unpacked bytes. Throws as detect_format() does when the first MiB is not
+  /// that of a shard.
+  void see(std::span<const std::byte> bytes);
+
+ private:
+  std::filesystem::path path_;
+  std::vector<std::byte> head_;
+  bool is_shard_ = false;
+};
 
 /// Reads where every sample of a shard lies, without a manifest. `file` is the whole file, mapped;
 /// `path` is for messages, and for the process that scans HDF5 after isolate_hdf5(). The pages of
