@@ -40,9 +40,9 @@ class ShardSet {
   [[nodiscard]] const std::optional<TensorSpec>& spec() const { return spec_; }
   /// Why there is no spec.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
-  /// What is called a label and cannot be one, with its file; empty if there is none.
+  /// What some samples have in place of a label, with its file; empty if there is none.
   [[nodiscard]] const std::string& unfit_labels() const { return unfit_labels_; }
-  /// If there are no labels: what may be them, but is not called so, with its file.
+  /// If there are no labels: what there is that may be meant as them, with its file.
   [[nodiscard]] const std::string& maybe_labels() const { return maybe_labels_; }
   [[nodiscard]] bool verify_on_read() const { return options_.verify_on_read; }
   [[nodiscard]] bool handle_bus_errors() const { return options_.handle_bus_errors; }

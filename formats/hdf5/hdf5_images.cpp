@@ -191,8 +191,8 @@ class Finder {
       refuse(fmt::format("the data of '{}' lies in other files", dataset.name));
     }
     if (const auto missing = dataset.missing_filters(); !missing.empty()) {
-      refuse(fmt::format("'{}' is stored with {}, which this HDF5 library lacks", dataset.name,
-                         fmt::join(missing, ", ")),
+      refuse(fmt::format("'{}' is stored with filters ({}) that this HDF5 library lacks",
+                         dataset.name, fmt::join(missing, ", ")),
              "Store it again with gzip or without a filter, by a program that has this one.");
     }
     if (dataset.layout() == H5D_CHUNKED) check_chunk(dataset);

@@ -105,8 +105,10 @@ class Scanner {
     index.classes = find_classes();
     const bool has_labels = !labels.column.type.empty() || labels.need_table();
     if (!has_labels && !wanted_.without_labels && rows.count != 0) {
-      index.unfit_labels = unfit_labels_;
-      index.maybe_labels = other_integers(file_, rows.count);
+      const std::string others = other_integers(file_, rows.count);
+      index.maybe_labels = !unfit_labels_.empty() ? unfit_labels_
+                           : others.empty()       ? ""
+                                                  : others + " may be its labels";
     }
     return index;
   }
@@ -245,7 +247,7 @@ class Scanner {
       scanned_.refuse(fmt::format("the data of '{}' lies in other files", dataset.name));
     }
     if (const auto missing = dataset.missing_filters(); !missing.empty()) {
-      scanned_.refuse(fmt::format("'{}' is stored with {}, which this HDF5 library lacks",
+      scanned_.refuse(fmt::format("'{}' is stored with filters ({}) that this HDF5 library lacks",
                                   dataset.name, fmt::join(missing, ", ")));
     }
     if (dataset.layout() == H5D_CHUNKED) {

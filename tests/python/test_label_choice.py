@@ -233,5 +233,33 @@ def test_the_filter_that_is_missing_is_named_alone(tool, tmp_path):
         file.create_dataset("images", data=ARRAYS, chunks=(4, 8, 8, 3), compression="lzf", shuffle=True)
         file["labels"] = NUMBERS
     result = tool.run("build", tmp_path / "x.h5", tmp_path / "out", "--size", "8", expect=5)
-    assert "'images' is stored with lzf, which this HDF5 library lacks" in result.err
+    assert "'images' is stored with filters (lzf) that this HDF5 library lacks" in result.err
     assert "shuffle" not in result.err
+
+
+# --- what summaries say
+
+
+def test_integers_without_names_are_called_labels(tool, tmp_path):
+    source = write_hdf5(tmp_path / "x.h5", images=ARRAYS, labels=NUMBERS + 3)
+    for command in ("build", "convert"):
+        words = (command, source, tmp_path / command, *(("--size", "8") if command == "build" else ()))
+        assert "labels 3 to 7, no names" in tool.run(*words, "--dry-run").out
+        assert tool.run(*words, "--dry-run", "--json").json()["labels"] == [3, 7]
+        assert "0 classes" not in tool.run(*words).out
+    assert "labels 3 to 7, no names" in tool.run("inspect", source).out
+    tool.run("build", source, tmp_path / "none", "--size", "8", "--labels", "none")
+    assert "no labels" in tool.run("build", source, tmp_path / "none", "--size", "8", "--labels", "none").out
+
+
+# --- images that cannot be read
+
+
+@pytest.mark.parametrize("words", ((), ("--image-key", "image")))
+def test_images_of_webp_are_called_so(tool, tmp_path, words):
+    data = io.BytesIO()
+    images.picture("RGB", 16, 12, 1).save(data, "WEBP")
+    source = write_examples(tmp_path / "x.tfrecord", [{"image": data.getvalue(), "label": [1]}])
+    result = tool.run("build", source, tmp_path / "out", *words, expect=5)
+    assert "'image' of" in result.err and "holds WebP images" in result.err and "JPEG and PNG" in result.err
+    assert "--image-key" not in result.err
