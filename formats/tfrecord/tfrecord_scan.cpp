@@ -216,7 +216,7 @@ class Scanner {
     }
     const Feature& label = fields.label ? *fields.label : *fields.label_text;
     if (const std::string unfit = unfit_label(label); !unfit.empty()) {
-      return builder_.note_unfit_labels(fmt::format("{} of record {}", unfit, builder_.samples()));
+      return builder_.note_unfit_labels(fmt::format("{} in record {}", unfit, builder_.samples()));
     }
     if (label.kind == FeatureKind::kIntegers) {
       sample.label = label.integers[0];
