@@ -11,6 +11,7 @@
 #include "cli/events.hpp"
 #include "cli/human.hpp"
 #include "cli/index_report.hpp"
+#include "cli/labels_text.hpp"
 #include "cli/say.hpp"
 #include "formats/base/size_text.hpp"
 
@@ -53,6 +54,7 @@ Json preview_json(const BuildPreview& preview, const BuildOptions& options) {
   return {{"samples", preview.samples},
           {"classes", preview.classes.size()},
           {"empty_classes", preview.empty_classes},
+          {"labels", labels_json(preview.labels)},
           {"left_out", preview.left_out},
           {"source_bytes", preview.source_bytes},
           {"format", options.format},
@@ -112,16 +114,19 @@ std::string pax_text(const BuildPreview& preview) {
       preview.pax_key.size() > kShown ? "..." : "");
 }
 
+std::string empty_classes_text(const BuildPreview& preview) {
+  if (preview.empty_classes.empty()) return {};
+  return fmt::format("{} without images, '{}' first",
+                     human::count(preview.empty_classes.size(), "class"),
+                     preview.empty_classes.front());
+}
+
 void print_preview_rows(const BuildPreview& preview, const BuildOptions& options) {
   print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "image"),
-                                  human::count(preview.classes.size(), "class"),
+                                  labels_text(preview.classes.size(), preview.labels),
                                   size_text(preview.source_bytes)));
   print_row("left out", left_out_text(preview));
-  if (!preview.empty_classes.empty()) {
-    print_row("warning", fmt::format("{} without images, '{}' first",
-                                     human::count(preview.empty_classes.size(), "class"),
-                                     preview.empty_classes.front()));
-  }
+  print_row("warning", empty_classes_text(preview));
   print_row("warning", pax_text(preview));
   print_row("tensor", fmt::format("{}, {}", tensor_text(options), size_text(preview.tensor_bytes)));
   print_row("frozen", frozen_text(options.recipe));
@@ -182,7 +187,8 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
   }
   print_row(options.split, fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
                                        human::count(report.shards_done, options.format + " shard"),
-                                       human::count(preview.classes.size(), "class")));
+                                       labels_text(preview.classes.size(), preview.labels)));
+  print_row("warning", empty_classes_text(preview));
   print_row("tensor", tensor_text(options));
   print_row("frozen", frozen_text(options.recipe));
   print_row("bytes",

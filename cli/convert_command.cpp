@@ -115,11 +115,19 @@ ExitCode run_convert(const ConvertCommand& command) {
     throw InvalidArgument("--image-name applies only with --keep-encoded",
                           "Tensors are KEY.npy in every tar.");
   }
-  if (command.labels || command.classes || command.image_key || command.label_key) {
-    throw InvalidArgument("--labels, --classes and keys have no meaning without --keep-encoded",
-                          "Tensor shards keep the labels and classes that they have.");
+  if (command.classes || command.labels.value_or("none") != "none") {
+    throw InvalidArgument(
+        "--classes and --labels other than none have no meaning without --keep-encoded",
+        "Tensor shards keep the labels and classes that they have.");
   }
-  return run_job(command, command.options, preview_conversion, convert);
+  ConvertOptions options = command.options;
+  options.image_key = command.image_key.value_or("");
+  options.label_key = command.label_key.value_or("");
+  options.without_labels = command.labels.has_value();
+  if (options.without_labels && !options.label_key.empty()) {
+    throw InvalidArgument("--labels none and --label-key contradict each other");
+  }
+  return run_job(command, options, preview_conversion, convert);
 }
 
 void add_tensor_options(CLI::App& app, ConvertOptions& options) {
@@ -163,18 +171,19 @@ void add_encoded_options(CLI::App& app, ConvertCommand& command) {
       "--keep-encoded", command.keep_encoded,
       "Pack JPEG and PNG files as they are: SHARDS is what build takes as SOURCE, a folder "
       "of images, shards of them, or -; shards of 512MiB [tar]");
-  add(app, "--labels", "folder|none|FILE.csv [folder]", "With --keep-encoded: as build has it",
+  add(app, "--labels", "folder|none|FILE.csv [folder]",
+      "As build has it; without --keep-encoded only none, for shards without a manifest",
       [&](const std::string& text) {
         command.labels = option_values::not_empty("--labels", text);
       });
-  add(app, "--image-key", "NAME", "With --keep-encoded and shards: as build has it",
+  add(app, "--image-key", "NAME",
+      "What of shards without a manifest is the image, as build has it; found by its usual names",
       [&](const std::string& text) {
         command.image_key = option_values::not_empty("--image-key", text);
       });
-  add(app, "--label-key", "NAME", "With --keep-encoded and shards: as build has it",
-      [&](const std::string& text) {
-        command.label_key = option_values::not_empty("--label-key", text);
-      });
+  add(app, "--label-key", "NAME", "The same of the label", [&](const std::string& text) {
+    command.label_key = option_values::not_empty("--label-key", text);
+  });
   add(app, "--image-name", "NAME [jpg or png]",
       "With --keep-encoded and tar: one extension for all images, whatever they are",
       [&](const std::string& text) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/human.hpp"
+#include "cli/labels_text.hpp"
 #include "cli/say.hpp"
 #include "formats/base/size_text.hpp"
 
@@ -38,6 +39,7 @@ Json preview_json(const ConvertPreview& preview) {
   json.update(spec_json(preview.format, preview.spec));
   json.update({{"samples", preview.samples},
                {"classes", preview.classes},
+               {"labels", labels_json(preview.labels)},
                {"splits", std::move(splits)},
                {"shards", preview.shards},
                {"tensors_stay", preview.tensors_stay},
@@ -58,9 +60,13 @@ std::string shards_text(const ConvertPreview& preview, const ConvertedSplit& spl
 }
 
 Json preview_json(const RepackPreview& preview) {
-  return {{"samples", preview.samples},           {"classes", preview.classes},
-          {"source_bytes", preview.source_bytes}, {"shards", preview.shards},
-          {"bytes_needed", preview.bytes_needed}, {"bytes_unpacked", preview.bytes_unpacked},
+  return {{"samples", preview.samples},
+          {"classes", preview.classes},
+          {"labels", labels_json(preview.labels)},
+          {"source_bytes", preview.source_bytes},
+          {"shards", preview.shards},
+          {"bytes_needed", preview.bytes_needed},
+          {"bytes_unpacked", preview.bytes_unpacked},
           {"bytes_free", preview.bytes_free}};
 }
 
@@ -94,10 +100,10 @@ void print_preview(const ConvertPreview& preview, bool json) {
     print_json(preview_json(preview));
     return;
   }
-  print_row("source",
-            fmt::format("{} in {}, {}, {}", human::count(preview.samples, "sample"),
-                        human::count(preview.source_shards, "shard"),
-                        human::count(preview.classes, "class"), size_text(preview.source_bytes)));
+  print_row("source", fmt::format("{} in {}, {}, {}", human::count(preview.samples, "sample"),
+                                  human::count(preview.source_shards, "shard"),
+                                  labels_text(preview.classes, preview.labels),
+                                  size_text(preview.source_bytes)));
   print_tensors(preview);
   for (const ConvertedSplit& split : preview.splits) {
     print_row(split.name, fmt::format("{} of {} to {}", shards_text(preview, split),
@@ -142,9 +148,9 @@ void print_preview(const RepackPreview& preview, bool json) {
     print_json(preview_json(preview));
     return;
   }
-  print_row("source",
-            fmt::format("{}, {}, {}", human::count(preview.samples, "encoded image"),
-                        human::count(preview.classes, "class"), size_text(preview.source_bytes)));
+  print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "encoded image"),
+                                  labels_text(preview.classes, preview.labels),
+                                  size_text(preview.source_bytes)));
   print_row("shards", fmt::format("{} of {} to {} images", human::count(preview.shards),
                                   human::count(preview.smallest_shard_samples),
                                   human::count(preview.largest_shard_samples)));
@@ -174,7 +180,7 @@ void print_report(const RepackReport& report, const RepackOptions& options, doub
     print_row(options.split,
               fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
                           human::count(report.shards_done, options.format + " shard"),
-                          human::count(report.preview.classes, "class")));
+                          labels_text(report.preview.classes, report.preview.labels)));
     print_row("bytes", size_text(report.bytes));
     const bool resumed = report.status == BuildStatus::kComplete;
     print_done(resumed ? report.shards_resumed : 0, report.converted, "images", seconds);

@@ -16,12 +16,17 @@ void add_scan_hdf5(CLI::App& app, Action& action) {
   command->add_flag(hdf5::kAnatomyOption, *anatomy);
   auto check = std::make_shared<bool>(false);
   command->add_flag(hdf5::kCheckOption, *check);
-  command->callback([&action, path, anatomy, check] {
-    action = [path, anatomy, check]() -> ExitCode {
+  auto keys = std::make_shared<SampleKeys>();
+  command->add_option(hdf5::kImageKeyOption, keys->image);
+  command->add_option(hdf5::kLabelKeyOption, keys->label);
+  command->add_flag(hdf5::kWithoutLabelsOption, keys->without_labels);
+  command->callback([&action, path, anatomy, check, keys] {
+    action = [path, anatomy, check, keys]() -> ExitCode {
       using Question = hdf5::ScanQuestion;
-      hdf5::answer_scan(*path, *anatomy ? Question::kAnatomy
-                               : *check ? Question::kCheck
-                                        : Question::kIndex);
+      const auto question = *anatomy ? Question::kAnatomy
+                            : *check ? Question::kCheck
+                                     : Question::kIndex;
+      hdf5::answer_scan(*path, question, *keys);
     };
   });
 }

@@ -36,7 +36,7 @@ Plan plan_for(const SourceSplit& split, std::uint64_t record_bytes, const Conver
 }  // namespace
 
 ConvertPreparation::ConvertPreparation(const ConvertOptions& options)
-    : source(open_tensor_source(options.shards, options.split)),
+    : source(open_tensor_source(options)),
       conversion(source.meaning, options),
       format(parse_format(options.format.value_or(source.format))) {
   for (const auto& split : source.splits) {
@@ -75,6 +75,11 @@ ConvertPreview ConvertPreparation::preview(const std::filesystem::path& out) con
       converted.largest_shard_samples = std::max(converted.largest_shard_samples, records);
       preview.bytes_needed = checked_add(preview.bytes_needed, split.framing->shard_bytes(records));
     }
+    if (const auto labels = split.source.labels()) {
+      if (!preview.labels) preview.labels = labels;
+      preview.labels->smallest = std::min(preview.labels->smallest, labels->smallest);
+      preview.labels->largest = std::max(preview.labels->largest, labels->largest);
+    }
     preview.samples += converted.samples;
     preview.shards += converted.shards;
     preview.splits.push_back(std::move(converted));
@@ -94,7 +99,10 @@ std::string ConvertPreparation::identity(const ConvertOptions& options) const {
                      {"recipe", Json::parse(conversion.result().recipe)},
                      {"shards-per-split", or_null(options.shards_per_split)},
                      {"shard-size", or_null(options.shard_size_bytes)},
-                     {"seed", or_null(options.seed)}};
+                     {"seed", or_null(options.seed)},
+                     {"image-key", options.image_key},
+                     {"label-key", options.label_key},
+                     {"without-labels", options.without_labels}};
   return json.dump();
 }
 

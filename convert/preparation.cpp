@@ -39,6 +39,7 @@ BuildPreview Preparation::preview(const BuildOptions& options) const {
   BuildPreview preview;
   preview.samples = source_.listing.size();
   preview.classes = source_.classes;
+  preview.labels = source_.listing.labels();
   preview.left_out = source_.left_out;
   preview.shards = plan_.shards();
   preview.largest_shard_samples = plan_.shard_records(0);

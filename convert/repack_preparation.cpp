@@ -97,6 +97,7 @@ RepackPreview RepackPreparation::preview(const RepackOptions& options) const {
   RepackPreview preview;
   preview.samples = plan_.records();
   preview.classes = source_.classes.size();
+  preview.labels = source_.listing.labels();
   preview.shards = plan_.shards();
   preview.smallest_shard_samples = plan_.records();
   for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {

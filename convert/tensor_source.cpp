@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "convert/foreign_shards.hpp"
+#include "formats/base/crc32c.hpp"
+#include "formats/base/file.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/open_shards.hpp"
 
@@ -64,10 +66,24 @@ constexpr const char* kHowOthersGo =
     "precache build makes tensors of encoded images, and of images that HDF5 holds in any type and "
     "storage; --keep-encoded repacks encoded ones as they are.";
 
+/// Labels that the shards have are not left out without a word.
+void check_labels(const ShardSet& shards) {
+  const std::string& unfit = shards.unfit_labels();
+  const std::string& maybe = shards.maybe_labels();
+  if (unfit.empty() && maybe.empty()) return;
+  throw InvalidArgument(unfit.empty() ? maybe : unfit + "; a label is one integer or name",
+                        "Name the labels with --label-key, or leave them out with --labels none.");
+}
+
 void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
-                  const std::string& split) {
+                  const ConvertOptions& options) {
+  OpenOptions open;
+  open.image_key = options.image_key;
+  open.label_key = options.label_key;
+  open.without_labels = options.without_labels;
   try {
-    source.splits.push_back(std::make_unique<const SourceSplit>(split, listed));
+    source.splits.push_back(
+        std::make_unique<const SourceSplit>(options.split.value_or("train"), listed, open));
   } catch (Unsupported& error) {
     error.add_hint(kHowOthersGo);
     throw;
@@ -77,6 +93,7 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
     throw Unsupported("the samples are not tensors of one shape and type: " + shards.obstacle(),
                       kHowOthersGo);
   }
+  check_labels(shards);
   source.meaning = foreign_meaning(*shards.spec());
   source.classes = shards.classes();
   source.format = name(shards.index(0).format);
@@ -99,8 +116,9 @@ SourceSplit::SourceSplit(std::string name, const SplitEntry& entry, std::vector<
   facts_.names = limits;
 }
 
-SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards)
-    : name_(std::move(name)), listed_(std::move(shards)), shards_(open_shards(listed_, {})) {
+SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards,
+                         const OpenOptions& options)
+    : name_(std::move(name)), listed_(std::move(shards)), shards_(open_shards(listed_, options)) {
   facts_.shuffled = false;
   const std::uint64_t tensor_bytes = shards_->spec() ? shards_->spec()->size_bytes() : 0;
   for (std::uint64_t i = 0; i < shards_->samples(); ++i) {
@@ -108,7 +126,20 @@ SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards)
     listing_.add({foreign_path(sample.key, i, ".npy"), tensor_bytes, 0, sample.label});
   }
   facts_.source_fingerprint = listing_.fingerprint();
+  // Other images of the same file have the same sizes, names and labels.
+  if (!options.image_key.empty()) {
+    facts_.source_fingerprint =
+        fmt::format("crc32c:{:08x}",
+                    crc32c::value(as_bytes(facts_.source_fingerprint + "\n" + options.image_key)));
+  }
   facts_.names = keys_.emplace(listing_).limits();
+}
+
+std::optional<LabelRange> SourceSplit::labels() const {
+  if (keys_) return listing_.labels();
+  const NameLimits& known = limits();
+  if (known.smallest_label == -1 && known.largest_label == 0) return std::nullopt;
+  return LabelRange{known.smallest_label == -1 ? 0 : known.smallest_label, known.largest_label};
 }
 
 SampleName SourceSplit::stored_name(std::uint64_t sample) const {
@@ -142,7 +173,9 @@ std::vector<std::uint64_t> SourceSplit::shard_samples() const {
   return samples;
 }
 
-TensorSource open_tensor_source(const fs::path& path, const std::optional<std::string>& split) {
+TensorSource open_tensor_source(const ConvertOptions& options) {
+  const fs::path& path = options.shards;
+  const std::optional<std::string>& split = options.split;
   // Of shards without a manifest not all are meant, as tests may lie beside what is trained with.
   std::error_code ignored;
   const fs::path folder = path.filename() == kManifestName ? path.parent_path() : path;
@@ -166,9 +199,16 @@ TensorSource open_tensor_source(const fs::path& path, const std::optional<std::s
   source.bytes = bytes_of(listed);
   source.fingerprint = fingerprint_of(listed);
   if (listed.front().manifest != nullptr) {
+    if (!options.image_key.empty() || !options.label_key.empty() || options.without_labels) {
+      throw InvalidArgument(
+          fmt::format("'{}' has a manifest, which says what its images and labels are",
+                      source.folder.string()),
+          "--image-key, --label-key and --labels none are for shards without one, and for "
+          "--keep-encoded.");
+    }
     take_dataset(source, listed, split);
   } else {
-    take_foreign(source, listed, split.value_or("train"));
+    take_foreign(source, listed, options);
   }
   return source;
 }

@@ -11,6 +11,7 @@
 #include "convert/source/listing.hpp"
 #include "convert/tensor_conversion.hpp"
 #include "precache/formats/manifest.hpp"
+#include "precache/reader/dataset.hpp"
 #include "reader/shard_listing.hpp"
 #include "reader/shard_set.hpp"
 
@@ -25,7 +26,7 @@ class SourceSplit {
   /// Shards of one manifest's split.
   SourceSplit(std::string name, const SplitEntry& entry, std::vector<ListedShard> shards);
   /// Shards without a manifest.
-  SourceSplit(std::string name, std::vector<ListedShard> shards);
+  SourceSplit(std::string name, std::vector<ListedShard> shards, const OpenOptions& options);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const ShardSet& shards() const { return *shards_; }
@@ -34,6 +35,8 @@ class SourceSplit {
   /// All that a manifest says of the split but its shards.
   [[nodiscard]] const SplitEntry& facts() const { return facts_; }
   [[nodiscard]] const NameLimits& limits() const { return *facts_.names; }
+  /// The labels that occur; of a dataset with a manifest, from 0 on. None if no sample has one.
+  [[nodiscard]] std::optional<LabelRange> labels() const;
   /// Throws CorruptData, also for a name that is beyond the limits that the manifest has.
   [[nodiscard]] SampleName sample_name(std::uint64_t sample) const;
   [[nodiscard]] std::vector<std::uint64_t> shard_samples() const;
@@ -64,9 +67,9 @@ struct TensorSource {
   bool has_manifest = false;
 };
 
-/// Throws InvalidArgument where the path or the split names nothing or shards do not belong
-/// together, Unsupported where they are not tensors of one shape, IoError and CorruptData.
-[[nodiscard]] TensorSource open_tensor_source(const std::filesystem::path& path,
-                                              const std::optional<std::string>& split);
+/// The shards, split and keys that the options name. Throws InvalidArgument where path, split or
+/// keys name nothing, shards do not belong together or labels would be lost, Unsupported where they
+/// are not tensors of one shape, IoError and CorruptData.
+[[nodiscard]] TensorSource open_tensor_source(const ConvertOptions& options);
 
 }  // namespace precache

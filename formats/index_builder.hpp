@@ -53,6 +53,12 @@ class IndexBuilder {
   /// the file, as only a hostile one can make them.
   void add(const FoundSample& sample);
   [[nodiscard]] std::uint64_t samples() const { return index_.places.size(); }
+  /// Notes what is called a label and is none; the first is kept.
+  void note_unfit_labels(const std::string& what) {
+    if (index_.unfit_labels.empty()) index_.unfit_labels = what;
+  }
+  /// Notes that the label of a sample is the text of a `.txt` file, or would be if it were shorter.
+  void note_text(bool is_label) { ++(is_label ? index_.text_labels : index_.long_texts); }
   [[nodiscard]] ShardIndex finish() &&;
 
  private:

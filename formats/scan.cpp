@@ -108,18 +108,30 @@ Format detect_format(std::span<const std::byte> file, const std::filesystem::pat
   throw Unsupported(fmt::format("'{}' is none of tar, TFRecord and HDF5", path.string()));
 }
 
+void UnpackedHead::see(std::span<const std::byte> bytes) {
+  if (is_shard_) return;
+  const std::size_t wanted = kLargestEmptyTar + 1 - head_.size();  // more zeros are no tar
+  const auto taken = bytes.first(std::min(bytes.size(), wanted));
+  head_.insert(head_.end(), taken.begin(), taken.end());
+  if (head_.size() > kLargestEmptyTar) static_cast<void>(detect_format(head_, path_));
+  is_shard_ =
+      head_.size() > kLargestEmptyTar || (head_.size() >= ustar::kBlock && begins_as_shard(head_));
+  if (is_shard_) head_ = {};
+}
+
 ShardIndex scan_shard(std::span<const std::byte> file, const std::filesystem::path& path,
-                      const std::optional<TensorSpec>& given) {
+                      const std::optional<TensorSpec>& given, const SampleKeys& keys) {
   switch (detect_format(file, path)) {
     case Format::kTar:
-      return tar::scan(file, path, given);
+      return tar::scan(file, path, given, keys);
     case Format::kTfrecord:
-      return tfrecord::scan(file, path, given);
+      return tfrecord::scan(file, path, given, keys);
     case Format::kHdf5:
       break;
   }
   const auto& program = hdf5::scan_program();
-  return program.empty() ? hdf5::scan(file, path) : hdf5::scan_apart(program, path, file.size());
+  return program.empty() ? hdf5::scan(file, path, keys)
+                         : hdf5::scan_apart(program, path, file.size(), keys);
 }
 
 }  // namespace precache

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <vector>
 
+#include "formats/sample_keys.hpp"
 #include "formats/shard_index.hpp"
 
 namespace precache {
@@ -21,17 +23,36 @@ namespace precache {
 /// them only by that.
 [[nodiscard]] bool begins_as_shard(std::span<const std::byte> head);
 
+/// Judges a compressed file by the first bytes that it unpacks to, so that a file that is no shard
+/// is not unpacked in full: it may be a thousand times as large as it seems.
+class UnpackedHead {
+ public:
+  /// `path` is for messages.
+  explicit UnpackedHead(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// Looks at the next unpacked bytes. Throws as detect_format() does when the first MiB is not
+  /// that of a shard.
+  void see(std::span<const std::byte> bytes);
+
+ private:
+  std::filesystem::path path_;
+  std::vector<std::byte> head_;
+  bool is_shard_ = false;
+};
+
 /// Reads where every sample of a shard lies, without a manifest. `file` is the whole file, mapped;
 /// `path` is for messages, and for the process that scans HDF5 after isolate_hdf5(). The pages of
 /// payloads are not touched.
 ///
 /// Payloads of tar and TFRecord files that do not tell what they are (raw bytes, arrays of `<u2`),
-/// but have the size of `given`, are taken for that.
+/// but have the size of `given`, are taken for that. `keys` names what is the image and the label.
 ///
 /// One pass, in time and memory linear in the size of the file. Throws CorruptData where bytes
-/// break the format, with their offset, and Unsupported for what cannot be read by a mapping.
+/// break the format, with their offset, Unsupported for what cannot be read by a mapping, and
+/// InvalidArgument if the file does not have what `keys` names.
 [[nodiscard]] ShardIndex scan_shard(std::span<const std::byte> file,
                                     const std::filesystem::path& path,
-                                    const std::optional<TensorSpec>& given = {});
+                                    const std::optional<TensorSpec>& given = {},
+                                    const SampleKeys& keys = {});
 
 }  // namespace precache

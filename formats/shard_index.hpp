@@ -39,6 +39,13 @@ struct ShardIndex {
   std::vector<std::string> classes;
   /// Where labels are names: these, and labels of `places` are numbers of them.
   std::vector<std::string> label_names;
+  /// What some samples have in place of a label, as in "'label' has 3 values in record 0".
+  std::string unfit_labels;
+  /// How many labels come from `.txt` files, and how many more of these cannot be labels.
+  std::uint64_t text_labels = 0;
+  std::uint64_t long_texts = 0;
+  /// If no sample has a label: what there is that may be meant as one.
+  std::string maybe_labels;
 };
 
 }  // namespace precache

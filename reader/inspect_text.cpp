@@ -89,6 +89,10 @@ std::string classes_text(const Inspection& facts) {
     most = std::max(most, count.samples);
   }
   std::string text = human::count(classes.counts.size());
+  if (classes.named == 0 && !classes.counts.empty()) {  // by label
+    text = fmt::format("labels {} to {}, no names: {}", classes.counts.front().label,
+                       classes.counts.back().label, text);
+  }
   if (classes.uncounted != 0) text = "more than " + text;
   if (classes.is_complete) {
     text += fewest == most

@@ -29,7 +29,8 @@ ShardIndex index_from(const Manifest& manifest, const ShardEntry& entry) {
 
 ShardSet::Shard scanned(const ListedShard& listed, const OpenOptions& options) {
   const MappedShard shard(listed.path);
-  ShardIndex index = scan_shard(shard.bytes(), listed.path, options.spec);
+  ShardIndex index = scan_shard(shard.bytes(), listed.path, options.spec,
+                                {options.image_key, options.label_key, options.without_labels});
   shard.check();
   if (index.classes.empty() && listed.encoded) index.classes = listed.encoded->classes;
   // It is mapped later, maybe from elsewhere.
@@ -70,6 +71,25 @@ void check_spec(const ShardSet::Shard& shard, const TensorSpec& given) {
                         "A spec is for shards that do not say what they hold; leave it out.");
 }
 
+/// Keys say what a scan should find, and shards of a manifest are not scanned.
+void refuse_keys_of_known(const std::vector<ListedShard>& listed, const OpenOptions& options) {
+  if (options.image_key.empty() && options.label_key.empty() && !options.without_labels) return;
+  for (const ListedShard& shard : listed) {
+    if (shard.entry == nullptr) continue;
+    throw InvalidArgument(
+        fmt::format("the manifest next to '{}' says what its images and labels are",
+                    shard.path.string()),
+        "An image key, a label key or labels 'none' are for shards without a manifest.");
+  }
+}
+
+/// A label that the file has and this cannot give is not silently left out.
+std::shared_ptr<const ShardSet> with_fit_labels(std::shared_ptr<const ShardSet> shards) {
+  if (shards->unfit_labels().empty()) return shards;
+  throw InvalidArgument(shards->unfit_labels() + "; a label is one integer or name",
+                        "Name another label (label_key), or open the shards without labels.");
+}
+
 }  // namespace
 
 std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& listed,
@@ -77,6 +97,7 @@ std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& list
   if (options.spec && options.spec->size_bytes() == 0) {
     throw InvalidArgument("tensors of " + options.spec->text() + " have no elements");
   }
+  refuse_keys_of_known(listed, options);
   if (options.handle_bus_errors) bus_fault::install_handler();
   std::vector<ShardSet::Shard> shards;
   std::vector<std::size_t> missing;
@@ -108,11 +129,11 @@ ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options
 }
 
 Dataset Dataset::open(const std::vector<Path>& shards, const OpenOptions& options) {
-  return Dataset(open_shards(list_shards(shards), options));
+  return Dataset(with_fit_labels(open_shards(list_shards(shards), options)));
 }
 
 Dataset Dataset::open(const Path& path, std::string_view split, const OpenOptions& options) {
-  return Dataset(open_shards(list_shards(path, split), options));
+  return Dataset(with_fit_labels(open_shards(list_shards(path, split), options)));
 }
 
 }  // namespace precache

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <charconv>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 
 #include "formats/base/checked.hpp"
+#include "formats/tar/webdataset.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/bus_fault.hpp"
 
@@ -19,6 +21,25 @@ namespace precache {
 namespace {
 
 constexpr std::size_t kMostOpenShards = 1024;
+
+std::set<std::string> names_of(const std::vector<ShardSet::Shard>& shards) {
+  std::set<std::string> names;
+  for (const ShardSet::Shard& shard : shards) {
+    names.insert(shard.index.label_names.begin(), shard.index.label_names.end());
+  }
+  return names;
+}
+
+std::optional<std::int64_t> as_integer(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc{} && end == text.data() + text.size();
+  return is_whole ? std::optional(value) : std::nullopt;
+}
+
+bool are_integers(const std::set<std::string>& names) {
+  return std::ranges::all_of(names, [](const auto& name) { return as_integer(name).has_value(); });
+}
 
 std::size_t default_open_shards() {
   rlimit limit{};
@@ -51,6 +72,8 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
       options_(options),
       entries_(shards_.size()) {
   if (options_.max_open_shards == 0) options_.max_open_shards = default_open_shards();
+  drop_captions();
+  note_missing_labels();
   number_names();
   values_.reserve(shards_.size());
   strides_.reserve(shards_.size());
@@ -78,15 +101,45 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
   }
 }
 
-void ShardSet::number_names() {
-  std::set<std::string> names;
+void ShardSet::drop_captions() {
+  tar::TextFiles texts;
   for (const Shard& shard : shards_) {
-    names.insert(shard.index.label_names.begin(), shard.index.label_names.end());
+    texts.files += shard.index.text_labels + shard.index.long_texts;
+    texts.too_long += shard.index.long_texts;
   }
+  const std::set<std::string> names = names_of(shards_);
+  texts.different = names.size();
+  const bool has_numbers = texts.too_long == 0 && are_integers(names);
+  if (texts.files == 0 || has_numbers || texts.are_class_names()) return;
+  maybe_labels_ = texts.text();
+  for (Shard& shard : shards_) {
+    if (shard.index.text_labels == 0) continue;
+    shard.index.label_names.clear();
+    for (SamplePlace& place : shard.index.places) place.label = -1;
+  }
+}
+
+void ShardSet::note_missing_labels() {
+  for (const Shard& shard : shards_) {
+    const auto note = [&](std::string& into, const std::string& what) {
+      if (into.empty() && !what.empty()) {
+        into = fmt::format("'{}': {}", shard.path.string(), what);
+      }
+    };
+    note(unfit_labels_, shard.index.unfit_labels);
+    note(maybe_labels_, shard.index.maybe_labels);
+  }
+}
+
+void ShardSet::number_names() {
+  const std::set<std::string> names = names_of(shards_);
   if (names.empty()) return;
+  const bool has_numbers = are_integers(names);
   // Classes that a file lists may have an order of their own.
   const std::set<std::string> known(classes_.begin(), classes_.end());
-  if (!std::ranges::includes(known, names)) classes_.assign(names.begin(), names.end());
+  if (!has_numbers && !std::ranges::includes(known, names)) {
+    classes_.assign(names.begin(), names.end());
+  }
   std::unordered_map<std::string, std::int64_t> numbers;
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     numbers.emplace(classes_[i], static_cast<std::int64_t>(i));
@@ -94,7 +147,8 @@ void ShardSet::number_names() {
   for (Shard& shard : shards_) {
     for (SamplePlace& place : shard.index.places) {
       if (shard.index.label_names.empty() || place.label < 0) continue;
-      place.label = numbers.at(shard.index.label_names.at(static_cast<std::size_t>(place.label)));
+      const auto& name = shard.index.label_names.at(static_cast<std::size_t>(place.label));
+      place.label = has_numbers ? *as_integer(name) : numbers.at(name);
     }
   }
 }

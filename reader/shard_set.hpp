@@ -46,6 +46,10 @@ class ShardSet {
   [[nodiscard]] const std::optional<TensorSpec>& spec() const { return spec_; }
   /// Why there is no spec.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+  /// What some samples have in place of a label, with its file; empty if there is none.
+  [[nodiscard]] const std::string& unfit_labels() const { return unfit_labels_; }
+  /// If there are no labels: what there is that may be meant as them, with its file.
+  [[nodiscard]] const std::string& maybe_labels() const { return maybe_labels_; }
   [[nodiscard]] bool verify_on_read() const { return options_.verify_on_read; }
   [[nodiscard]] bool handle_bus_errors() const { return options_.handle_bus_errors; }
 
@@ -91,6 +95,9 @@ class ShardSet {
   [[nodiscard]] bool agrees_with(const Manifest& manifest, const ManifestWatch& watch) const;
   /// Throws as check_manifest() does where that is the reason that the file is missing.
   [[nodiscard]] std::shared_ptr<const MappedShard> open_mapping(std::size_t shard) const;
+  /// Takes away labels that are captions.
+  void drop_captions();
+  void note_missing_labels();
   /// Null if the shard is not mapped.
   [[nodiscard]] std::shared_ptr<const MappedShard> use_mapped(std::size_t shard) const;
 
@@ -104,6 +111,8 @@ class ShardSet {
   std::string obstacle_;
   mutable std::atomic<std::int64_t> next_handler_ns_{0};
   mutable std::atomic<std::uint64_t> generation_{0};  // of forks, when the handler was looked at
+  std::string unfit_labels_;
+  std::string maybe_labels_;
 
   mutable ForkSafeMutex mutex_;
   mutable std::vector<Entry> entries_;

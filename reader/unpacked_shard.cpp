@@ -41,11 +41,13 @@ UnpackedShard::UnpackedShard(const MappedShard& packed,
   File file = make_temporary();
   std::uint64_t size = 0;
   Inflater inflater(packed.path());
+  UnpackedHead head(packed.path());
   try {
     bool goes_on = true;
     for (auto rest = packed.bytes(); !rest.empty() && goes_on;) {
       const auto piece = rest.first(std::min<std::uint64_t>(rest.size(), kPiece));
       inflater.feed(piece, [&](std::span<const std::byte> bytes) {
+        head.see(bytes);
         file.write_at(size, bytes);
         size += bytes.size();
       });

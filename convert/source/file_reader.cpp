@@ -32,12 +32,15 @@ void throw_source_changed(const std::filesystem::path& path) {
 void FileReader::read_once(const std::filesystem::path& path, const ListedFile& listed) {
   // O_NONBLOCK: should a fifo stand there now, opening it does not wait for a writer.
   const File file(path, O_RDONLY | O_NONBLOCK);
-  struct stat status {};
-  if (::fstat(file.descriptor(), &status) != 0) throw IoError("cannot read", path, errno);
-  if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != listed.size ||
-      mtime_ns(status) != listed.mtime_ns) {
-    throw_source_changed(path);
-  }
+  const auto check_unchanged = [&] {
+    struct stat status {};
+    if (::fstat(file.descriptor(), &status) != 0) throw IoError("cannot read", path, errno);
+    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != listed.size ||
+        mtime_ns(status) != listed.mtime_ns) {
+      throw_source_changed(path);
+    }
+  };
+  check_unchanged();
   std::size_t have = 0;
   const auto read_up_to = [&](std::size_t size) {
     buffer_.resize(size);
@@ -55,6 +58,7 @@ void FileReader::read_once(const std::filesystem::path& path, const ListedFile& 
     if (image_kind(buffer_) == ImageKind::kOther) return;
   }
   read_up_to(listed.size);
+  check_unchanged();  // it may have been written to while it was read
 }
 
 std::optional<Rejection> FileReader::read(const ListedFile& listed,

@@ -2,6 +2,7 @@
 #include "convert/source/folder_walk.hpp"
 
 #include <dirent.h>
+#include <fmt/format.h>
 #include <oneapi/tbb/enumerable_thread_specific.h>
 #include <oneapi/tbb/task_group.h>
 #include <sys/stat.h>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include "convert/source/retry.hpp"
 #include "convert/source/utf8.hpp"
@@ -21,6 +24,9 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kImageExtensions{"jpg",  "jpeg", "jpe",
                                                            "jfif", "mpo",  "png"};
+
+// Datasets may have some folders twice, by a link for each; more are no dataset.
+constexpr std::uint64_t kMostMetAgain = 10'000;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -115,8 +121,8 @@ class Walker {
   void visit_entry(const std::string& folder, const Entry& entry,
                    const std::shared_ptr<const Ancestor>& self) {
     LeftOut& left_out = parts_.local().left_out;
-    if (is_of_macos(entry.name)) {
-      ++left_out[kOfMacos];
+    if (const char* const reason = hidden_reason(entry.name)) {
+      ++left_out[reason];
       return;
     }
     const bool image = has_image_extension(entry.name);
@@ -142,10 +148,7 @@ class Walker {
         ++left_out["link to a folder above it"];
         return;
       }
-      if (folder.empty()) {
-        const std::scoped_lock lock(mutex_);
-        top_folders_.push_back(path);
-      }
+      note_folder(path, folder.empty(), status);
       tasks_.run([this, path, self, status] { visit(path, self, status); });
     } else if (!S_ISREG(status.st_mode)) {
       ++left_out["not a regular file"];
@@ -157,17 +160,37 @@ class Walker {
     }
   }
 
+  /// Links that lead to folders of further links multiply the ways to a folder.
+  void note_folder(const std::string& path, bool is_top, const struct stat& status) {
+    const std::scoped_lock lock(mutex_);
+    if (is_top) top_folders_.push_back(path);
+    const bool is_new = known_folders_.emplace(status.st_dev, status.st_ino).second;
+    if (is_new || ++met_again_ <= kMostMetAgain) return;
+    throw InvalidArgument(
+        fmt::format("symbolic links in '{}' lead to folders that were listed before, more than {} "
+                    "times; '{}' is one of them",
+                    root_.string(), kMostMetAgain, path),
+        "Remove links to folders that hold further links.");
+  }
+
   std::filesystem::path root_;
   tbb::task_group tasks_;
   tbb::enumerable_thread_specific<FolderWalk> parts_;
   std::mutex mutex_;
   std::vector<std::string> top_folders_;
+  std::set<std::pair<dev_t, ino_t>> known_folders_;
+  std::uint64_t met_again_ = 0;
 };
 
 }  // namespace
 
 bool has_image_extension(std::string_view file_name) {
   return std::ranges::find(kImageExtensions, lower_extension(file_name)) != kImageExtensions.end();
+}
+
+const char* hidden_reason(std::string_view file_name) {
+  if (file_name.starts_with("._")) return "._ of macOS";
+  return file_name.starts_with('.') && file_name != ".." ? "hidden" : nullptr;
 }
 
 std::string left_out_reason(std::string_view file_name) {

@@ -21,15 +21,17 @@ struct FolderWalk {
 /// Why a file that is no image is left out, by its name.
 [[nodiscard]] std::string left_out_reason(std::string_view file_name);
 
-/// Whether macOS has put it beside a file, on a foreign disk or in an archive.
-[[nodiscard]] inline bool is_of_macos(std::string_view file_name) {
-  return file_name.starts_with("._");
-}
-inline constexpr const char* kOfMacos = "._ of macOS";
+/// Why a file or folder is left out whatever it holds, by its name; null if it is not. Names that
+/// begin with a dot are those of hidden files; macOS puts some next to files on foreign disks and
+/// in archives.
+[[nodiscard]] const char* hidden_reason(std::string_view file_name);
 
 /// Finds all images below `root` by their extension, in parallel, following symbolic links; a link
-/// to a folder above itself is left out. Files that are not regular are left out too and never
-/// opened.
+/// to a folder above itself is left out, and so is what is hidden. Files that are not regular are
+/// left out too and never opened.
+///
+/// Several links may lead to one folder, but throws InvalidArgument if folders are met again so
+/// often that links must lead to links.
 [[nodiscard]] FolderWalk walk_folder(const std::filesystem::path& root);
 
 }  // namespace precache

@@ -34,7 +34,8 @@ void Hdf5Images::check_labels(const hdf5::ImageRows& rows,
   }
   throw InvalidArgument(
       rows.unfit_labels.empty()
-          ? fmt::format("'{}' has no dataset of labels that is known by its name", path.string())
+          ? fmt::format("'{}' has no dataset of labels that is known by its name{}", path.string(),
+                        rows.maybe_labels.empty() ? "" : "; it has " + rows.maybe_labels)
           : fmt::format("{} of '{}' does not have one integer or name for each of the {} images "
                         "in '{}'",
                         rows.unfit_labels, path.string(), rows.count, rows.name),

@@ -66,6 +66,17 @@ ListedFile Listing::operator[](std::size_t index) const {
           entry.offset};
 }
 
+std::optional<LabelRange> Listing::labels() const {
+  std::optional<LabelRange> range;
+  for (const Entry& entry : entries_) {
+    if (entry.label == -1) continue;
+    if (!range) range = LabelRange{entry.label, entry.label};
+    range->smallest = std::min(range->smallest, entry.label);
+    range->largest = std::max(range->largest, entry.label);
+  }
+  return range;
+}
+
 std::string Listing::fingerprint() const {
   std::uint64_t crc = 0;
   for (std::size_t i = 0; i < size(); ++i) {

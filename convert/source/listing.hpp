@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "precache/formats/name_limits.hpp"
 
 namespace precache {
 
@@ -39,6 +42,9 @@ class Listing {
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] ListedFile operator[](std::size_t index) const;
+
+  /// The smallest and the largest label; none if no sample has one.
+  [[nodiscard]] std::optional<LabelRange> labels() const;
 
   /// Changes when a path, a size or a label does; time stamps and places do not count, so a copy
   /// has the same, and so has a tar of a folder.

@@ -91,7 +91,12 @@ class ShardSource {
     const File file = open_shard(path);
     SourceShard& shard = shards_[number];
     shard.given = stamp_of(file);
-    shard.data = unpacker_.unpack(file, number);
+    try {
+      shard.data = unpacker_.unpack(file, number);
+    } catch (Unsupported& error) {
+      if (error.hint().empty()) error.add_hint(kWhatSourceIs);
+      throw;
+    }
     if (!shard.is_copied()) return;
     if (is_stream_) return void(shard.given = {path, 0, 0});
     const FileStamp after = stamp_of(file);

@@ -12,7 +12,6 @@
 
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/numbered_name.hpp"
-#include "convert/source/source_path.hpp"
 #include "formats/base/file.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/webdataset.hpp"
@@ -20,14 +19,6 @@
 
 namespace precache {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
 
 /// Without what does not change where a file would lie: "./", "//" and slashes around it.
 std::string normal_name(std::string_view name) {
@@ -44,17 +35,26 @@ std::string normal_name(std::string_view name) {
   return normal;
 }
 
+/// Why a file is left out: itself or a folder on the way to it is hidden.
+const char* reason_to_hide(std::string_view path) {
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (const char* const reason = hidden_reason(path.substr(begin, end - begin))) return reason;
+    begin = end + 1;
+  }
+  return nullptr;
+}
+
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 class Scanner {
  public:
   Scanner(std::span<const std::byte> file, const std::filesystem::path& path, std::uint32_t shard,
           const Labelling& labelling)
-      : file_(file), path_(path), shard_(shard) {
-    const std::string& key = labelling.label_key;
-    if (key.starts_with("json.")) json_field_ = key.substr(5);
-    label_extension_ = json_field_.empty() ? lower(key) : "json";
-  }
+      : file_(file),
+        path_(path),
+        shard_(shard),
+        label_key_(tar::parse_label_key(labelling.label_key)) {}
 
   TarImages run() && {
     tar::EntryCursor entries(file_, path_);
@@ -97,15 +97,17 @@ class Scanner {
     }
     if (entry.type == tar::EntryType::kDirectory) {
       if (name.empty()) found_.names_its_top = true;
-      if (!name.empty() && !is_of_macos(base_name(name))) found_.folders.insert(name);
+      if (!name.empty() && reason_to_hide(name) == nullptr) found_.folders.insert(name);
       return;
     }
     if (name.empty()) return;
+    if (const char* const reason = reason_to_hide(name)) {
+      ++found_.left_out[reason];
+      return;
+    }
     note_folder_of(name);
     if (entry.type == tar::EntryType::kSymbolicLink) {
       ++found_.left_out["symbolic link"];
-    } else if (is_of_macos(base_name(name))) {
-      ++found_.left_out[kOfMacos];
     } else if (entry.type == tar::EntryType::kOther) {
       ++found_.left_out["not a regular file"];
     } else if (entry.type == tar::EntryType::kHardLink) {
@@ -145,7 +147,7 @@ class Scanner {
 
   void take_file(const tar::Entry& entry, const std::string& name) {
     const tar::SplitName split = tar::split_name(name);
-    const std::string extension = lower(split.extension);
+    const std::string extension = tar::lower(split.extension);
     enter_group(split.key, extension);
     if (has_image_extension(base_name(name))) {
       if (entry.type == tar::EntryType::kSparse) {
@@ -162,7 +164,7 @@ class Scanner {
     const std::string reason = left_out_reason(base_name(name));
     ++found_.left_out[reason];
     if (!split.key.empty() && entry.type == tar::EntryType::kFile) {
-      take_label(entry, extension, reason);
+      take_label(entry, name, extension, reason);
     }
   }
 
@@ -178,26 +180,27 @@ class Scanner {
 
   /// How good a label such a file holds, from 1; 0 for none.
   [[nodiscard]] int rank_of(std::string_view extension) const {
-    if (!label_extension_.empty()) return extension == label_extension_ ? 1 : 0;
-    return extension == "cls" ? 1 : extension == "json" ? 2 : extension == "txt" ? 3 : 0;
+    if (!label_key_.extension.empty()) return extension == label_key_.extension ? 1 : 0;
+    return extension == "cls" ? 1 : extension == "json" ? 2 : extension == "txt" ? kTextRank : 0;
   }
 
-  void take_label(const tar::Entry& entry, std::string_view extension, const std::string& reason) {
+  void take_label(const tar::Entry& entry, const std::string& name, std::string_view extension,
+                  const std::string& reason) {
     const int rank = rank_of(extension);
     TarImages::Group& group = found_.labels.back();
     if (rank == 0 || (group.label_rank != 0 && group.label_rank <= rank)) return;
     const std::string_view text = as_text(file_.subspan(entry.data, entry.size));
-    std::optional<std::string> label;
-    if (extension == "json") {
-      label = tar::label_of_json(text, json_field_);
-    } else if (text.size() <= tar::kLongestLabel) {
-      label = tar::trimmed(text);
+    tar::FoundLabel found = extension == "json" ? tar::label_of_json(text, label_key_.json_field)
+                                                : tar::label_of_text(text);
+    if (!found.unfit.empty()) {
+      if (rank == kTextRank) group.has_long_text = true;
+      if (!found_.unfit_label) {
+        const auto number = static_cast<std::uint32_t>(found_.labels.size() - 1);
+        found_.unfit_label.emplace(number, fmt::format("'{}' holds {}", name, found.unfit));
+      }
     }
-    if (!label || label->empty() || label->size() > tar::kLongestLabel ||
-        label->find('\n') != std::string::npos) {
-      return;
-    }
-    group.label = std::move(*label);
+    if (found.label.empty()) return;
+    group.label = std::move(found.label);
     group.label_rank = rank;
     ++found_.label_files[reason];
   }
@@ -205,8 +208,7 @@ class Scanner {
   std::span<const std::byte> file_;
   const std::filesystem::path& path_;
   std::uint32_t shard_;
-  std::string label_extension_;  // that was named
-  std::string json_field_;
+  tar::LabelKey label_key_;
   TarImages found_;
   std::vector<InnerTar> inner_tars_;
   bool has_links_ = false;
@@ -216,161 +218,11 @@ class Scanner {
   std::unordered_set<std::string> extensions_;
 };
 
-/// What all images lie in and is no class: folders that have but one folder on the way to every
-/// image. Ends with a slash, if there is any.
-std::string common_folders(const Listing& images) {
-  std::string common;
-  while (images.size() != 0) {
-    const std::string_view first = images[0].path;
-    const std::size_t slash = first.find('/', common.size());
-    if (slash == std::string_view::npos) break;
-    const std::string longer(first.substr(0, slash + 1));
-    for (std::size_t i = 0; i < images.size(); ++i) {
-      const std::string_view path = images[i].path;
-      // The folder right above an image is its class, if it has no other.
-      if (!path.starts_with(longer) || path.find('/', longer.size()) == std::string_view::npos) {
-        return common;
-      }
-    }
-    common = longer;
-  }
-  return common;
-}
-
-/// As a folder that the archives would unpack to.
-FolderWalk as_folder(std::vector<TarImages>& tars) {
-  FolderWalk walk;
-  bool names_its_top = false;
-  Listing images;
-  for (const TarImages& tar : tars) {
-    names_its_top = names_its_top || tar.names_its_top;
-    images.append(tar.images);
-    for (const auto& [reason, count] : tar.left_out) walk.left_out[reason] += count;
-  }
-  const std::string top = names_its_top ? "" : common_folders(images);
-  images.sort_by_path();
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    ListedFile image = images[i];
-    // Of files of one name in one archive, unpacking leaves the last.
-    if (i + 1 < images.size() && images[i + 1].path == image.path &&
-        images[i + 1].shard == image.shard) {
-      ++walk.left_out["replaced by a later file of its name"];
-      continue;
-    }
-    image.path.remove_prefix(top.size());
-    walk.images.add(image);
-  }
-  std::set<std::string> folders;
-  for (const TarImages& tar : tars) {
-    for (const std::string& folder : tar.folders) {
-      if (!folder.starts_with(top)) continue;
-      const std::string below = folder.substr(top.size());
-      if (!below.empty()) folders.insert(below.substr(0, below.find('/')));
-    }
-  }
-  walk.top_folders.assign(folders.begin(), folders.end());
-  return walk;
-}
-
-/// Whether the first image of a group, or the one that was named.
-class GroupImage {
- public:
-  explicit GroupImage(const Labelling& labelling) : wanted_(lower(labelling.image_key)) {}
-
-  bool takes(std::string_view path, std::uint32_t group) {
-    const std::string extension = lower(tar::split_name(path).extension);
-    if (!wanted_.empty() && extension != wanted_) return false;
-    if (group == last_) return false;
-    last_ = group;
-    return true;
-  }
-
- private:
-  std::string wanted_;
-  std::uint32_t last_ = UINT32_MAX;
-};
-
-Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& root,
-                   const Labelling& labelling) {
-  Source source;
-  source.key_rule = KeyRule::kFirstDot;
-  source.classes = labelling.classes;
-  LabelTexts texts;
-  for (const TarImages& tar : tars) {
-    GroupImage chosen(labelling);
-    for (std::size_t i = 0; i < tar.images.size(); ++i) {
-      const ListedFile image = tar.images[i];
-      if (tar::split_name(image.path).key.empty()) {
-        ++source.left_out["name that webdataset drops"];
-        continue;
-      }
-      if (!chosen.takes(image.path, tar.groups[i])) {
-        ++source.left_out["further image of its sample"];
-        continue;
-      }
-      const TarImages::Group& group = tar.labels[tar.groups[i]];
-      if (labelling.kind == Labelling::Kind::kSource && group.label_rank == 0) {
-        const std::string& key = labelling.label_key;
-        throw InvalidArgument(
-            key.empty()
-                ? fmt::format("'{}' in '{}' has no label beside it", image.path, root.string())
-                : fmt::format("'{}' in '{}' has no label by --label-key {}", image.path,
-                              root.string(), key),
-            key.empty() ? "Labels are the texts of .cls and .txt and a field of .json files of its "
-                          "name. Name another with --label-key, or use --labels none, or --labels "
-                          "FILE.csv."
-                        : "It names the ending of a file beside the image (cls), or a field of its "
-                          "JSON (json.species).");
-      }
-      source.listing.add(image);
-      texts.add(group.label);
-    }
-    for (const auto& [reason, count] : tar.left_out) {
-      const auto used = tar.label_files.find(reason);
-      const std::uint64_t rest = count - (used == tar.label_files.end() ? 0 : used->second);
-      if (rest != 0) source.left_out[reason] += rest;
-    }
-  }
-  if (labelling.kind == Labelling::Kind::kSource) {
-    label_by_texts(source, texts, labelling.classes, [&](std::size_t i) {
-      return fmt::format("'{}' in '{}'", source.listing[i].path, root.string());
-    });
-  }
-  return source;
-}
-
-/// Whether the images are named as webdataset does. Only `.cls` files are a sure sign: captions
-/// and notes may lie beside the images of class folders too.
-bool is_webdataset(const std::vector<TarImages>& tars, const FolderWalk& walk,
-                   const Labelling& labelling) {
-  if (!labelling.image_key.empty() || !labelling.label_key.empty()) return true;
-  bool has_others = false;
-  for (const TarImages& tar : tars) {
-    for (const std::uint32_t group : tar.groups) {
-      if (tar.labels[group].label_rank == 1) return true;
-      has_others = has_others || tar.labels[group].label_rank != 0;
-    }
-  }
-  return has_others && labelling.kind == Labelling::Kind::kSource && walk.top_folders.size() < 2;
-}
-
 }  // namespace
 
 TarImages scan_tar_images(std::span<const std::byte> file, const std::filesystem::path& path,
                           std::uint32_t shard, const Labelling& labelling) {
   return Scanner(file, path, shard, labelling).run();
-}
-
-Source list_tar_images(std::vector<TarImages> tars, const std::filesystem::path& root,
-                       const Labelling& labelling) {
-  FolderWalk walk = as_folder(tars);
-  if (walk.images.size() == 0 &&
-      std::ranges::any_of(tars, [](const TarImages& tar) { return tar.has_arrays; })) {
-    throw InvalidArgument(fmt::format("'{}' holds arrays (.npy), no images", root.string()),
-                          kHowTensorsGo);
-  }
-  if (is_webdataset(tars, walk, labelling)) return list_groups(tars, root, labelling);
-  return label_by_folder(std::move(walk), root, labelling);
 }
 
 }  // namespace precache

@@ -3,14 +3,18 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "convert/source/source.hpp"
 
 namespace precache {
+
+inline constexpr int kTextRank = 3;  // the rank of labels from `.txt` files
 
 /// The images of one tar, as both ways to name them see it: by class folders, where each is a
 /// sample, and as webdataset does, where files that agree up to the first dot are one.
@@ -19,6 +23,7 @@ struct TarImages {
   struct Group {
     std::string label;
     int label_rank = 0;  // 0: it has none; 1: from `.cls` or what was named; more: from other files
+    bool has_long_text = false;  // and no label: a `.txt` that is no name of a class
   };
   Listing images;                     // names without "./" and such
   std::vector<std::uint32_t> groups;  // of each image
@@ -26,6 +31,8 @@ struct TarImages {
   std::set<std::string> folders;
   bool names_its_top = false;  // by an entry "./"
   bool has_arrays = false;
+  /// The first group that has something in place of a label, and what.
+  std::optional<std::pair<std::uint32_t, std::string>> unfit_label;
   LeftOut left_out;
   LeftOut label_files;  // those of `left_out` that gave labels
 };

@@ -12,9 +12,11 @@
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
 #include "formats/base/little_endian.hpp"
+#include "formats/file_kind.hpp"
 #include "formats/tar/webdataset.hpp"
 #include "formats/tfrecord/example_fields.hpp"
 #include "formats/tfrecord/feature_names.hpp"
+#include "formats/tfrecord/label_feature.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/error.hpp"
 
@@ -50,9 +52,8 @@ const Feature* find(const std::vector<Feature>& features, std::string_view name)
 }
 
 std::optional<std::string> label_text(const Feature& feature) {
-  if (feature.count != 1) return std::nullopt;
+  if (!tfrecord::unfit_label(feature).empty()) return std::nullopt;
   if (feature.kind == FeatureKind::kIntegers) return std::to_string(feature.integers[0]);
-  if (feature.kind != FeatureKind::kBytes || feature.bytes.size() > 256) return std::nullopt;
   return std::string(tar::trimmed(as_text(feature.bytes)));
 }
 
@@ -65,10 +66,23 @@ std::string names_of(const std::vector<Feature>& features) {
   return features.size() > kMostNames ? names + ", ..." : names;
 }
 
+/// Throws Unsupported for images that no decoder here reads.
+void refuse_other_kind(std::span<const std::byte> bytes, const std::string& where,
+                       const std::filesystem::path& path) {
+  const std::string_view kind = image_file_kind(bytes);
+  if (kind.empty() || is_image(bytes)) return;
+  throw Unsupported(fmt::format("{} of '{}' holds {} images", where, path.string(), kind),
+                    "precache reads JPEG and PNG: convert the images to one of these first.");
+}
+
 std::string image_feature(const std::vector<Feature>& features, const std::filesystem::path& path,
                           const std::string& given) {
   if (!given.empty()) {
-    if (find(features, given) != nullptr) return given;
+    const Feature* feature = find(features, given);
+    if (feature != nullptr && feature->kind == FeatureKind::kBytes) {
+      refuse_other_kind(feature->bytes, fmt::format("'{}'", given), path);
+    }
+    if (feature != nullptr) return given;
     throw InvalidArgument(
         fmt::format("the records of '{}' have no feature '{}'", path.string(), given),
         fmt::format("They have: {}.", names_of(features)));
@@ -81,6 +95,10 @@ std::string image_feature(const std::vector<Feature>& features, const std::files
   }
   for (const Feature& feature : features) {
     if (holds_image(&feature)) return std::string(feature.name);
+  }
+  for (const Feature& feature : features) {
+    if (feature.kind != FeatureKind::kBytes) continue;
+    refuse_other_kind(feature.bytes, fmt::format("'{}'", feature.name), path);
   }
   throw InvalidArgument(
       fmt::format("the first record of '{}' holds no JPEG or PNG file", path.string()),
@@ -134,12 +152,16 @@ class Scanner {
 
   [[noreturn]] void refuse_without_label(std::size_t number, const tfrecord::Record& record) const {
     const auto features = features_of(file_.subspan(record.data, record.data_bytes));
+    const Feature* label = features ? find(*features, features_.label) : nullptr;
+    const std::string unfit = label == nullptr ? "" : tfrecord::unfit_label(*label);
     throw InvalidArgument(
         features_.label.empty()
             ? fmt::format("the records of '{}' have no label that is known by its name",
                           path_.string())
-            : fmt::format("record {} of '{}' has no integer or name in '{}'", number,
-                          path_.string(), features_.label),
+        : unfit.empty() ? fmt::format("record {} of '{}' has no integer or name in '{}'", number,
+                                      path_.string(), features_.label)
+                        : fmt::format("{} in record {} of '{}'; a label is one integer or name",
+                                      unfit, number, path_.string()),
         fmt::format(
             "{}Name the feature with --label-key, or use --labels none, or --labels FILE.csv.",
             features ? fmt::format("It has: {}. ", names_of(*features)) : ""));
@@ -163,6 +185,7 @@ std::optional<RecordFeatures> find_features(std::span<const std::byte> file,
   if (!record) return std::nullopt;
   const auto data = file.subspan(record->data, record->data_bytes);
   if (labelling.image_key.empty() && is_image(data)) return RecordFeatures();
+  if (labelling.image_key.empty()) refuse_other_kind(data, "the first record", path);
   const auto features = features_of(data);
   if (!features) {
     throw InvalidArgument(

@@ -166,8 +166,13 @@ FileStamp Unpacker::unpack(const File& shard, std::size_t number) {
   if (!compressed && !is_stream(shard)) return stamp_of(shard);
   return write(shard.path(), fmt::format("{:06}", number), [&](const Append& append) {
     Inflater inflater(shard.path());
+    UnpackedHead unpacked(shard.path());
+    const auto judge_and_append = [&](std::span<const std::byte> bytes) {
+      unpacked.see(bytes);
+      append(bytes);
+    };
     for (auto bytes = input.next(); !bytes.empty(); bytes = input.next()) {
-      compressed ? inflater.feed(bytes, append) : append(bytes);
+      compressed ? inflater.feed(bytes, judge_and_append) : append(bytes);
       input.take(bytes.size());
     }
     if (compressed) inflater.finish();

@@ -41,7 +41,7 @@ class Unpacker {
   /// of a plain file, that of itself.
   ///
   /// Throws CorruptData if what is compressed is broken, Unsupported if it is compressed in another
-  /// way than by gzip or zlib, IoError, and UnpackingStopped.
+  /// way than by gzip or zlib or begins as no shard does, IoError, and UnpackingStopped.
   FileStamp unpack(const File& shard, std::size_t number);
 
   using Append = std::function<void(std::span<const std::byte>)>;

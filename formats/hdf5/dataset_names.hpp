@@ -12,10 +12,10 @@ inline constexpr std::array kImageNames{
     "test_images", "train_set_x", "test_set_x", "x_val",  "X_val",  "val_x",
     "val_images",  "img",         "imgs"};
 inline constexpr std::array kLabelNames{
-    "labels",       "label",       "y",           "Y",          "y_train",
-    "Y_train",      "train_y",     "y_test",      "Y_test",     "test_y",
-    "train_labels", "test_labels", "train_set_y", "test_set_y", "y_val",
-    "Y_val",        "val_y",       "val_labels",  "target",     "targets"};
+    "labels",      "label",      "y",      "Y",      "y_train",      "Y_train",
+    "train_y",     "y_test",     "Y_test", "test_y", "train_labels", "test_labels",
+    "train_set_y", "test_set_y", "y_val",  "Y_val",  "val_y",        "val_labels",
+    "target",      "targets",    "class",  "classes"};
 inline constexpr std::array kClassNames{"classes", "class_names", "list_classes"};
 /// Of the labels, in precache files: readers of rows take every dataset of a file for a column.
 inline constexpr const char* kClassesAttribute = "classes";

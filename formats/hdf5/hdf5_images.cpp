@@ -80,12 +80,13 @@ class Finder {
 
   ImageRows run(const std::string& image_name, const std::string& label_name) {
     const Dataset images = find(image_name);
+    if (const auto matlab = refuse_matlab(images)) refuse(matlab->reason, matlab->hint);
     check_storage(images);
     ImageRows rows;
     rows.name = images.name;
     rows.count = images.extents[0];
     if (rows.count > size_ / kSmallestSample) refuse("its rows are too small for images");
-    describe(images, rows);
+    describe_rows(images, rows);
     const auto slash = images.name.rfind('/');
     if (slash != std::string::npos) group_ = images.name.substr(0, slash + 1);
     if (rows.count == 0) return rows;
@@ -126,8 +127,9 @@ class Finder {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& reason) const {
-    throw Unsupported(fmt::format("'{}' has no images to build from: {}", path_.string(), reason));
+  [[noreturn]] void refuse(const std::string& reason, const std::string& hint = {}) const {
+    throw Unsupported(fmt::format("'{}' has no images to build from: {}", path_.string(), reason),
+                      hint);
   }
 
   [[nodiscard]] bool may_be_images(const Dataset& dataset) const {
@@ -174,10 +176,6 @@ class Finder {
     return *open_dataset(file_, found.front());
   }
 
-  [[nodiscard]] static std::string without_slash(const std::string& name) {
-    return name.starts_with('/') ? name.substr(1) : name;
-  }
-
   [[nodiscard]] std::uint64_t row_elements(const Dataset& dataset) const {
     std::uint64_t elements = 1;
     for (const std::uint64_t extent : std::span(dataset.extents).subspan(1)) {
@@ -193,9 +191,10 @@ class Finder {
     if (dataset.lies_in_other_files()) {
       refuse(fmt::format("the data of '{}' lies in other files", dataset.name));
     }
-    if (H5Pall_filters_avail(dataset.create) <= 0) {
+    if (const auto missing = dataset.missing_filters(); !missing.empty()) {
       refuse(fmt::format("'{}' is stored with filters ({}) that this HDF5 library lacks",
-                         dataset.name, fmt::join(dataset.filters(), ", ")));
+                         dataset.name, fmt::join(missing, ", ")),
+             "Store it again with gzip or without a filter, by a program that has this one.");
     }
     if (dataset.layout() == H5D_CHUNKED) check_chunk(dataset);
     std::uint64_t bytes = H5Tget_size(dataset.type);
@@ -221,7 +220,7 @@ class Finder {
     }
   }
 
-  void describe(const Dataset& images, ImageRows& rows) const {
+  void describe_rows(const Dataset& images, ImageRows& rows) const {
     if (is_various_bytes(images)) return;
     if (!is_array(images)) {
       rows.row_bytes = row_elements(images) * H5Tget_size(images.type);
@@ -275,11 +274,10 @@ class Finder {
       if (group_ + name == rows.name) continue;
       rows.labels = labels(group_ + name, rows.count);
       if (!rows.labels.empty()) return;
-      if (const auto dataset = open_dataset(file_, group_ + name)) {
-        rows.unfit_labels = fmt::format("'{}' ({} of {})", dataset->name,
-                                        fmt::join(dataset->extents, " x "), dataset->type_text());
-      }
+      const auto dataset = open_dataset(file_, group_ + name);
+      if (dataset && !lists_classes(*dataset)) rows.unfit_labels = describe(*dataset);
     }
+    rows.maybe_labels = other_integers(file_, rows.count);
   }
 
   /// None if it is not there or not what labels are.

@@ -25,6 +25,7 @@ struct ImageRows {
   std::optional<std::uint64_t> offset;
   std::vector<std::string> labels;   // numbers or names, or none
   std::string unfit_labels;          // what is called so and has not one for each row
+  std::string maybe_labels;          // integers whose name does not say what they are
   std::vector<std::string> keys;     // or none
   std::vector<std::string> classes;  // or none
 };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/hdf5/hdf5_labels.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -20,6 +23,10 @@ constexpr std::uint64_t kMostTimesUnpacked = 1032;  // by what gzip and others m
 
 bool is_number(H5T_class_t kind) {
   return kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_ENUM;  // h5py's bool is an enum
+}
+
+bool is_known(std::span<const char* const> names, std::string_view dataset) {
+  return std::ranges::find(names, dataset.substr(dataset.rfind('/') + 1)) != names.end();
 }
 
 /// What never was written takes no bytes of the file, but would take long to read.
@@ -81,14 +88,38 @@ std::vector<std::string> label_names_for(std::string_view images) {
   return names;
 }
 
+bool lists_classes(const Dataset& dataset) {
+  return dataset.type_class() == H5T_STRING && is_known(kClassNames, dataset.name);
+}
+
 bool may_be_labels(const Dataset& dataset, std::uint64_t samples) {
   const H5T_class_t kind = dataset.type_class();
   const auto elements = dataset.elements();
   if (!elements || (!is_number(kind) && kind != H5T_STRING)) return false;
+  if (lists_classes(dataset)) return false;
   if (*elements == samples) return true;
   return is_number(kind) && dataset.extents.size() == 2 && dataset.extents[0] == samples &&
          dataset.extents[1] > 1 && dataset.extents[1] <= kMostClasses &&
          is_stored(dataset, *elements);
+}
+
+std::string describe(const Dataset& dataset) {
+  return fmt::format("'{}' ({} of {})", dataset.name, fmt::join(dataset.extents, " x "),
+                     dataset.type_text());
+}
+
+std::string other_integers(hid_t file, std::uint64_t samples) {
+  std::vector<std::string> found;
+  for (const std::string& name : dataset_names(file)) {
+    const auto dataset = open_dataset(file, name);
+    if (!dataset || is_known(kImageNames, name) || name.ends_with(kCrcName)) continue;
+    const H5T_class_t kind = dataset->type_class();
+    if ((kind == H5T_INTEGER || kind == H5T_ENUM) && dataset->extents.size() <= 2 &&
+        dataset->elements() == samples) {
+      found.push_back(describe(*dataset));
+    }
+  }
+  return fmt::format("{}", fmt::join(found, ", "));
 }
 
 std::vector<std::int64_t> read_numbers(const Dataset& dataset, std::uint64_t samples) {

@@ -17,8 +17,19 @@ namespace precache::hdf5 {
 [[nodiscard]] std::vector<std::string> label_names_for(std::string_view images);
 
 /// Whether type and shape are those of labels: numbers or strings, one for each sample, or a row of
-/// numbers in which the place of a one among zeros is the label.
+/// numbers in which the place of a one among zeros is the label. What
+/// lists_classes() holds no labels.
 [[nodiscard]] bool may_be_labels(const Dataset& dataset, std::uint64_t samples);
+
+/// Whether it holds strings and is called as lists of all classes are.
+[[nodiscard]] bool lists_classes(const Dataset& dataset);
+
+/// As in "'labels' (50 x 5 of float32)".
+[[nodiscard]] std::string describe(const Dataset& dataset);
+
+/// Datasets of integers, one for each sample, whose names do not say what they are; empty if there
+/// are none.
+[[nodiscard]] std::string other_integers(hid_t file, std::uint64_t samples);
 
 /// Integers, truth values, floats that are whole numbers, or the places of ones; none if the
 /// dataset holds anything else. REQUIRES: may_be_labels().

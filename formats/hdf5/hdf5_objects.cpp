@@ -2,6 +2,7 @@
 #include "formats/hdf5/hdf5_objects.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -49,6 +50,24 @@ constexpr std::array<FilterName, 14> kFilterNames{{{1, "gzip"},
                                                    {32015, "zstd"},
                                                    {32019, "jpeg"},
                                                    {32026, "blosc2"}}};
+
+std::string filter_name(H5Z_filter_t filter) {
+  const auto known = std::ranges::find(kFilterNames, filter, &FilterName::id);
+  return known == kFilterNames.end() ? fmt::format("filter {}", filter) : known->name;
+}
+
+std::vector<H5Z_filter_t> filter_numbers(hid_t create) {
+  std::vector<H5Z_filter_t> filters;
+  const int count = H5Pget_nfilters(create);
+  for (int i = 0; i < count; ++i) {
+    unsigned flags = 0;
+    unsigned config = 0;
+    std::size_t values = 0;
+    filters.push_back(H5Pget_filter2(create, static_cast<unsigned>(i), &flags, &values, nullptr, 0,
+                                     nullptr, &config));
+  }
+  return filters;
+}
 
 struct Visit {
   std::vector<std::string> names;
@@ -114,6 +133,10 @@ bool is_various_bytes(const Dataset& dataset) {
          (H5Tget_class(base) == H5T_INTEGER || H5Tget_class(base) == H5T_OPAQUE);
 }
 
+std::string without_slash(const std::string& name) {
+  return name.starts_with('/') ? name.substr(1) : name;
+}
+
 std::optional<std::uint64_t> Dataset::elements() const {
   std::uint64_t product = 1;
   for (const std::uint64_t extent : extents) {
@@ -128,15 +151,14 @@ bool Dataset::lies_in_other_files() const {
 
 std::vector<std::string> Dataset::filters() const {
   std::vector<std::string> names;
-  const int count = H5Pget_nfilters(create);
-  for (int i = 0; i < count; ++i) {
-    unsigned flags = 0;
-    unsigned config = 0;
-    std::size_t values = 0;
-    const H5Z_filter_t filter = H5Pget_filter2(create, static_cast<unsigned>(i), &flags, &values,
-                                               nullptr, 0, nullptr, &config);
-    const auto known = std::ranges::find(kFilterNames, filter, &FilterName::id);
-    names.push_back(known == kFilterNames.end() ? fmt::format("filter {}", filter) : known->name);
+  for (const H5Z_filter_t filter : filter_numbers(create)) names.push_back(filter_name(filter));
+  return names;
+}
+
+std::vector<std::string> Dataset::missing_filters() const {
+  std::vector<std::string> names;
+  for (const H5Z_filter_t filter : filter_numbers(create)) {
+    if (H5Zfilter_avail(filter) <= 0) names.push_back(filter_name(filter));
   }
   return names;
 }
@@ -181,6 +203,18 @@ std::optional<AxisOrder> order_of(const Dataset& images) {
   if (value == "chw") return AxisOrder::kChw;
   if (value == "hwc") return AxisOrder::kHwc;
   return std::nullopt;
+}
+
+std::optional<MatlabRefusal> refuse_matlab(const Dataset& images) {
+  if (H5Aexists(images.id, "MATLAB_class") <= 0) return std::nullopt;
+  return MatlabRefusal{
+      fmt::format("'{}' was written by MATLAB (it has the attribute MATLAB_class), which stores "
+                  "axes in reverse order: {}",
+                  images.name, fmt::join(images.extents, " x ")),
+      fmt::format("Write the images again as N x H x W x C. If MATLAB had H x W x C x N, in "
+                  "Python: h5py.File('new.h5', 'w')['images'] = h5py.File('old.mat')['{}'][:]"
+                  ".transpose(0, 3, 2, 1)",
+                  images.name)};
 }
 
 std::optional<Dataset> open_dataset(hid_t file, const std::string& name) {

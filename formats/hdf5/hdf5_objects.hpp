@@ -48,6 +48,8 @@ struct Dataset {
   [[nodiscard]] bool lies_in_other_files() const;
   /// As in "shuffle", "gzip".
   [[nodiscard]] std::vector<std::string> filters() const;
+  /// Those of them that this library does not have.
+  [[nodiscard]] std::vector<std::string> missing_filters() const;
   /// "int32", "big-endian float64" …
   [[nodiscard]] std::string type_text() const;
   /// Where in the file its elements lie in one piece; none if they do not, or have no place yet.
@@ -57,8 +59,21 @@ struct Dataset {
 /// Whether each of its elements is a row of bytes, of a length of its own.
 [[nodiscard]] bool is_various_bytes(const Dataset& dataset);
 
+/// A name without the slash that it may begin with.
+[[nodiscard]] std::string without_slash(const std::string& name);
+
 /// What an attribute `layout` of `chw` or `hwc` says.
 [[nodiscard]] std::optional<AxisOrder> order_of(const Dataset& images);
+
+/// Why images that MATLAB wrote are refused, and what to do; empty for others.
+///
+/// MATLAB counts the first axis fastest, so HDF5 sees the axes of its arrays in reverse, height and
+/// width swapped, and nothing but an attribute tells.
+struct MatlabRefusal {
+  std::string reason;
+  std::string hint;
+};
+[[nodiscard]] std::optional<MatlabRefusal> refuse_matlab(const Dataset& images);
 
 /// None if a group on the way, or `name` itself, is not there, is a link of another kind than hard,
 /// or no dataset with extents.

@@ -57,8 +57,9 @@ void find_chunks(const ScannedFile& file, const Dataset& images, RowPlaces& rows
 
 }  // namespace
 
-void ScannedFile::refuse(const std::string& reason) const {
-  throw Unsupported(fmt::format("'{}' cannot be read by a mapping: {}", path.string(), reason));
+void ScannedFile::refuse(const std::string& reason, const std::string& hint) const {
+  throw Unsupported(fmt::format("'{}' cannot be read by a mapping: {}", path.string(), reason),
+                    hint);
 }
 
 std::uint64_t ScannedFile::offset_of(const Dataset& dataset, std::uint64_t size) const {

@@ -21,7 +21,7 @@ struct ScannedFile {
   const MemoryFile& library;
 
   /// Throws Unsupported.
-  [[noreturn]] void refuse(const std::string& reason) const;
+  [[noreturn]] void refuse(const std::string& reason, const std::string& hint = {}) const;
   /// Of a dataset that lies in one piece of `size` bytes. Throws Unsupported and CorruptData.
   [[nodiscard]] std::uint64_t offset_of(const Dataset& dataset, std::uint64_t size) const;
   /// Throws CorruptData if it does not lie in the file.

@@ -68,11 +68,13 @@ struct SampleRows {
 
 class Scanner {
  public:
-  Scanner(std::span<const std::byte> file, const std::filesystem::path& path)
-      : bytes_(file), path_(path), file_(file) {}
+  Scanner(std::span<const std::byte> file, const std::filesystem::path& path,
+          const SampleKeys& keys)
+      : bytes_(file), path_(path), wanted_(keys), file_(file) {}
 
   ShardIndex run() {
-    const Dataset images = find_images();
+    const Dataset images = wanted_.image.empty() ? find_images() : named_images();
+    if (const auto matlab = refuse_matlab(images)) scanned_.refuse(matlab->reason, matlab->hint);
     const auto slash = images.name.rfind('/');
     if (slash != std::string::npos) group_ = images.name.substr(0, slash + 1);
     const bool is_encoded = is_various_bytes(images);
@@ -101,10 +103,31 @@ class Scanner {
       index.obstacle = std::move(guess.obstacle);
     }
     index.classes = find_classes(images);
+    const bool has_labels = !labels.column.type.empty() || labels.need_table();
+    if (!has_labels && !wanted_.without_labels && rows.count != 0) {
+      const std::string others = other_integers(file_, rows.count);
+      index.maybe_labels = !unfit_labels_.empty() ? unfit_labels_
+                           : others.empty()       ? ""
+                                                  : others + " may be its labels";
+    }
     return index;
   }
 
  private:
+  [[noreturn]] void refuse_name(const std::string& reason) const {
+    throw InvalidArgument(fmt::format("'{}' {}", path_.string(), reason),
+                          fmt::format("It has: {}.", fmt::join(dataset_names(file_), ", ")));
+  }
+
+  [[nodiscard]] Dataset named_images() const {
+    auto dataset = open_dataset(file_, without_slash(wanted_.image));
+    if (!dataset) refuse_name(fmt::format("has no dataset '{}'", wanted_.image));
+    if (!is_image_array(*dataset) && !is_various_bytes(*dataset)) {
+      refuse_name(fmt::format("has no images in {}", describe(*dataset)));
+    }
+    return std::move(*dataset);
+  }
+
   [[nodiscard]] Dataset find_images() const {
     std::string reason = "it has no dataset of numbers with three or four axes";
     for (const char* const name : kImageNames) {
@@ -172,27 +195,50 @@ class Scanner {
     return order ? spec_of(*dtype, *order, extents) : guess_spec(*dtype, extents);
   }
 
-  [[nodiscard]] Labels find_labels(const Dataset& images, const SampleRows& rows) const {
-    const std::uint64_t count = rows.count;
+  [[nodiscard]] std::vector<std::string> label_datasets(const Dataset& images) const {
+    if (!wanted_.label.empty()) return {without_slash(wanted_.label)};
+    std::vector<std::string> names;
     for (const std::string& name : label_names_for(images.name)) {
-      if (group_ + name == images.name) continue;
-      const auto dataset = open_dataset(file_, group_ + name);
-      if (!dataset || !may_be_labels(*dataset, count)) continue;
-      if (count == 0) return {};
-      if (H5Tequal(dataset->type, H5T_STD_I64LE) > 0 && dataset->elements() == count &&
-          dataset->contiguous_offset()) {
-        // One count of rows fits the file, but eight bytes for each may not.
-        const std::uint64_t size = count > UINT64_MAX / 8 ? UINT64_MAX : count * 8;
-        return {{scanned_.offset_of(*dataset, size), 8, "int64"}, {}, {}};
-      }
-      check_row_of_table(rows);
-      check_storage(*dataset);
-      Labels labels;
-      labels.values = read_numbers(*dataset, count);
-      labels.names = read_texts(*dataset, kLongestLabel);
-      if (labels.need_table()) return labels;
+      if (group_ + name != images.name) names.push_back(group_ + name);
     }
-    return {};
+    return names;
+  }
+
+  [[nodiscard]] Labels find_labels(const Dataset& images, const SampleRows& rows) {
+    if (wanted_.without_labels || rows.count == 0) return {};
+    for (const std::string& name : label_datasets(images)) {
+      const auto dataset = open_dataset(file_, name);
+      if (!dataset) continue;
+      Labels labels = read_labels(*dataset, rows);
+      if (labels.need_table() || !labels.column.type.empty()) return labels;
+      if (unfit_labels_.empty() && !lists_classes(*dataset)) {
+        unfit_labels_ =
+            fmt::format("{} does not have one integer or name for each of the {} images in '{}'",
+                        describe(*dataset), rows.count, images.name);
+      }
+    }
+    if (wanted_.label.empty()) return {};
+    if (unfit_labels_.empty()) refuse_name(fmt::format("has no dataset '{}'", wanted_.label));
+    throw InvalidArgument(fmt::format("'{}': {}", path_.string(), unfit_labels_),
+                          fmt::format("It has: {}.", fmt::join(dataset_names(file_), ", ")));
+  }
+
+  /// None if it does not hold one label for each row.
+  [[nodiscard]] Labels read_labels(const Dataset& dataset, const SampleRows& rows) const {
+    const std::uint64_t count = rows.count;
+    if (!may_be_labels(dataset, count)) return {};
+    if (H5Tequal(dataset.type, H5T_STD_I64LE) > 0 && dataset.elements() == count &&
+        dataset.contiguous_offset()) {
+      // One count of rows fits the file, but eight bytes for each may not.
+      const std::uint64_t size = count > UINT64_MAX / 8 ? UINT64_MAX : count * 8;
+      return {{scanned_.offset_of(dataset, size), 8, "int64"}, {}, {}};
+    }
+    check_row_of_table(rows);
+    check_storage(dataset);
+    Labels labels;
+    labels.values = read_numbers(dataset, count);
+    labels.names = read_texts(dataset, kLongestLabel);
+    return labels;
   }
 
   /// What the library can be asked for within reasonable memory.
@@ -200,9 +246,9 @@ class Scanner {
     if (dataset.lies_in_other_files()) {
       scanned_.refuse(fmt::format("the data of '{}' lies in other files", dataset.name));
     }
-    if (H5Pall_filters_avail(dataset.create) <= 0) {
+    if (const auto missing = dataset.missing_filters(); !missing.empty()) {
       scanned_.refuse(fmt::format("'{}' is stored with filters ({}) that this HDF5 library lacks",
-                                  dataset.name, fmt::join(dataset.filters(), ", ")));
+                                  dataset.name, fmt::join(missing, ", ")));
     }
     if (dataset.layout() == H5D_CHUNKED) {
       std::array<hsize_t, H5S_MAX_RANK> shape{};
@@ -304,17 +350,20 @@ class Scanner {
 
   std::span<const std::byte> bytes_;
   const std::filesystem::path& path_;
+  const SampleKeys& wanted_;
   MemoryFile file_;
   ScannedFile scanned_{bytes_, path_, file_};
   std::string group_;  // of the images, with a slash behind it
+  std::string unfit_labels_;
 };
 
 }  // namespace
 
-ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path) {
+ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
+                const SampleKeys& keys) {
   const LibraryLock lock;
   try {
-    return Scanner(file, path).run();
+    return Scanner(file, path, keys).run();
   } catch (const LibraryFailure& failure) {
     throw CorruptData(path, 0, fmt::format("the HDF5 library cannot read it: {}", failure.reason));
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "formats/sample_keys.hpp"
 #include "formats/shard_index.hpp"
 
 namespace precache::hdf5 {
@@ -14,7 +15,9 @@ namespace precache::hdf5 {
 /// The dataset is `/images`, or one of other usual names, or the only one of three or four axes.
 /// The library reads `file`, not the one at `path`, and follows no link to another. Throws
 /// CorruptData where it cannot, and Unsupported where rows do not lie in the file as they are in
-/// memory: filters, parts of rows in several chunks, big-endian numbers, other files.
-[[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path);
+/// memory: filters, parts of rows in several chunks, big-endian numbers, other files. Throws
+/// InvalidArgument if the file does not have what `keys` names.
+[[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
+                              const SampleKeys& keys = {});
 
 }  // namespace precache::hdf5

@@ -75,6 +75,8 @@ ShardIndex index_from(const Json& json) {
   index.keys.assign(keys.begin(), keys.end());
   index.classes = json.at("classes").get<std::vector<std::string>>();
   index.label_names = json.at("label_names").get<std::vector<std::string>>();
+  index.unfit_labels = json.at("unfit_labels").get<std::string>();
+  index.maybe_labels = json.at("maybe_labels").get<std::string>();
   return index;
 }
 
@@ -108,6 +110,9 @@ void rethrow(const Json& json, const std::filesystem::path& path) {
   }
   if (json.contains("unsupported")) {
     throw Unsupported(json["unsupported"].get<std::string>(), json.at("hint").get<std::string>());
+  }
+  if (json.contains("invalid")) {
+    throw InvalidArgument(json["invalid"].get<std::string>(), json.at("hint").get<std::string>());
   }
   if (json.contains("failed")) {
     throw IoError("cannot scan: " + json["failed"].get<std::string>(), path, 0);
@@ -149,7 +154,9 @@ std::vector<std::uint8_t> encode(const ShardIndex& index) {
             {"places", to_blob(index.places.data(), index.places.size() * sizeof(SamplePlace))},
             {"keys", to_blob(index.keys.data(), index.keys.size())},
             {"classes", index.classes},
-            {"label_names", index.label_names}};
+            {"label_names", index.label_names},
+            {"unfit_labels", index.unfit_labels},
+            {"maybe_labels", index.maybe_labels}};
   if (index.spec) json["spec"] = to_json(*index.spec);
   return Json::to_cbor(json);
 }
@@ -164,6 +171,8 @@ std::vector<std::uint8_t> encode(const std::exception_ptr& error) {
     json = {{"corrupt", corrupt.reason()}, {"offset", corrupt.offset()}};
   } catch (const Unsupported& unsupported) {
     json = {{"unsupported", unsupported.what()}, {"hint", unsupported.hint()}};
+  } catch (const InvalidArgument& invalid) {
+    json = {{"invalid", invalid.what()}, {"hint", invalid.hint()}};
   } catch (const std::bad_alloc&) {
     json = {{"corrupt", "it asks for more memory than a scan may take"}, {"offset", 0}};
   } catch (const std::exception& other) {

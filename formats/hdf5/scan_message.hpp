@@ -18,7 +18,7 @@ namespace precache::hdf5 {
 [[nodiscard]] std::vector<std::uint8_t> encode(const Hdf5Anatomy& anatomy);
 /// A number of images.
 [[nodiscard]] std::vector<std::uint8_t> encode(std::uint64_t count);
-/// CorruptData and Unsupported stay what they are.
+/// CorruptData, Unsupported and InvalidArgument stay what they are.
 [[nodiscard]] std::vector<std::uint8_t> encode(const std::exception_ptr& error);
 
 /// The index of the file at `path`, which has `bytes` bytes. Throws the error that was encoded, and

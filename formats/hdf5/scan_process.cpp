@@ -60,7 +60,7 @@ struct Pipe {
 using hdf5::ScanQuestion;
 
 pid_t start(const std::filesystem::path& program, const std::filesystem::path& path,
-            ScanQuestion question, int out) {
+            ScanQuestion question, const SampleKeys& keys, int out) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -70,6 +70,9 @@ pid_t start(const std::filesystem::path& program, const std::filesystem::path& p
   std::vector<std::string> texts{"precache", hdf5::kScanCommand};
   if (question == ScanQuestion::kAnatomy) texts.emplace_back(hdf5::kAnatomyOption);
   if (question == ScanQuestion::kCheck) texts.emplace_back(hdf5::kCheckOption);
+  if (!keys.image.empty()) texts.push_back(hdf5::kImageKeyOption + ("=" + keys.image));
+  if (!keys.label.empty()) texts.push_back(hdf5::kLabelKeyOption + ("=" + keys.label));
+  if (keys.without_labels) texts.emplace_back(hdf5::kWithoutLabelsOption);
   texts.emplace_back("--");  // a file may be called -x
   texts.push_back(path.string());
   std::vector<char*> words;
@@ -159,7 +162,8 @@ void limit_resources(const Limits& limits) {
 #endif
 }
 
-Message scan_message(const std::filesystem::path& path, ScanQuestion question) {
+Message scan_message(const std::filesystem::path& path, ScanQuestion question,
+                     const SampleKeys& keys) {
   try {
     const File file(path, O_RDONLY);
     const std::uint64_t size = file.size();
@@ -170,7 +174,7 @@ Message scan_message(const std::filesystem::path& path, ScanQuestion question) {
     const std::span bytes(static_cast<const std::byte*>(base), size);
     switch (question) {
       case ScanQuestion::kIndex:
-        return hdf5::encode(hdf5::scan(bytes, path));
+        return hdf5::encode(hdf5::scan(bytes, path, keys));
       case ScanQuestion::kAnatomy:
         return hdf5::encode(hdf5::dissect(bytes, path));
       case ScanQuestion::kCheck:
@@ -184,9 +188,10 @@ Message scan_message(const std::filesystem::path& path, ScanQuestion question) {
 
 /// Empty only if `stop` was set.
 Message ask(const std::filesystem::path& program, const std::filesystem::path& path,
-            ScanQuestion question, std::uint64_t bytes, const std::atomic<bool>& stop = {}) {
+            ScanQuestion question, std::uint64_t bytes, const SampleKeys& keys = {},
+            const std::atomic<bool>& stop = {}) {
   Pipe pipe(path);
-  const pid_t child = start(program, path, question, pipe.in.descriptor());
+  const pid_t child = start(program, path, question, keys, pipe.in.descriptor());
   pipe.in = File();  // so that its end is seen
   // A place takes 48 bytes, and there is at most one for 16 bytes of the file, and its key.
   Message message = receive(pipe.out, 4 * bytes + kSmallestMessageLimit, stop);
@@ -205,8 +210,8 @@ void isolate_hdf5(const std::filesystem::path& program) { program_setting() = pr
 const std::filesystem::path& hdf5::scan_program() { return program_setting(); }
 
 ShardIndex hdf5::scan_apart(const std::filesystem::path& program, const std::filesystem::path& path,
-                            std::uint64_t bytes) {
-  return decode(ask(program, path, ScanQuestion::kIndex, bytes), path, bytes);
+                            std::uint64_t bytes, const SampleKeys& keys) {
+  return decode(ask(program, path, ScanQuestion::kIndex, bytes, keys), path, bytes);
 }
 
 Hdf5Anatomy hdf5::dissect_apart(const std::filesystem::path& program,
@@ -217,13 +222,14 @@ Hdf5Anatomy hdf5::dissect_apart(const std::filesystem::path& program,
 std::uint64_t hdf5::check_images_apart(const std::filesystem::path& program,
                                        const std::filesystem::path& path, std::uint64_t bytes,
                                        const std::atomic<bool>& stop) {
-  const Message message = ask(program, path, ScanQuestion::kCheck, bytes, stop);
+  const Message message = ask(program, path, ScanQuestion::kCheck, bytes, {}, stop);
   return message.empty() ? 0 : decode_count(message, path);
 }
 
-void hdf5::answer_scan(const std::filesystem::path& path, ScanQuestion question) {
+void hdf5::answer_scan(const std::filesystem::path& path, ScanQuestion question,
+                       const SampleKeys& keys) {
   ::signal(SIGINT, SIG_IGN);  // the terminal sends it to both; the other one decides
-  const Message message = scan_message(path, question);
+  const Message message = scan_message(path, question, keys);
   std::span<const std::uint8_t> rest(message);
   while (!rest.empty()) {
     const ssize_t size = ::write(STDOUT_FILENO, rest.data(), rest.size());

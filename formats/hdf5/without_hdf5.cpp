@@ -36,14 +36,16 @@ std::unique_ptr<EncodedShard> make_encoded_hdf5(const std::filesystem::path&, co
   refuse();
 }
 
-ShardIndex hdf5::scan(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
+ShardIndex hdf5::scan(std::span<const std::byte>, const std::filesystem::path&, const SampleKeys&) {
+  refuse();
+}
 
 void hdf5::write_virtual_file(const std::filesystem::path&, const VirtualShards&) { refuse(); }
 
 bool hdf5::is_virtual_file(const std::filesystem::path&) { return false; }
 
 ShardIndex hdf5::scan_apart(const std::filesystem::path&, const std::filesystem::path&,
-                            std::uint64_t) {
+                            std::uint64_t, const SampleKeys&) {
   refuse();
 }
 
@@ -52,7 +54,7 @@ Hdf5Anatomy hdf5::dissect_apart(const std::filesystem::path&, const std::filesys
   refuse();
 }
 
-void hdf5::answer_scan(const std::filesystem::path&, ScanQuestion) { refuse(); }
+void hdf5::answer_scan(const std::filesystem::path&, ScanQuestion, const SampleKeys&) { refuse(); }
 
 const std::filesystem::path& hdf5::scan_program() {
   static const std::filesystem::path none;

@@ -42,14 +42,6 @@ constexpr std::array<ImageKind, 17> kImageKinds{{{"jpg", "JPEG"},
                                                  {"heic", "HEIC"},
                                                  {"jxl", "JPEG XL"}}};
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  }
-  return result;
-}
-
 std::string_view last_part(std::string_view extension) {
   return extension.substr(extension.rfind('.') + 1);
 }
@@ -65,13 +57,6 @@ std::optional<std::int64_t> decimal(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-/// Without white space around it; empty if it is no text that a class may have.
-std::string short_line(std::string_view text) {
-  if (text.size() > kLongestLabel) return {};
-  text = trimmed(text);
-  return text.find('\n') == std::string_view::npos ? std::string(text) : std::string();
 }
 
 /// One file of a sample.
@@ -92,6 +77,7 @@ struct Group {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::optional<Field> npy, image, cls, json, txt, other;
+  std::optional<Field> named_image, named_label;  // what keys name
   std::vector<Field> numbered;  // images called KEY.1.jpg and the like, if it has nothing else
   bool only_numbered = true;
 };
@@ -99,8 +85,13 @@ struct Group {
 class Scanner {
  public:
   Scanner(std::span<const std::byte> file, const std::filesystem::path& path,
-          const std::optional<TensorSpec>& given)
-      : file_(file), path_(path), builder_(Format::kTar, file.size(), path, given) {}
+          const std::optional<TensorSpec>& given, const SampleKeys& keys)
+      : file_(file),
+        path_(path),
+        image_key_(lower(keys.image)),
+        label_key_(parse_label_key(keys.label)),
+        without_labels_(keys.without_labels),
+        builder_(Format::kTar, file.size(), path, given) {}
 
   ShardIndex run() && {
     EntryCursor entries(file_, path_);
@@ -149,6 +140,10 @@ class Scanner {
 
   /// Where the group keeps the first field of such an extension.
   std::optional<Field>& slot_for(std::string_view extension) {
+    if (!image_key_.empty() && extension == image_key_) return group_.named_image;
+    if (!label_key_.extension.empty() && extension == label_key_.extension) {
+      return group_.named_label;
+    }
     if (extension == "cls") return group_.cls;
     if (extension == "json") return group_.json;
     if (extension == "txt") return group_.txt;
@@ -172,11 +167,15 @@ class Scanner {
   }
 
   [[nodiscard]] const Field& payload() const {
-    for (const auto* field :
-         {&group_.npy, &group_.image, &group_.other, &group_.txt, &group_.cls}) {
+    if (!image_key_.empty() && !group_.named_image) {
+      throw InvalidArgument(fmt::format("sample '{}' of '{}' has no file that ends in '.{}'",
+                                        group_.key, path_.string(), image_key_));
+    }
+    for (const auto* field : {&group_.named_image, &group_.npy, &group_.image, &group_.other,
+                              &group_.txt, &group_.cls, &group_.json}) {
       if (*field) return **field;
     }
-    return *group_.json;
+    return *group_.named_label;
   }
 
   void add(const Field& field, std::string_view key, std::uint64_t begin, std::uint64_t end) {
@@ -208,19 +207,49 @@ class Scanner {
     return as_text(file_.subspan(field.data, field.size));
   }
 
+  [[nodiscard]] FoundLabel label_in(const Field& field) const {
+    return field.extension == "json" ? label_of_json(text_of(field), label_key_.json_field)
+                                     : label_of_text(text_of(field));
+  }
+
   /// By the best of the files that may hold it, as a build does.
+  [[nodiscard]] FoundLabel found_label() const {
+    if (!label_key_.extension.empty()) return named_label();
+    FoundLabel found;
+    for (const auto* field : {&group_.cls, &group_.json}) {
+      if (!found.label.empty() || !*field) continue;
+      FoundLabel next = label_in(**field);
+      if (found.unfit.empty() && !next.unfit.empty()) {
+        found.unfit = fmt::format("{} of '{}.{}'", next.unfit, group_.key, (*field)->extension);
+      }
+      found.label = std::move(next.label);
+    }
+    return found;
+  }
+
+  [[nodiscard]] FoundLabel named_label() const {
+    FoundLabel found = group_.named_label ? label_in(*group_.named_label) : FoundLabel{};
+    if (!found.label.empty()) return found;
+    throw InvalidArgument(fmt::format(
+        "sample '{}' of '{}' has no label in a '.{}' file{}", group_.key, path_.string(),
+        label_key_.extension, found.unfit.empty() ? "" : fmt::format(", but {}", found.unfit)));
+  }
+
   void find_label(FoundSample& sample) {
     using Kind = ValueSpot::Kind;
     label_name_.clear();
-    if (group_.cls) {
-      label_name_ = short_line(text_of(*group_.cls));
-    } else if (group_.json) {
-      label_name_ = short_line(label_of_json(text_of(*group_.json)).value_or(""));
+    if (without_labels_) return;
+    FoundLabel found = found_label();
+    label_name_ = std::move(found.label);
+    // It may be a caption. All shards together tell, so that it is not made a number here.
+    if (label_name_.empty() && group_.txt) {
+      FoundLabel text = label_of_text(text_of(*group_.txt));
+      label_name_ = std::move(text.label);
+      if (!label_name_.empty() || !text.unfit.empty()) builder_.note_text(text.unfit.empty());
+      sample.label_name = label_name_;
     }
-    // Beside images it may be a caption; who makes tensors of them keeps no captions there.
-    if (label_name_.empty() && group_.npy && group_.txt) {
-      label_name_ = short_line(text_of(*group_.txt));
-    }
+    if (label_name_.empty() && !found.unfit.empty()) builder_.note_unfit_labels(found.unfit);
+    if (!sample.label_name.empty()) return;
     if (const auto number = decimal(label_name_)) {
       sample.label = *number;
       sample.label_spot.kind = Kind::kElsewhere;
@@ -246,6 +275,9 @@ class Scanner {
 
   std::span<const std::byte> file_;
   const std::filesystem::path& path_;
+  std::string image_key_;
+  LabelKey label_key_;
+  bool without_labels_;
   IndexBuilder builder_;
   Group group_;
   std::string label_name_;  // of the sample that is added
@@ -254,8 +286,8 @@ class Scanner {
 }  // namespace
 
 ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
-                const std::optional<TensorSpec>& given) {
-  return Scanner(file, path, given).run();
+                const std::optional<TensorSpec>& given, const SampleKeys& keys) {
+  return Scanner(file, path, given, keys).run();
 }
 
 }  // namespace precache::tar

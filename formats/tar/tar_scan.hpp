@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "formats/sample_keys.hpp"
 #include "formats/shard_index.hpp"
 
 namespace precache::tar {
@@ -17,6 +18,6 @@ namespace precache::tar {
 /// label; its label is the number in `cls`, else `label` or `cls` of its `json`. Throws CorruptData
 /// and, for samples in sparse entries, Unsupported.
 [[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
-                              const std::optional<TensorSpec>& given);
+                              const std::optional<TensorSpec>& given, const SampleKeys& keys = {});
 
 }  // namespace precache::tar

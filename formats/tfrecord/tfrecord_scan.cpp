@@ -13,9 +13,12 @@
 #include "formats/file_kind.hpp"
 #include "formats/index_builder.hpp"
 #include "formats/spec_guess.hpp"
+#include "formats/tar/webdataset.hpp"
 #include "formats/tfrecord/example_fields.hpp"
 #include "formats/tfrecord/feature_names.hpp"
+#include "formats/tfrecord/label_feature.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
+#include "precache/formats/error.hpp"
 
 namespace precache::tfrecord {
 namespace {
@@ -27,7 +30,6 @@ constexpr std::array<std::string_view, 2> kWidthNames{"width", "image/width"};
 constexpr std::array<std::string_view, 4> kChannelNames{"channels", "image/channels", "depth",
                                                         "image/depth"};
 constexpr std::array<std::string_view, 2> kShapeNames{"shape", "image/shape"};
-constexpr std::size_t kLongestLabel = 256;  // a text beyond is a caption, no class
 
 /// The feature of a record that is best by some order; the last of equals, as in protobuf's maps.
 class Choice {
@@ -103,8 +105,11 @@ std::optional<TensorSpec> spec_of(const Fields& fields, std::uint64_t bytes) {
 class Scanner {
  public:
   Scanner(std::span<const std::byte> file, const std::filesystem::path& path,
-          const std::optional<TensorSpec>& given)
-      : file_(file), path_(path), builder_(Format::kTfrecord, file.size(), path, given) {}
+          const std::optional<TensorSpec>& given, const SampleKeys& keys)
+      : file_(file),
+        path_(path),
+        keys_(keys),
+        builder_(Format::kTfrecord, file.size(), path, given) {}
 
   ShardIndex run() && {
     RecordCursor records(file_, path_);
@@ -125,6 +130,7 @@ class Scanner {
       if (fields.image) {
         take_image(fields, sample);
       } else {
+        if (!keys_.image.empty()) refuse_without(keys_.image);
         sample.obstacle = fmt::format("record {} has no feature of bytes", builder_.samples());
       }
       take_label(fields, sample);
@@ -140,20 +146,35 @@ class Scanner {
       if (feature->kind == FeatureKind::kBytes && feature->count > 0) {
         offer_bytes(*feature, fields);
       } else if (feature->kind == FeatureKind::kIntegers && feature->count > 0) {
-        fields.label.offer(*feature, kLabelNames);
+        offer_label(*feature, fields);
         fields.height.offer(*feature, kHeightNames);
         fields.width.offer(*feature, kWidthNames);
         fields.channels.offer(*feature, kChannelNames);
         fields.shape.offer(*feature, kShapeNames);
+      } else if (feature->kind == FeatureKind::kFloats && !feature->list.empty()) {
+        offer_label(*feature, fields);
       }
     }
     return !cursor.is_malformed();
   }
 
+  void offer_label(const Feature& feature, Fields& fields) const {
+    if (keys_.without_labels) return;
+    if (!keys_.label.empty()) {
+      if (feature.name == keys_.label) fields.label.offer(feature, 0);
+      return;
+    }
+    fields.label.offer(feature, kLabelNames);
+    if (feature.kind == FeatureKind::kBytes) fields.label_text.offer(feature, kLabelTexts);
+  }
+
   void offer_bytes(const Feature& feature, Fields& fields) const {
     fields.key.offer(feature, kKeyNames);
-    fields.label.offer(feature, kLabelNames);  // as text, from those who convert tars
-    fields.label_text.offer(feature, kLabelTexts);
+    offer_label(feature, fields);  // as text, from those who convert tars
+    if (!keys_.image.empty()) {
+      if (feature.name == keys_.image) fields.image.offer(feature, 0);
+      return;
+    }
     const auto named = std::ranges::find(kImageNames, feature.name);
     if (feature.name == image_name_ && !image_name_.empty()) {
       fields.image.offer(feature, 0);  // what the first record had
@@ -182,23 +203,34 @@ class Scanner {
                      : fmt::format("its samples are {} files", kind);
   }
 
-  void take_label(const Fields& fields, FoundSample& sample) const {
+  [[noreturn]] void refuse_without(const std::string& feature) const {
+    throw InvalidArgument(fmt::format("record {} of '{}' has no feature '{}'", builder_.samples(),
+                                      path_.string(), feature));
+  }
+
+  void take_label(const Fields& fields, FoundSample& sample) {
     using Kind = ValueSpot::Kind;
-    if (!fields.label && !fields.label_text) return;
+    if (!fields.label && !fields.label_text) {
+      if (!keys_.label.empty()) refuse_without(keys_.label);
+      return;
+    }
     const Feature& label = fields.label ? *fields.label : *fields.label_text;
+    if (const std::string unfit = unfit_label(label); !unfit.empty()) {
+      return builder_.note_unfit_labels(fmt::format("{} in record {}", unfit, builder_.samples()));
+    }
     if (label.kind == FeatureKind::kIntegers) {
       sample.label = label.integers[0];
       sample.label_spot = {Kind::kColumn, offset_of(label.encoded), "varint"};
       return;
     }
-    const std::string_view text = as_text(label.bytes);
+    const std::string_view text = tar::trimmed(as_text(label.bytes));
     const char* const end = text.data() + text.size();
     std::int64_t value = 0;
     if (const auto result = std::from_chars(text.data(), end, value);
         result.ec == std::errc{} && result.ptr == end) {
       sample.label = value;
       sample.label_spot.kind = Kind::kElsewhere;
-    } else if (text.size() <= kLongestLabel) {
+    } else {
       sample.label_name = text;
     }
   }
@@ -215,6 +247,7 @@ class Scanner {
 
   std::span<const std::byte> file_;
   const std::filesystem::path& path_;
+  const SampleKeys& keys_;
   IndexBuilder builder_;
   std::string image_name_;
 };
@@ -222,8 +255,8 @@ class Scanner {
 }  // namespace
 
 ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
-                const std::optional<TensorSpec>& given) {
-  return Scanner(file, path, given).run();
+                const std::optional<TensorSpec>& given, const SampleKeys& keys) {
+  return Scanner(file, path, given, keys).run();
 }
 
 }  // namespace precache::tfrecord

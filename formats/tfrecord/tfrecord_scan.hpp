@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "formats/sample_keys.hpp"
 #include "formats/shard_index.hpp"
 
 namespace precache::tfrecord {
@@ -16,6 +17,6 @@ namespace precache::tfrecord {
 /// else its largest bytes. Of a record that is no Example all data is the payload. A shape is known
 /// only where features tell it, and then of uint8. Throws CorruptData.
 [[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
-                              const std::optional<TensorSpec>& given);
+                              const std::optional<TensorSpec>& given, const SampleKeys& keys = {});
 
 }  // namespace precache::tfrecord

@@ -124,18 +124,23 @@ void add_dataset(nb::module_& module) {
       .def_static(
           "open",
           [](const Paths& paths, const std::string& split, const std::optional<SpecParts>& spec,
-             std::size_t max_open_shards, bool verify_on_read, unsigned scan_threads) {
+             std::size_t max_open_shards, bool verify_on_read, unsigned scan_threads,
+             const std::string& image_key, const std::string& label_key, bool without_labels) {
             OpenOptions options;
             options.spec = spec_of(spec);
             options.max_open_shards = max_open_shards;
             options.verify_on_read = verify_on_read;
             options.scan_threads = scan_threads;
+            options.image_key = image_key;
+            options.label_key = label_key;
+            options.without_labels = without_labels;
             const WithoutGil released;
             return paths.size() == 1 ? Dataset::open(paths[0], split, options)
                                      : Dataset::open(paths, options);
           },
           nb::arg("paths"), nb::arg("split"), nb::arg("spec").none(), nb::arg("max_open_shards"),
-          nb::arg("verify_on_read"), nb::arg("scan_threads"))
+          nb::arg("verify_on_read"), nb::arg("scan_threads"), nb::arg("image_key"),
+          nb::arg("label_key"), nb::arg("without_labels"))
       .def("__len__", &Dataset::size)
       .def_prop_ro("shard_count", &Dataset::shard_count)
       .def_prop_ro("has_spec", &Dataset::has_spec)

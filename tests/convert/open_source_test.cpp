@@ -178,6 +178,19 @@ TEST_CASE("samples of webdataset keep their order, keys and labels", "[convert][
   CHECK(samples_of(right) == std::vector<Sample>{{"k/1.right.jpg", -1, "other"}});
 }
 
+TEST_CASE("hidden files and folders of a tar are left out", "[convert][source][tar]") {
+  const TempFolder root;
+  Unpacking unpacking;
+  write_text(root / "x.tar", tar_entry("./", "", {.type = '5'}) +
+                                 tar_entry("./.git/", "", {.type = '5'}) +
+                                 tar_entry("./.git/a.jpg", "x") + tar_entry("./cat/.b.jpg", "x") +
+                                 tar_entry("./cat/c.jpg", "c") + kTarEnd);
+  const Source source = unpacking.open(root / "x.tar");
+  CHECK(source.classes == Texts{"cat"});
+  CHECK(samples_of(source) == std::vector<Sample>{{"cat/c.jpg", 0, "c"}});
+  CHECK(source.left_out == LeftOut{{"hidden", 2}});
+}
+
 TEST_CASE("labels of webdataset are integers or names in files beside the image",
           "[convert][source][tar]") {
   struct Case {
@@ -189,7 +202,8 @@ TEST_CASE("labels of webdataset are integers or names in files beside the image"
   const std::vector<Case> cases{
       {"cls", "dog", " cat\r\n", {}, {"cat", "dog"}, 1, 0},
       {"txt", "5", "4", {}, {}, 5, 4},
-      {"txt", "dog", "cat", {}, {"cat", "dog"}, 1, 0},
+      {"txt", "dog", "dog", {}, {"dog"}, 0, 0},
+      {"txt", "dog", "cat", {.label_key = "txt"}, {"cat", "dog"}, 1, 0},
       {"json", R"({"x": 1, "cls": 3})", R"({"label": 2, "cls": 9})", {}, {}, 3, 2},
       {"json", R"({"class": "b"})", R"({"class": "a"})", {}, {"a", "b"}, 1, 0},
       {"json", R"({"who": 3, "label": 1})", R"({"who": 4})", {.label_key = "json.who"}, {}, 3, 4},
@@ -227,7 +241,7 @@ TEST_CASE("labels that are missing or make no sense are refused", "[convert][sou
   CHECK_THAT(refusal(tar_entry("0.jpg", "x")), test::contains("lies directly in SOURCE"));
   const std::string caption(300, 'c');
   CHECK_THAT(refusal(tar_entry("0.jpg", "x") + tar_entry("0.txt", caption)),
-             test::contains("lies directly in SOURCE"));
+             test::contains("1 of 1 .txt files hold several lines or more than 256 bytes"));
   CHECK_THAT(refusal(tar_entry("0.npy", "x") + tar_entry("0.cls", "1")),
              test::contains("holds arrays (.npy), no images"));
   CHECK_THAT(refusal(tar_entry("0.webp", "x")), test::contains("there are no images"));

@@ -128,7 +128,7 @@ TEST_CASE("a shard that keeps the order moves records down over holes", "[conver
       CAPTURE(name(format), subset);
       REQUIRE(fill(builder, *framing, samples, rejected, {5, 3, 1, 0, 2, 4}));
       builder.complete([&](std::uint64_t slot) { return samples[slot].name; }, true);
-      const ShardResult result = builder.commit();
+      const ShardResult result = builder.commit(kKeepNoResult);
       const Bytes shard = read_file(folder / "shard");
       REQUIRE(shard == test::assemble(*framing, survivors));
       CHECK(result.entry.crc32c == crc32c::value(shard));

@@ -146,6 +146,42 @@ TEST_CASE("links are followed but never in a circle", "[convert][source]") {
   CHECK_THROWS_AS(open_source(root.path(), kByFolder), IoError);
 }
 
+TEST_CASE("two class folders may be links to one folder", "[convert][source]") {
+  const TempFolder root;
+  const TempFolder elsewhere;
+  write_text(elsewhere / "deep/1.jpg", "x");
+  fs::create_directory_symlink(elsewhere.path(), root / "cat");
+  fs::create_directory_symlink(elsewhere.path(), root / "pet");
+  CHECK(labels_of(open_source(root.path(), kByFolder)) ==
+        Labels{{"cat/deep/1.jpg", 0}, {"pet/deep/1.jpg", 1}});
+}
+
+TEST_CASE("links that fan out end the walk", "[convert][source][malformed]") {
+  const TempFolder root;
+  for (int i = 0; i < 12; ++i) fs::create_directory(root / std::to_string(i));
+  for (int i = 0; i < 11; ++i) {
+    for (int link = 0; link < 4; ++link) {  // four million ways from the first folder to the last
+      fs::create_directory_symlink(root / std::to_string(i + 1),
+                                   root / std::to_string(i) / std::to_string(link));
+    }
+  }
+  write_text(root / "11/1.jpg", "x");
+  CHECK_THAT(refusal(root.path(), kByFolder), test::contains("more than 10000 times"));
+}
+
+TEST_CASE("hidden files and folders are left out", "[convert][source]") {
+  const TempFolder root;
+  write_text(root / "cat/1.jpg", "x");
+  write_text(root / "cat/.1.jpg.part.jpg", "x");
+  write_text(root / "cat/.cache/2.jpg", "x");
+  write_text(root / ".git/objects/3.jpg", "x");
+  write_text(root / ".DS_Store", "x");
+  const Source source = open_source(root.path(), kByFolder);
+  CHECK(source.classes == Texts{"cat"});
+  CHECK(labels_of(source) == Labels{{"cat/1.jpg", 0}});
+  CHECK(source.left_out == LeftOut{{"hidden", 4}});
+}
+
 TEST_CASE("a link to a file without extension is counted as such", "[convert][source]") {
   const TempFolder root;
   write_text(root / "cat/1.jpg", "x");

@@ -307,5 +307,22 @@ TEST_CASE("what should be a shard by its name is corrupt", "[formats][scan][malf
   CHECK_THROWS_AS(detect_format(Bytes(2 << 20), "a.tar"), CorruptData);
 }
 
+TEST_CASE("what is unpacked is judged by its first bytes", "[formats][scan][malformed]") {
+  const Bytes piece(1 << 16);
+  UnpackedHead zeros("a.gz");
+  std::size_t seen = 0;
+  const auto see_all = [&](UnpackedHead& head, const Bytes& bytes) {
+    for (seen = 0; seen < 100; ++seen) head.see(bytes);
+  };
+  CHECK_THROWS_AS(see_all(zeros, piece), Unsupported);
+  CHECK(seen == 16);  // pieces are a MiB, and may be an empty tar
+  UnpackedHead text("a.gz");
+  CHECK_THROWS_AS(see_all(text, Bytes(1 << 20, std::byte{'x'})), Unsupported);
+  CHECK(seen == 1);
+  UnpackedHead archive("a.gz");
+  for (const std::byte byte : bytes_of(test::tar_entry("a.jpg", "x"))) archive.see({&byte, 1});
+  CHECK_NOTHROW(see_all(archive, piece));
+}
+
 }  // namespace
 }  // namespace precache

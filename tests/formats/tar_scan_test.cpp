@@ -3,6 +3,7 @@
 
 #include "formats/base/file.hpp"
 #include "formats/tar/tar_entries.hpp"
+#include "formats/tar/webdataset.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/corpora.hpp"
@@ -112,7 +113,8 @@ TEST_CASE("a tar label that ends with the file is read no further", "[formats][t
   const std::vector<char> exact(archive.begin(), archive.end());
   const ShardIndex index = tar::scan(std::as_bytes(std::span(exact)), "x.tar", {});
   REQUIRE(index.places.size() == 1);
-  CHECK(index.places[0].label == 5);
+  CHECK(index.label_names == Texts{"5"});
+  CHECK(index.unfit_labels.empty());
 }
 
 TEST_CASE("tar samples are grouped as webdataset does", "[formats][tar]") {
@@ -188,10 +190,32 @@ TEST_CASE("tar labels are numbers or names", "[formats][tar]") {
   CHECK(label("json", R"({"label": 3, "x": )" + std::string(100'000, '[') +
                           std::string(100'000, ']') + "}") == "-1");
   CHECK(label("json", R"({"label": 3, "x": ")" + std::string(1 << 20, 'x') + "\"}") == "-1");
-  // Beside a photo a text may be its caption.
-  CHECK(label("txt", "a cat") == "-1");
+  // Whether they are captions or numbers is told by all of them.
+  CHECK(label("txt", "a cat") == "'a cat'");
   CHECK(label("txt", "cat", "npy") == "'cat'");
-  CHECK(label("txt", "3", "npy") == "3");
+  CHECK(label("txt", "3", "npy") == "'3'");
+}
+
+TEST_CASE("tar files that hold something else than a label are noted", "[formats][tar]") {
+  const auto index = [](const std::string& name, const std::string& text) {
+    return scan(tar_entry("a.jpg", "x") + tar_entry("a." + name, text) + tar_entry("b.jpg", "x") +
+                tar_entry("b.txt", "cat"));
+  };
+  CHECK(index("json", R"({"label": [1, 2]})").unfit_labels == "a list of 2 in 'label' of 'a.json'");
+  CHECK(index("json", R"({"label": 1.5})").unfit_labels == "the number 1.5 in 'label' of 'a.json'");
+  CHECK(index("json", R"({"caption": "x"})").unfit_labels.empty());
+  CHECK(index("cls", "two\nlines").unfit_labels == "a text of 2 lines of 'a.cls'");
+  CHECK(index("txt", "two\nlines").unfit_labels.empty());
+  CHECK(index("txt", "two\nlines").long_texts == 1);
+  CHECK(index("txt", "owl").text_labels == 2);
+}
+
+TEST_CASE("texts are names of classes if samples share them", "[formats][tar]") {
+  CHECK(tar::TextFiles{4, 0, 2}.are_class_names());
+  CHECK_FALSE(tar::TextFiles{3, 0, 2}.are_class_names());
+  CHECK_FALSE(tar::TextFiles{4, 1, 1}.are_class_names());
+  CHECK(tar::TextFiles{2000, 0, 1000}.are_class_names());
+  CHECK_FALSE(tar::TextFiles{5000, 0, 1001}.are_class_names());
 }
 
 TEST_CASE("tar labels that are numbers and names are refused", "[formats][tar]") {

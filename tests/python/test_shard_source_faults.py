@@ -232,3 +232,14 @@ def test_a_source_within_out_is_refused(tool, photos, tmp_path):
     text = tool.refuse(tmp_path / "out" / "train-000000.tar", tmp_path / "out", "--overwrite")
     assert "lies inside OUT" in text
     assert files(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("content", (b"\0", b"no shard"), ids=("zeros", "text"))
+@pytest.mark.parametrize("command", ("build", "verify"))
+def test_a_packed_file_that_is_no_shard_is_not_unpacked_in_full(tool, tmp_path, command, content):
+    with gzip.open(tmp_path / "x.gz", "wb", compresslevel=1) as file:
+        file.write(content * ((64 << 20) // len(content)))
+    out = (tmp_path / "out",) if command == "build" else ()
+    limit = ("prlimit", f"--fsize={8 << 20}")  # a process that writes more to a file is ended by a signal
+    result = tool.run(command, tmp_path / "x.gz", *out, before=limit, expect=5)
+    assert "none of tar, TFRecord and HDF5" in result.out + result.err

@@ -11,7 +11,7 @@ import pytest
 import images
 from reference import SMALL, tensors
 from shards import Dataset, arrays_of, assert_equal_arrays, labels_of
-from tool import files, ordinary_user
+from tool import files, finish, ordinary_user
 
 pytest_plugins = ("tool_fixtures",)
 
@@ -165,6 +165,18 @@ def test_a_link_to_itself_that_is_no_image_is_left_out(source, take, name):
     assert sum(summary["plan"]["left_out"].values()) == 1
 
 
+def test_an_image_that_changes_while_it_is_read_ends_the_build(tool, interference, source, tmp_path):
+    draw(source, "a/1.png", "a/2.png")
+    image = source / "a" / "1.png"
+    command = ("build", source, tmp_path / "out", *OPTIONS, "--jobs", "1")
+    with interference.hold(tool, *command, calls="read", path="/a/1.png") as (process, gate):
+        with image.open("r+b") as file:  # other bytes, as many as before
+            file.write(image.read_bytes()[::-1])
+        gate.open()
+        result = finish(process)
+    assert result.code == 3 and "the source has changed" in result.err
+
+
 @pytest.mark.parametrize("target", ["nowhere.png", "dangling.jpg"], ids=["missing", "itself"])
 def test_an_image_behind_a_broken_link_is_named(source, refuse, target):
     draw(source, "a/1.png")
@@ -273,7 +285,7 @@ def test_an_out_that_is_a_file_is_named(tool, source, tmp_path, below):
 def test_classes_are_numbered_as_image_folder_numbers_them(source, take, tmp_path):
     from torchvision.datasets import ImageFolder
 
-    names = ["b", "a", "B", "10", "9", "é", "z z", "a.b", "_", "\u4e2d", "\U0001f600", ".hidden", "~"]
+    names = ["b", "a", "B", "10", "9", "é", "z z", "a.b", "_", "\u4e2d", "\U0001f600", "~"]
     draw(source, *(f"{name}/deep/er/1.png" for name in names))
     samples, _ = take()
     reference = ImageFolder(source)
@@ -293,7 +305,9 @@ def test_an_empty_class_folder_keeps_its_number_and_is_mentioned(tool, source, t
     samples, summary = take()
     assert labels_of(samples) == {"a/1": 0, "c/2": 2}
     assert summary["plan"]["empty_classes"] == ["b"]
-    assert "'b'" in tool.run("build", source, tmp_path / "plan", "--dry-run").out
+    for words in (("--dry-run",), ()):
+        said = tool.run("build", source, tmp_path / "said", *OPTIONS, *words).out
+        assert "warning   1 class without images, 'b' first" in said
 
 
 def test_no_labels_are_minus_one(source, take, tmp_path):

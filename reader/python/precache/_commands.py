@@ -169,9 +169,9 @@ def convert(
         seed: Shuffle with it.
         no_shuffle: Keep the order, which is what happens without a seed.
         keep_encoded: Pack JPEG and PNG files as they are; `source` is what `build` takes.
-        labels: As of `build`, with `keep_encoded`.
-        image_key: As of `build`, with `keep_encoded`.
-        label_key: As of `build`, with `keep_encoded`.
+        labels: As of `build`, with `keep_encoded`; "none" also leaves out the labels of shards without a manifest.
+        image_key: What of shards without a manifest is the image, where that cannot be guessed.
+        label_key: The same of labels.
         image_name: With `keep_encoded` and tar: one extension for all images, whatever they are.
         classes: As of `build`, with `keep_encoded`.
         jobs: Worker threads.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -69,6 +69,9 @@ class Dataset(Sequence[tuple[Array, int]]):
         writable: bool = False,
         spec: Spec | None = None,
         verify_on_read: bool = False,
+        image_key: str | None = None,
+        label_key: str | None = None,
+        labels: Literal["none"] | None = None,
         max_open_shards: int = 0,
         scan_threads: int = 0,
     ):
@@ -80,10 +83,25 @@ class Dataset(Sequence[tuple[Array, int]]):
         scan_threads = _options.count("scan_threads", scan_threads, 2**32 - 1)
         verify_on_read = _options.truth("verify_on_read", verify_on_read)
         writable = _options.truth("writable", writable)
-        self._arguments = ([os.path.abspath(p) for p in paths], split, writable, spec, verify_on_read)
+        if not isinstance(image_key, str | None) or not isinstance(label_key, str | None):
+            raise TypeError("image_key and label_key are names")
+        if labels not in (None, "none"):
+            raise InvalidArgument(f"labels is {labels!r}", hint='Leave it out, or give "none" to open shards without labels.')
+        keys = (image_key, label_key, labels)
+        self._arguments = ([os.path.abspath(p) for p in paths], split, writable, spec, verify_on_read, keys)
         self._limits = (max_open_shards, scan_threads)
         self._writable = writable
-        self._native = _reader.Dataset.open(paths, split or "", spec, max_open_shards, verify_on_read, scan_threads)
+        self._native = _reader.Dataset.open(
+            paths,
+            split or "",
+            spec,
+            max_open_shards,
+            verify_on_read,
+            scan_threads,
+            image_key or "",
+            label_key or "",
+            labels == "none",
+        )
         is_folder = len(paths) == 1 and (os.path.isdir(paths[0]) or os.path.basename(paths[0]) == "dataset.json")
         if split and not is_folder:  # it would be ignored
             raise InvalidArgument(f"a split, '{split}', of shards that were named", hint="Name their folder.")
@@ -166,7 +184,8 @@ class Dataset(Sequence[tuple[Array, int]]):
 
     def __repr__(self) -> str:
         what = self._spec.text if self._spec else "encoded"
-        return f"<precache.Dataset: {len(self)} samples, {what}, {len(self.classes)} classes, {self.shard_count} shards>"
+        classes = f"{len(self.classes)} classes" if self.classes else "no class names"
+        return f"<precache.Dataset: {len(self)} samples, {what}, {classes}, {self.shard_count} shards>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _open_again, (self._arguments, self._limits)
@@ -193,13 +212,16 @@ class Dataset(Sequence[tuple[Array, int]]):
 
 
 def _open_again(arguments: tuple[Any, ...], limits: tuple[int, int]) -> Dataset:
-    paths, split, writable, spec, verify_on_read = arguments
+    paths, split, writable, spec, verify_on_read, (image_key, label_key, labels) = arguments
     return Dataset(
         paths,
         split,
         writable=writable,
         spec=spec,
         verify_on_read=verify_on_read,
+        image_key=image_key,
+        label_key=label_key,
+        labels=labels,
         max_open_shards=limits[0],
         scan_threads=limits[1],
     )
@@ -212,6 +234,9 @@ def open(  # noqa: A001
     writable: bool = False,
     spec: Spec | None = None,
     verify_on_read: bool = False,
+    image_key: str | None = None,
+    label_key: str | None = None,
+    labels: Literal["none"] | None = None,
     max_open_shards: int = 0,
     scan_threads: int = 0,
 ) -> Dataset:
@@ -225,6 +250,10 @@ def open(  # noqa: A001
         spec: what the tensors are, for shards that do not say (TFRecords of raw bytes without a manifest). Of others
             it has to be what they say.
         verify_on_read: check CRCs and checksums of each record as it is read.
+        image_key: what of shards without a manifest is the image, where that cannot be guessed: a feature of a TFRecord,
+            a dataset of an HDF5 file, the extension of a file in a tar.
+        label_key: the same of labels.
+        labels: "none" opens shards without a manifest without labels.
         max_open_shards: mappings that are kept; 0: a quarter of the descriptors that the process may have.
         scan_threads: for shards without a manifest; 0: as many as the machine has.
 
@@ -246,6 +275,9 @@ def open(  # noqa: A001
         writable=writable,
         spec=spec,
         verify_on_read=verify_on_read,
+        image_key=image_key,
+        label_key=label_key,
+        labels=labels,
         max_open_shards=max_open_shards,
         scan_threads=scan_threads,
     )

@@ -16,6 +16,9 @@ class OpenOptions(TypedDict, total=False):
     writable: bool
     spec: Spec | None
     verify_on_read: bool
+    image_key: str | None
+    label_key: str | None
+    labels: Literal["none"] | None
     max_open_shards: int
     scan_threads: int
 

@@ -11,6 +11,7 @@
 
 #include "precache/convert/index.hpp"
 #include "precache/convert/recipe.hpp"
+#include "precache/formats/name_limits.hpp"
 #include "precache/formats/usable_threads.hpp"
 
 namespace precache {
@@ -67,6 +68,7 @@ struct BuildPreview {
   std::uint64_t source_bytes = 0;
   std::vector<std::string> classes;
   std::vector<std::string> empty_classes;
+  std::optional<LabelRange> labels;  // none: no sample has one
   std::map<std::string, std::uint64_t> left_out;
   std::uint64_t shards = 0;
   std::uint64_t smallest_shard_samples = 0;

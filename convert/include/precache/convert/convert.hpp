@@ -21,6 +21,12 @@ struct ConvertOptions {
   /// One split of a dataset; none: all. Of shards without a manifest, the split's name in OUT;
   /// none: `train`.
   std::optional<std::string> split;
+  /// What of shards without a manifest is the image and what the label, as OpenOptions has them.
+  /// Empty: found by their usual names.
+  std::string image_key;
+  std::string label_key;
+  /// Samples of shards without a manifest get no labels.
+  bool without_labels = false;
   std::optional<std::string> format;  // none: that of the first shard
   std::optional<DType> dtype;
   std::optional<AxisOrder> layout;
@@ -48,6 +54,7 @@ struct ConvertPreview {
   std::vector<ConvertedSplit> splits;
   std::uint64_t samples = 0;
   std::uint64_t classes = 0;
+  std::optional<LabelRange> labels;  // where names of classes are missing; none: no labels
   std::string source_format;
   TensorSpec source_spec;
   std::uint64_t source_shards = 0;
@@ -79,7 +86,9 @@ struct ConvertReport {
 /// options from the images, byte for byte, and what is read is checked against the manifest's
 /// CRCs. Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or
 /// would touch another dataset, IoError when the system refuses, CorruptData when the shards are
-/// damaged or change meanwhile, Unsupported when they are not tensors of one shape. What is
+/// damaged or change meanwhile, Unsupported when they are not tensors of one shape. Shards without
+/// a manifest that have something like labels, but not one for each sample by a usual name, are
+/// refused with InvalidArgument unless the options say what their labels are. What is
 /// complete by then stays, and the next equal call goes on from there.
 [[nodiscard]] ConvertReport convert(const ConvertOptions& options, BuildProgress& progress);
 

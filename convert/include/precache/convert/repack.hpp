@@ -36,6 +36,7 @@ struct RepackOptions {
 struct RepackPreview {
   std::uint64_t samples = 0;
   std::uint64_t classes = 0;
+  std::optional<LabelRange> labels;
   std::uint64_t source_bytes = 0;  // of the images
   std::uint64_t shards = 0;
   std::uint64_t smallest_shard_samples = 0;

@@ -7,6 +7,12 @@
 
 namespace precache {
 
+/// The labels of all samples that have one.
+struct LabelRange {
+  std::int64_t smallest = 0;
+  std::int64_t largest = 0;
+};
+
 /// What all samples of a split need of a record, so that one record size serves them all.
 class NameLimits {
  public:

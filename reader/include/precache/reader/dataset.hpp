@@ -30,6 +30,12 @@ struct OpenOptions {
   /// Turn SIGBUS on our mappings (a shard was cut, a disk fails) into exceptions. A process in
   /// which no dataset was opened with this is ended by it, as is any program that maps files.
   bool handle_bus_errors = true;
+  /// What of shards without a manifest is the image, and what the label: the ending of a file in a
+  /// tar, a feature of a TFRecord, a dataset of an HDF5 file. Empty: found by its usual names.
+  std::string image_key;
+  std::string label_key;
+  /// Samples of shards without a manifest have no labels, whatever is there.
+  bool without_labels = false;
   /// Threads that scan shards without a manifest. 0: as many as the machine has.
   unsigned scan_threads = 0;
 };

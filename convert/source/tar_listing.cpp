@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_set>
+
+#include "convert/source/folder_walk.hpp"
+#include "convert/source/source_path.hpp"
+#include "convert/source/tar_images.hpp"
+#include "formats/tar/webdataset.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+bool is_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+/// What all images lie in and is no class: folders that have but one folder on the way to every
+/// image. Ends with a slash, if there is any.
+std::string common_folders(const Listing& images) {
+  std::string common;
+  while (images.size() != 0) {
+    const std::string_view first = images[0].path;
+    const std::size_t slash = first.find('/', common.size());
+    if (slash == std::string_view::npos) break;
+    const std::string longer(first.substr(0, slash + 1));
+    for (std::size_t i = 0; i < images.size(); ++i) {
+      const std::string_view path = images[i].path;
+      // The folder right above an image is its class, if it has no other.
+      if (!path.starts_with(longer) || path.find('/', longer.size()) == std::string_view::npos) {
+        return common;
+      }
+    }
+    common = longer;
+  }
+  return common;
+}
+
+/// As a folder that the archives would unpack to.
+FolderWalk as_folder(std::vector<TarImages>& tars) {
+  FolderWalk walk;
+  bool names_its_top = false;
+  Listing images;
+  for (const TarImages& tar : tars) {
+    names_its_top = names_its_top || tar.names_its_top;
+    images.append(tar.images);
+    for (const auto& [reason, count] : tar.left_out) walk.left_out[reason] += count;
+  }
+  const std::string top = names_its_top ? "" : common_folders(images);
+  images.sort_by_path();
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    ListedFile image = images[i];
+    // Of files of one name in one archive, unpacking leaves the last.
+    if (i + 1 < images.size() && images[i + 1].path == image.path &&
+        images[i + 1].shard == image.shard) {
+      ++walk.left_out["replaced by a later file of its name"];
+      continue;
+    }
+    image.path.remove_prefix(top.size());
+    walk.images.add(image);
+  }
+  std::set<std::string> folders;
+  for (const TarImages& tar : tars) {
+    for (const std::string& folder : tar.folders) {
+      if (!folder.starts_with(top)) continue;
+      const std::string below = folder.substr(top.size());
+      if (!below.empty()) folders.insert(below.substr(0, below.find('/')));
+    }
+  }
+  walk.top_folders.assign(folders.begin(), folders.end());
+  return walk;
+}
+
+/// Whether the first image of a group, or the one that was named.
+class GroupImage {
+ public:
+  explicit GroupImage(const Labelling& labelling) : wanted_(tar::lower(labelling.image_key)) {}
+
+  bool takes(std::string_view path, std::uint32_t group) {
+    const std::string extension = tar::lower(tar::split_name(path).extension);
+    if (!wanted_.empty() && extension != wanted_) return false;
+    if (group == last_) return false;
+    last_ = group;
+    return true;
+  }
+
+ private:
+  std::string wanted_;
+  std::uint32_t last_ = UINT32_MAX;
+};
+
+/// Texts next to images are captions as often as names of classes.
+void refuse_captions(const std::vector<TarImages>& tars, const std::filesystem::path& root) {
+  tar::TextFiles texts;
+  std::unordered_set<std::string_view> different;
+  bool are_integers = true;
+  for (const TarImages& tar : tars) {
+    for (const TarImages::Group& group : tar.labels) {
+      const bool is_name = group.label_rank == kTextRank;
+      if (!is_name && (group.label_rank != 0 || !group.has_long_text)) continue;
+      ++texts.files;
+      if (!is_name) ++texts.too_long;
+      if (is_name && different.insert(group.label).second) {
+        are_integers = are_integers && is_integer(group.label);
+      }
+    }
+  }
+  texts.different = different.size();
+  if (texts.are_class_names() || (texts.too_long == 0 && are_integers)) return;
+  throw InvalidArgument(
+      fmt::format("the texts next to the images of '{}' are captions, not classes: {}",
+                  root.string(), texts.text()),
+      fmt::format("Build without labels (--labels none), take them from other files (--label-key "
+                  "cls, --label-key json.FIELD, --labels FILE.csv){}",
+                  texts.too_long == 0 ? ", or take the texts as classes (--label-key txt)." : "."));
+}
+
+[[noreturn]] void refuse_without_label(const TarImages& tar, std::uint32_t group,
+                                       std::string_view image, const std::filesystem::path& root,
+                                       const std::string& key) {
+  const std::string where = fmt::format("'{}' in '{}'", image, root.string());
+  if (tar.unfit_label && tar.unfit_label->first == group) {
+    throw InvalidArgument(
+        fmt::format("{} has no label: {}", where, tar.unfit_label->second),
+        "A label is one integer, or a name of one line. Name another with --label-key (cls, txt, "
+        "json.FIELD), or use --labels none, or --labels FILE.csv.");
+  }
+  if (key.empty()) {
+    throw InvalidArgument(
+        where + " has no label next to it",
+        "Labels are the texts of .cls and .txt files and a field of .json files of its name. Name "
+        "another with --label-key, or use --labels none, or --labels FILE.csv.");
+  }
+  throw InvalidArgument(fmt::format("{} has no label by --label-key {}", where, key),
+                        "It names the ending of a file next to the image (cls), or a field of its "
+                        "JSON (json.species).");
+}
+
+Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& root,
+                   const Labelling& labelling) {
+  Source source;
+  source.key_rule = KeyRule::kFirstDot;
+  source.classes = labelling.classes;
+  LabelTexts texts;
+  if (labelling.kind == Labelling::Kind::kSource) refuse_captions(tars, root);
+  for (const TarImages& tar : tars) {
+    GroupImage chosen(labelling);
+    for (std::size_t i = 0; i < tar.images.size(); ++i) {
+      const ListedFile image = tar.images[i];
+      if (tar::split_name(image.path).key.empty()) {
+        ++source.left_out["name that webdataset drops"];
+        continue;
+      }
+      if (!chosen.takes(image.path, tar.groups[i])) {
+        ++source.left_out["further image of its sample"];
+        continue;
+      }
+      const TarImages::Group& group = tar.labels[tar.groups[i]];
+      if (labelling.kind == Labelling::Kind::kSource && group.label_rank == 0) {
+        refuse_without_label(tar, tar.groups[i], image.path, root, labelling.label_key);
+      }
+      source.listing.add(image);
+      texts.add(group.label);
+    }
+    for (const auto& [reason, count] : tar.left_out) {
+      const auto used = tar.label_files.find(reason);
+      const std::uint64_t rest = count - (used == tar.label_files.end() ? 0 : used->second);
+      if (rest != 0) source.left_out[reason] += rest;
+    }
+  }
+  if (labelling.kind == Labelling::Kind::kSource) {
+    label_by_texts(source, texts, labelling.classes, [&](std::size_t i) {
+      return fmt::format("'{}' in '{}'", source.listing[i].path, root.string());
+    });
+  }
+  return source;
+}
+
+/// Whether the images are named as webdataset does. Only `.cls` files are a sure sign: captions
+/// and notes may lie beside the images of class folders too.
+bool is_webdataset(const std::vector<TarImages>& tars, const FolderWalk& walk,
+                   const Labelling& labelling) {
+  if (!labelling.image_key.empty() || !labelling.label_key.empty()) return true;
+  bool has_others = false;
+  for (const TarImages& tar : tars) {
+    for (const std::uint32_t group : tar.groups) {
+      if (tar.labels[group].label_rank == 1) return true;
+      has_others = has_others || tar.labels[group].label_rank != 0;
+    }
+    has_others = has_others || tar.unfit_label;
+  }
+  return has_others && labelling.kind == Labelling::Kind::kSource && walk.top_folders.size() < 2;
+}
+
+}  // namespace
+
+Source list_tar_images(std::vector<TarImages> tars, const std::filesystem::path& root,
+                       const Labelling& labelling) {
+  FolderWalk walk = as_folder(tars);
+  if (walk.images.size() == 0 &&
+      std::ranges::any_of(tars, [](const TarImages& tar) { return tar.has_arrays; })) {
+    throw InvalidArgument(fmt::format("'{}' holds arrays (.npy), no images", root.string()),
+                          kHowTensorsGo);
+  }
+  if (is_webdataset(tars, walk, labelling)) return list_groups(tars, root, labelling);
+  return label_by_folder(std::move(walk), root, labelling);
+}
+
+}  // namespace precache
