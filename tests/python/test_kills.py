@@ -108,12 +108,7 @@ def sources(tool, tmp_path_factory):
     return made
 
 
-refused = pytest.mark.xfail(reason="a run that was killed while it discarded the old dataset needs --overwrite again")
-
-
-@pytest.mark.parametrize(
-    "scenario", [pytest.param(scenario, marks=[refused] if scenario.again else []) for scenario in SCENARIOS], ids=str
-)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_a_kill_at_a_call_that_changes_the_disk_loses_nothing(
     tool, interference, sources, quick_folder, request, scenario
 ):

@@ -80,7 +80,7 @@ def steps(all_kills, count):
 
 @pytest.fixture(scope="session")
 def all_kills(request):
-    return request.config.getoption("--all-kills", default=False)
+    return request.config.getoption("all_kills")
 
 
 @pytest.mark.parametrize("end", ["killed", "released"])

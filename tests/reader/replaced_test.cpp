@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "formats/base/crc32c.hpp"
+#include "formats/base/temporary_file.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/reader/loader.hpp"
 #include "tests/support/catch.hpp"
