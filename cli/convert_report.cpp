@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/complete_text.hpp"
 #include "cli/human.hpp"
 #include "cli/labels_text.hpp"
 #include "cli/say.hpp"
@@ -129,7 +130,7 @@ void print_report(const ConvertReport& report, const ConvertOptions& options, do
     print_json(summary);
   } else if (is_complete) {
     if (report.status == BuildStatus::kAlreadyComplete) {
-      print("{}: complete already, nothing to do\n", options.out.string());
+      print("{}", complete_text(options.out, report.compared));
     }
     for (const ConvertedSplit& split : preview.splits) {
       print_row(split.name, shards_text(preview, split));
@@ -175,7 +176,7 @@ void print_report(const RepackReport& report, const RepackOptions& options, doub
     print_json(summary);
   } else if (is_complete) {
     if (report.status == BuildStatus::kAlreadyComplete) {
-      print("{}: complete already, nothing to do\n", options.out.string());
+      print("{}", complete_text(options.out, report.compared));
     }
     print_row(options.split,
               fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),

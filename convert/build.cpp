@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "convert/content_fingerprint.hpp"
 #include "convert/disk_space.hpp"
 #include "convert/image_samples.hpp"
 #include "convert/index/unlocked_indexes.hpp"
@@ -134,13 +135,13 @@ class Build {
   }
 
   BuildReport run() {
-    if (out_.finished_split() != nullptr && !options_.overwrite && !work_.is_replacing()) {
-      report_finished();
-      write_indexes();
-      return std::move(report_);
-    }
     std::unique_ptr<Preparation> preparation;
     try {
+      if (out_.finished_split() != nullptr && !options_.overwrite && !work_.is_replacing()) {
+        report_finished();
+        write_indexes();
+        return std::move(report_);
+      }
       preparation = prepare();
     } catch (const UnpackingStopped&) {
       report_.status = BuildStatus::kInterrupted;
@@ -237,6 +238,15 @@ class Build {
     Unpacker unpacker(work_.folder_for_copies(), unpack_progress());
     const Preparation preparation(options_, list_source(unpacker));
     check_same_split(out_, options_, preparation);
+    const SourceSamples samples(options_.source, preparation.source());
+    report_.compared =
+        compare_content({.first_shard = options_.out / split.shards.front().file,
+                         .fingerprint = split.content_fingerprint,
+                         .plan = plan_identity(identity_of(options_), preparation.source()),
+                         .samples = preparation.plan().records(),
+                         .has_times = !preparation.source().is_stream(),
+                         .reader = [&] { return samples.crc_reader(); }},
+                        progress_);
     report_.preview = preparation.preview(options_);
     report_.status = BuildStatus::kAlreadyComplete;
     report_.samples = split.samples;
@@ -346,6 +356,7 @@ class Build {
     split.source_fingerprint = preparation.source().listing.fingerprint();
     split.names = preparation.keys().limits();
     std::vector<SkippedSample> skipped;
+    std::uint64_t content = 0;
     for (std::uint64_t shard = 0; shard < preparation.plan().shards(); ++shard) {
       auto result = work_.result(shard_path(shard));
       if (!result)
@@ -353,10 +364,12 @@ class Build {
                       "Run the same command again.");
       result->entry.columns = preparation.framing().layout(result->entry.samples);
       split.samples += result->entry.samples;
+      content += result->content;
       split.shards.push_back(std::move(result->entry));
       skipped.insert(skipped.end(), result->skipped.begin(), result->skipped.end());
     }
     split.skipped = skipped.size();
+    split.content_fingerprint = content_fingerprint(content);
     if (static_cast<double>(skipped.size()) >
             static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100 ||
         (options_.fail_on_bad &&
@@ -373,6 +386,7 @@ class Build {
     dataset.spec = options_.recipe.spec();
     dataset.recipe = options_.recipe.to_json();
     dataset.format = options_.format;
+    if (!preparation.source().is_stream()) remember_plan(shard_path(0), work_.plan());
     out_.publish(dataset, std::move(split));
     work_.remove();
   }

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "convert/content_fingerprint.hpp"
 #include "convert/convert_preparation.hpp"
 #include "convert/disk_space.hpp"
 #include "convert/input_check.hpp"
@@ -15,6 +16,7 @@
 #include "convert/shard_run.hpp"
 #include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"
+#include "convert/source/unpacker.hpp"
 #include "convert/tensor_samples.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
@@ -100,7 +102,12 @@ class Conversion {
 
   ConvertReport run() {
     report_.preview = preparation_.preview(options_.out);
-    if (splits_.empty()) return report_finished();
+    try {
+      if (splits_.empty()) return report_finished();
+    } catch (const UnpackingStopped&) {
+      report_.status = BuildStatus::kInterrupted;
+      return std::move(report_);
+    }
     prepare();
     find_pending();
     run_splits();
@@ -124,6 +131,7 @@ class Conversion {
     report_.status = BuildStatus::kAlreadyComplete;
     const Manifest manifest = Manifest::read(options_.out / kManifestName);
     for (const Split& split : preparation_.splits) {
+      report_.compared = compare(split, manifest.splits.at(split.source.name()));
       for (const ShardEntry& shard : manifest.splits.at(split.source.name()).shards) {
         report_.bytes += shard.bytes;
         ++report_.shards_done;
@@ -132,6 +140,27 @@ class Conversion {
     report_.shards_resumed = report_.shards_done;
     work_->remove();  // a run killed after it wrote the manifest has left it
     return std::move(report_);
+  }
+
+  /// Of shards without a manifest nothing but their content tells that they are the same.
+  SourceComparison compare(const Split& split, const SplitEntry& finished) {
+    if (preparation_.source.has_manifest) return SourceComparison::kManifest;
+    InputCheck check(split.source);
+    const TensorSamples samples(split.source, preparation_.conversion, check);
+    const std::size_t tensor_bytes = preparation_.conversion.result().spec.size_bytes();
+    const auto reader = [&]() -> SampleCrc {
+      return [maker = std::shared_ptr<TensorMaker>(samples.tensor_maker()),
+              tensor = std::vector<std::byte>(tensor_bytes)](std::uint64_t sample) mutable {
+        (void)maker->make(sample, tensor);
+        return maker->source_crc();
+      };
+    };
+    return compare_content({.first_shard = options_.out / finished.shards.front().file,
+                            .fingerprint = finished.content_fingerprint,
+                            .plan = plan_identity(preparation_.identity(options_), {}),
+                            .samples = split.plan.records(),
+                            .reader = reader},
+                           progress_);
   }
 
   /// Takes up an unfinished conversion, or begins one.
@@ -256,17 +285,22 @@ class Conversion {
     }
     for (const Split* split : splits_) {
       SplitEntry entry = split->planned_entry(options_);
+      std::uint64_t content = 0;
       for (std::uint64_t shard = 0; shard < split->plan.shards(); ++shard) {
         auto result = work_->result(shard_path(*split, shard));
         if (!result) {
           throw IoError("the shard has vanished:", shard_path(*split, shard), 0,
                         "Run the same command again.");
         }
+        content += result->content;
         result->entry.columns = entry.shards[shard].columns;
         entry.shards[shard] = std::move(result->entry);
       }
       const std::string& split_name = split->source.name();
-      if (preparation_.source.has_manifest) {
+      remember_plan(shard_path(*split, 0), work_->plan());
+      if (!preparation_.source.has_manifest) {
+        entry.content_fingerprint = content_fingerprint(content);
+      } else {
         OutFolder(options_.out, split_name)
             .publish_skipped_lines(
                 OutFolder(preparation_.source.folder, split_name).skipped_lines());

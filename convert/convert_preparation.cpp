@@ -125,7 +125,10 @@ bool is_planned(const SplitEntry& found, const SplitEntry& planned) {
     return std::tie(entry.samples, entry.skipped, entry.seed, entry.shuffled, entry.max_pixels,
                     entry.source_fingerprint);
   };
-  return facts(found) == facts(planned) &&
+  const bool is_other_content = !found.content_fingerprint.empty() &&
+                                !planned.content_fingerprint.empty() &&
+                                found.content_fingerprint != planned.content_fingerprint;
+  return facts(found) == facts(planned) && !is_other_content &&
          std::ranges::equal(found.shards, planned.shards, [](const auto& a, const auto& b) {
            return a.samples == b.samples && a.columns == b.columns;
          });

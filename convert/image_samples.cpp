@@ -5,6 +5,7 @@
 #include <new>
 
 #include "convert/transform/image_transform.hpp"
+#include "formats/base/crc32c.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -21,7 +22,9 @@ class ImageMaker : public TensorMaker {
   std::optional<Rejection> make(std::uint64_t sample, std::span<std::byte> tensor) override {
     const ListedFile listed = source_.listing[sample];
     std::span<const std::byte> bytes;
+    source_crc_ = 0;
     if (auto rejection = reader_->read(listed, bytes)) return rejection;
+    source_crc_ = crc32c::value(bytes);
     try {
       if (!source_.shards.empty()) {
         const SampleForm& form = source_.shards[listed.shard].form;
@@ -36,12 +39,14 @@ class ImageMaker : public TensorMaker {
   }
 
   [[nodiscard]] bool warned() const override { return transform_.warned(); }
+  [[nodiscard]] std::uint32_t source_crc() const override { return source_crc_; }
 
  private:
   const SourceSamples& samples_;
   const Source& source_;
   std::unique_ptr<SampleReader> reader_;
   ImageTransform transform_;
+  std::uint32_t source_crc_ = 0;
 };
 
 }  // namespace

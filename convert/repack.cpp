@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 
+#include "convert/content_fingerprint.hpp"
 #include "convert/decode/image_kind.hpp"
 #include "convert/disk_space.hpp"
 #include "convert/out_folder.hpp"
@@ -21,6 +22,7 @@
 #include "convert/source/source_samples.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
+#include "formats/base/crc32c.hpp"
 #include "formats/base/temporary_file.hpp"
 #include "formats/encoded_manifest.hpp"
 #include "formats/encoded_shard.hpp"
@@ -122,6 +124,14 @@ class Repacking {
                             "Use --overwrite to replace it, --split to add another, or another "
                             "OUT.");
     }
+    const SourceSamples samples(options_.source, source());
+    report_.compared = compare_content({.first_shard = options_.out / split.shards.front().file,
+                                        .fingerprint = split.content_fingerprint,
+                                        .plan = plan_identity(identity_of(options_), source()),
+                                        .samples = plan().records(),
+                                        .has_times = !source().is_stream(),
+                                        .reader = [&] { return samples.crc_reader(); }},
+                                       progress_);
     report_.preview = preparation_->preview(options_);
     report_.status = BuildStatus::kAlreadyComplete;
     report_.samples = split.samples;
@@ -220,7 +230,9 @@ class Repacking {
       if (progress_.stop) return;
       const std::uint64_t sample = plan().record(number, slot).sample;
       std::span<const std::byte> bytes;
-      if (const auto rejection = read(*reader, sample, bytes)) {
+      const auto rejection = read(*reader, sample, bytes);
+      result.content += content_term(sample, crc32c::value(bytes));
+      if (rejection) {
         result.skipped.push_back({samples.origin(sample), rejection->stage, rejection->reason});
         ++progress_.samples_skipped;
       } else {
@@ -293,7 +305,11 @@ class Repacking {
   void publish() {
     EncodedManifest manifest = EncodedManifest::read(options_.out);
     EncodedSplit& split = manifest.splits[options_.split];
-    split = {options_.format, 0, 0, options_.seed, preparation_->listing().fingerprint(), {}};
+    split = {};
+    split.format = options_.format;
+    split.seed = options_.seed;
+    split.source_fingerprint = preparation_->listing().fingerprint();
+    std::uint64_t content = 0;
     report_.skipped.clear();  // they came in the order in which threads were done
     for (std::uint64_t shard = 0; shard < plan().shards(); ++shard) {
       auto result = work_.result(shard_path(shard));
@@ -302,11 +318,14 @@ class Repacking {
                       "Run the same command again.");
       }
       split.samples += result->entry.samples;
+      content += result->content;
       const ShardEntry& entry = result->entry;
       split.shards.push_back({entry.file, entry.samples, entry.bytes, entry.crc32c});
       report_.skipped.insert(report_.skipped.end(), result->skipped.begin(), result->skipped.end());
     }
     split.skipped = report_.skipped.size();
+    split.content_fingerprint = content_fingerprint(content);
+    if (!source().is_stream()) remember_plan(shard_path(0), work_.plan());
     out_.publish_skipped(report_.skipped);
     if (const std::string names = class_lines(); !names.empty()) {
       write_file_atomically(options_.out / kClassesName, names);

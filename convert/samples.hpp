@@ -21,6 +21,9 @@ class TensorMaker {
   /// Fills `tensor` with that of a sample. Throws IoError if the system refuses, and where the
   /// source is not what it was when it was listed.
   virtual std::optional<Rejection> make(std::uint64_t sample, std::span<std::byte> tensor) = 0;
+  /// The CRC-32C of the bytes that the last sample has in the source; of none if they could not be
+  /// read.
+  [[nodiscard]] virtual std::uint32_t source_crc() const = 0;
   /// Whether the last sample was taken with a warning of its decoder.
   [[nodiscard]] virtual bool warned() const { return false; }
   /// The CRC-32C of the last tensor where it was copied, of what was read.

@@ -30,9 +30,13 @@ std::string ShardResult::to_json() const {
                     {"stage", sample.stage},
                     {"reason", sample.reason}});
   }
-  const nlohmann::ordered_json json = {{"plan", plan},         {"samples", entry.samples},
-                                       {"bytes", entry.bytes}, {"crc32c", entry.crc32c},
-                                       {"damaged", damaged},   {"skipped", std::move(list)}};
+  const nlohmann::ordered_json json = {{"plan", plan},
+                                       {"samples", entry.samples},
+                                       {"bytes", entry.bytes},
+                                       {"crc32c", entry.crc32c},
+                                       {"content", content},
+                                       {"damaged", damaged},
+                                       {"skipped", std::move(list)}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -45,6 +49,7 @@ ShardResult ShardResult::from_json(std::string_view text, const std::filesystem:
     result.entry.bytes = strict_json::count(json.at("bytes"));
     result.entry.crc32c =
         static_cast<std::uint32_t>(strict_json::count(json.at("crc32c"), UINT32_MAX));
+    result.content = strict_json::count(json.at("content"));
     result.damaged = strict_json::count(json.at("damaged"));
     for (const auto& sample : json.at("skipped")) {
       std::string sample_path;
@@ -174,6 +179,7 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
   std::ranges::sort(skipped_, {}, [](const auto& entry) { return entry.first; });
   for (auto& [slot, skipped] : skipped_) result_.skipped.push_back(std::move(skipped));
   result_.damaged = damaged_;
+  result_.content = content_;
   result_.entry = {final_path_.filename().string(), slots.size(), end + envelope.epilogue.size(),
                    crc, framing_.layout(slots.size())};
 }

@@ -18,6 +18,7 @@ namespace precache {
 struct ShardResult {
   std::string plan;  // identity of the plan that it was made by
   ShardEntry entry;
+  std::uint64_t content = 0;  // sum of the content_term() of its samples
   std::uint64_t damaged = 0;  // samples that a decoder took with a warning
   std::vector<SkippedSample> skipped;
 
@@ -45,6 +46,8 @@ class ShardBuilder {
   [[nodiscard]] bool write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc,
                            bool damaged);
   [[nodiscard]] bool reject(std::uint64_t slot, SkippedSample skipped);
+  /// Notes the content_term() of a sample, before its write() or reject().
+  void note_content(std::uint64_t term) { content_ += term; }
 
   /// Closes the holes that rejected samples left, and writes prologue and epilogue. `name_of_slot`
   /// names the sample that was planned for a slot. To keep the order, all records after a hole move
@@ -70,6 +73,7 @@ class ShardBuilder {
   File file_;
   std::atomic<std::uint64_t> open_slots_;
   std::atomic<std::uint64_t> damaged_{0};
+  std::atomic<std::uint64_t> content_{0};
   std::vector<std::uint32_t> crcs_;  // by slot
   std::mutex mutex_;                 // for the two below
   std::vector<std::uint64_t> holes_;

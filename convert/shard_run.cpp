@@ -16,6 +16,7 @@
 #include <new>
 #include <thread>
 
+#include "convert/content_fingerprint.hpp"
 #include "formats/base/crc32c.hpp"
 #include "precache/formats/error.hpp"
 
@@ -194,7 +195,9 @@ class Run {
     const std::uint64_t sample = input_.plan.record(pending_[index].number, slot).sample;
     ShardBuilder& shard = builder(index);
     const auto tensor = record.subspan(input_.framing.tensor_offset(), input_.tensor_bytes);
-    if (const auto rejection = maker.make(sample, tensor)) {
+    const auto rejection = maker.make(sample, tensor);
+    shard.note_content(content_term(sample, maker.source_crc()));
+    if (rejection) {
       ++progress_.samples_skipped;
       SkippedSample skipped{input_.samples.origin(sample), rejection->stage, rejection->reason};
       {

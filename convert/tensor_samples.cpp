@@ -47,15 +47,16 @@ class StoredTensorMaker : public TensorMaker {
       const auto tail = std::span(around_).subspan(extent->head_bytes);
       read_parts(mapped->file(), extent->begin, head, stored, tail);
       mapped->check();
-      const std::uint32_t crc = crc32c::value(stored);
-      check_.note(place, crc32c::extend(tensor_.append(crc32c::value(head), crc), tail));
-      if (conversion_.is_copy()) copied_crc_ = crc;
+      source_crc_ = crc32c::value(stored);
+      check_.note(place, crc32c::extend(tensor_.append(crc32c::value(head), source_crc_), tail));
     } else {
       const ColumnValues& values = shards.values(place.shard);
       values.verify(mapped->bytes(), place.row);
       mapped->file().read_at(values.payload(place.row).offset, stored);
       mapped->check();
+      source_crc_ = crc32c::value(stored);
     }
+    if (conversion_.is_copy()) copied_crc_ = source_crc_;
     if (!conversion_.is_copy() && !conversion_.run(stored, tensor, pixels_)) {
       throw CorruptData(
           mapped->path(), shards.values(place.shard).payload(place.row).offset,
@@ -65,6 +66,7 @@ class StoredTensorMaker : public TensorMaker {
     return std::nullopt;
   }
 
+  [[nodiscard]] std::uint32_t source_crc() const override { return source_crc_; }
   [[nodiscard]] std::optional<std::uint32_t> copied_crc() const override { return copied_crc_; }
 
  private:
@@ -72,6 +74,7 @@ class StoredTensorMaker : public TensorMaker {
   const TensorConversion& conversion_;
   InputCheck& check_;
   crc32c::BlockCombiner tensor_;
+  std::uint32_t source_crc_ = 0;
   std::optional<std::uint32_t> copied_crc_;
   std::vector<std::byte> stored_;
   std::vector<std::byte> around_;

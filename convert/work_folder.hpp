@@ -55,6 +55,8 @@ class WorkFolder {
   [[nodiscard]] bool is_replacing() const;
   /// The identity of the frozen job's plan; empty if there is no job, or if it cannot be read.
   [[nodiscard]] std::string frozen_plan() const;
+  /// The identity of the plan of the job at hand.  REQUIRES: freeze() or load().
+  [[nodiscard]] const std::string& plan() const { return plan_; }
   /// Where to make a folder of copies.
   [[nodiscard]] std::filesystem::path folder_for_copies() const;
 

@@ -46,6 +46,9 @@ Json to_json(const SplitEntry& split) {
                {"shuffled", split.shuffled},
                {"max_pixels", split.max_pixels},
                {"source_fingerprint", split.source_fingerprint}};
+  if (!split.content_fingerprint.empty()) {
+    json["content_fingerprint"] = split.content_fingerprint;
+  }
   if (split.names) {
     json["names"] = {{"longest_key", split.names->longest_key},
                      {"smallest_label", split.names->smallest_label},
@@ -114,6 +117,9 @@ SplitEntry split_from(const Json& json) {
   split.shuffled = json.at("shuffled").get<bool>();
   split.max_pixels = strict_json::count(json.at("max_pixels"));
   split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
+  if (json.contains("content_fingerprint")) {
+    split.content_fingerprint = json.at("content_fingerprint").get<std::string>();
+  }
   if (json.contains("names")) split.names = names_from(object_at(json, "names"));
   std::uint64_t samples = 0;
   for (const Json& shard : array_at(json, "shards")) {

@@ -57,6 +57,8 @@ struct Source {
 
   /// The shards as SOURCE names them; none if the samples are files of a folder.
   [[nodiscard]] std::vector<std::filesystem::path> shard_files() const;
+  /// Whether it came through a pipe, and so has no modification time.
+  [[nodiscard]] bool is_stream() const { return !shards.empty() && shards.front().is_stream(); }
   /// What plain copies of shards take.
   [[nodiscard]] std::uint64_t unpacked_bytes() const;
 };

@@ -2,6 +2,7 @@
 #include "convert/source/source_samples.hpp"
 
 #include "convert/source/file_reader.hpp"
+#include "formats/base/crc32c.hpp"
 
 namespace precache {
 
@@ -21,6 +22,13 @@ std::filesystem::path SourceSamples::full_origin(std::uint64_t sample) const {
 std::unique_ptr<SampleReader> SourceSamples::reader() const {
   if (source_.shards.empty()) return std::make_unique<FileReader>(root_);
   return std::make_unique<ShardReader>(shards_);
+}
+
+std::function<std::uint32_t(std::uint64_t)> SourceSamples::crc_reader() const {
+  return [this, reader = std::shared_ptr<SampleReader>(reader())](std::uint64_t sample) {
+    std::span<const std::byte> bytes;
+    return reader->read(source_.listing[sample], bytes) ? 0 : crc32c::value(bytes);
+  };
 }
 
 }  // namespace precache

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,8 @@ class SourceSamples {
   [[nodiscard]] std::string origin(std::uint64_t sample) const;
   /// With the folder that it lies in, for errors.
   [[nodiscard]] std::filesystem::path full_origin(std::uint64_t sample) const;
+  /// For compare_content(). It borrows from this.
+  [[nodiscard]] std::function<std::uint32_t(std::uint64_t)> crc_reader() const;
   /// One for each thread. It borrows from this.
   [[nodiscard]] std::unique_ptr<SampleReader> reader() const;
 

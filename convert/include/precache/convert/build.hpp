@@ -89,12 +89,21 @@ enum class BuildStatus {
   kInterrupted,      // the caller asked to stop
 };
 
+/// How a finished split was found to be what the same request would make once more.
+enum class SourceComparison {
+  kNames,     // names, sizes and labels of the samples: nothing else is known of the source
+  kTimes,     // these, and modification times
+  kContent,   // these, and the content of all samples, which was read
+  kManifest,  // the manifest of the shards that were converted
+};
+
 struct BuildReport {
   BuildStatus status = BuildStatus::kComplete;
   BuildPreview preview;
-  std::uint64_t samples = 0;           // in the shards that are complete
-  std::uint64_t bytes = 0;             // of those shards
-  std::uint64_t shards_done = 0;       // of this part, earlier runs included
+  SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
+  std::uint64_t samples = 0;                             // in the shards that are complete
+  std::uint64_t bytes = 0;                               // of those shards
+  std::uint64_t shards_done = 0;                         // of this part, earlier runs included
   std::uint64_t shards_resumed = 0;    // of those, found complete when this run began
   std::uint64_t shards_planned = 0;    // for this part
   std::uint64_t converted = 0;         // samples converted by this run

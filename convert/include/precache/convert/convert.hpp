@@ -70,8 +70,9 @@ struct ConvertPreview {
 struct ConvertReport {
   BuildStatus status = BuildStatus::kComplete;  // or kAlreadyComplete, kInterrupted
   ConvertPreview preview;
-  std::uint64_t bytes = 0;           // of the shards that are complete
-  std::uint64_t shards_done = 0;     // earlier runs included
+  SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
+  std::uint64_t bytes = 0;                               // of the shards that are complete
+  std::uint64_t shards_done = 0;                         // earlier runs included
   std::uint64_t shards_resumed = 0;  // of those, found complete when this run began
   std::uint64_t converted = 0;       // samples converted by this run
 };

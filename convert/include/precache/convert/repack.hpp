@@ -49,9 +49,10 @@ struct RepackPreview {
 struct RepackReport {
   BuildStatus status = BuildStatus::kComplete;  // or kAlreadyComplete, kInterrupted
   RepackPreview preview;
-  std::uint64_t samples = 0;         // in the shards that are complete
-  std::uint64_t bytes = 0;           // of those shards
-  std::uint64_t shards_done = 0;     // earlier runs included
+  SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
+  std::uint64_t samples = 0;                             // in the shards that are complete
+  std::uint64_t bytes = 0;                               // of those shards
+  std::uint64_t shards_done = 0;                         // earlier runs included
   std::uint64_t shards_resumed = 0;  // of those, found complete when this run began
   std::uint64_t converted = 0;       // images repacked by this run
   std::vector<SkippedSample> skipped;

@@ -33,6 +33,7 @@ struct SplitEntry {
   bool shuffled = true;
   std::uint64_t max_pixels = 0;  // larger images were skipped; 0: there was no limit
   std::string source_fingerprint;
+  std::string content_fingerprint{};  // of the samples' bytes; empty where it is not known
   /// Of all listed samples, those that were skipped included; none in manifests of 0.1 and before.
   std::optional<NameLimits> names{};
   std::vector<ShardEntry> shards;
