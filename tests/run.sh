@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the tests need, builds, and runs all tests.
 #
-#   tests/run.sh           C++ tests (release, then with sanitizers), fuzzing, and Python tests with the real clients
+#   tests/run.sh           C++ tests (release, and with sanitizers), fuzzing, and Python tests with the real clients
 #   tests/run.sh --fast    only the C++ tests of the release build
 #
 # Works on a fresh Debian 12, as root or with sudo. A second run installs nothing and builds only what changed.
@@ -16,61 +16,90 @@ case "${1:-}" in
   *) echo "usage: tests/run.sh [--fast]" >&2; exit 2 ;;
 esac
 
-step() { printf '\n== %s\n' "$*"; }
+# Each step says how long the one before it took.
+current=
+began=0
+step() {
+  [[ -z $current ]] || printf -- '-- %s: %d s\n' "$current" $((SECONDS - began))
+  current=$*
+  began=$SECONDS
+  [[ -z $current ]] || printf '\n== %s\n' "$current"
+}
+total() {
+  step
+  printf -- '-- total: %d s\n' "$SECONDS"
+}
 
 packages=(catch2)
-$fast || packages+=(busybox chromium clang libarchive-tools libclang-rt-dev llvm libjpeg-turbo-progs perl python3-dev python3-venv util-linux)
+$fast || packages+=(busybox chromium clang libarchive-tools libclang-rt-dev libjpeg-turbo-progs llvm perl python3-dev python3-venv util-linux)
 step "packages"
 samples/install_packages.sh "${packages[@]}"
 
-options=(-DPRECACHE_BUILD_TESTS=ON)
-if ! $fast; then
-  step "Python environment"
-  venv=build/venv
-  if ! cmp -s tests/requirements.txt "$venv/requirements.txt"; then
-    rm -rf "$venv"
-    python3 -m venv "$venv"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt
-    cp tests/requirements.txt "$venv/requirements.txt"
-  fi
-  options+=(-DPRECACHE_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/$venv/bin/python")
+if $fast; then
+  step "release build"
+  cmake --preset release -DPRECACHE_BUILD_TESTS=ON > /dev/null
+  cmake --build --preset release
+  step "C++ tests"
+  ctest --preset release -j 2
+  total
+  exit 0
 fi
 
-if ! $fast && ! command -v nvcc > /dev/null && [[ ! -x /usr/local/cuda/bin/nvcc ]]; then
+# Downloads and unpacks gigabytes, which leaves the cores to the compiler.
+venv=build/venv
+make_environment() {
+  cmp -s tests/requirements.txt "$venv/requirements.txt" && return
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt
+  cp tests/requirements.txt "$venv/requirements.txt"
+}
+mkdir -p build
+make_environment > build/venv.log 2>&1 &
+environment=$!
+
+if ! command -v nvcc > /dev/null && [[ ! -x /usr/local/cuda/bin/nvcc ]]; then
   step "CUDA toolkit"
-  cuda=build/cuda
+  cuda=$PWD/build/cuda
   if ! cmp -s tests/cuda_requirements.txt "$cuda/requirements.txt"; then
-    rm -rf "$cuda"
-    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --target "$cuda" -r tests/cuda_requirements.txt
+    rm -rf "$cuda" build/cuda_pip
+    python3 -m venv build/cuda_pip
+    build/cuda_pip/bin/pip install --quiet --disable-pip-version-check --no-deps --target "$cuda" -r tests/cuda_requirements.txt
     ln -s libcudart.so.13 "$cuda/nvidia/cu13/lib/libcudart.so"  # CMake looks for it by this name
     cp tests/cuda_requirements.txt "$cuda/requirements.txt"
   fi
-  export CUDAToolkit_ROOT="$PWD/$cuda/nvidia/cu13"
+  export CUDAToolkit_ROOT="$cuda/nvidia/cu13"
 fi
-# A toolkit that is not found ends the run: it would take the tests of the GPU with it, and nobody would notice.
-cuda_option=()
-$fast || cuda_option=(-DPRECACHE_WITH_CUDA=ON)
+# A toolkit that is not found ends the run: it would take the tests of the GPU with it without a word.
+cuda_option=-DPRECACHE_WITH_CUDA=ON
+
+step "build with AddressSanitizer and UndefinedBehaviorSanitizer"
+cmake --preset asan -DPRECACHE_BUILD_SAMPLES=OFF "$cuda_option" > /dev/null
+cmake --build --preset asan --target precache_tests precache_reader_tests all_device_tests all_fuzz
+
+step "C++ tests under both"
+ctest --preset asan -j 2 -L 'unit|reader|device'
+
+step "fuzz targets, 20 seconds each"
+tests/fuzz/run.sh 20
+
+step "build with ThreadSanitizer"
+cmake --preset tsan -DPRECACHE_BUILD_SAMPLES=OFF "$cuda_option" > /dev/null
+cmake --build --preset tsan --target precache_reader_tests all_device_tests
+
+step "reader and device tests under it"
+ctest --preset tsan -j 2 -L 'reader|device'
+
+step "Python environment"
+wait "$environment" || { cat build/venv.log >&2; exit 1; }
 
 step "release build"
-cmake --preset release "${options[@]}" "${cuda_option[@]}" > /dev/null
+cmake --preset release -DPRECACHE_BUILD_TESTS=ON -DPRECACHE_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/$venv/bin/python" \
+  "$cuda_option" > /dev/null
 cmake --build --preset release
 
 step "C++ tests"
 ctest --preset release -j 2
-$fast && exit 0
-
-step "C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-cmake --preset asan -DPRECACHE_BUILD_SAMPLES=OFF "${cuda_option[@]}" > /dev/null
-cmake --build --preset asan --target precache_tests precache_reader_tests all_device_tests
-ctest --preset asan -j 2 -L 'unit|reader|device'
-
-step "Reader and device tests under ThreadSanitizer"
-cmake --preset tsan -DPRECACHE_BUILD_SAMPLES=OFF "${cuda_option[@]}" > /dev/null
-cmake --build --preset tsan --target precache_reader_tests all_device_tests
-ctest --preset tsan -j 2 -L 'reader|device'
-
-step "Fuzz targets, a minute each"
-tests/fuzz/run.sh 60
 
 step "Python package"
 # In the tree of the release build, so that nothing is compiled twice.
@@ -80,3 +109,4 @@ step "Python package"
 
 step "Python tests"
 "$venv/bin/python" -m pytest -q --numprocesses=2 --dist=loadfile --basetemp=build/pytest tests/python
+total

@@ -13,14 +13,14 @@ cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 targets=("${@:2}")
 ((${#targets[@]})) || targets=(csv hdf5 inflate manifest npy tar tfrecord)
-bin=$PWD/build/fuzz/tests/fuzz
+bin=$PWD/build/asan/tests/fuzz
 seeds=$PWD/build/fuzz/seeds
 corpus=$PWD/build/fuzz/corpus
 crashes=$PWD/build/fuzz/crashes
 logs=$PWD/build/fuzz/logs
 
-cmake --preset fuzz > /dev/null
-cmake --build --preset fuzz
+[[ -f build/asan/CMakeCache.txt ]] || cmake --preset asan > /dev/null
+cmake --build --preset asan --target all_fuzz
 
 largest_input=16384  # bytes: small inputs run faster, and what a larger one can do wrong they can
 rm -rf "$seeds" "$logs"
