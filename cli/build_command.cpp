@@ -206,7 +206,7 @@ void add_job_options(CLI::App& app, BuildCommand& command) {
   auto* finish =
       app.add_flag("--finish", options.finish, "Write the manifest when all parts are there")
           ->excludes(part);
-  app.add_flag("--overwrite", options.overwrite, "Throw away what OUT holds of this split")
+  app.add_flag("--overwrite", options.overwrite, "Replace what OUT holds of this split")
       ->excludes(finish);
   app.add_flag("--dry-run", command.dry_run, "Print the plan, write nothing");
   app.add_flag("--quiet", command.quiet, "No progress");

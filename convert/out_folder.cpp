@@ -116,10 +116,11 @@ void OutFolder::check_manifest_is_current() const {
 
 std::vector<ReplacedFile> OutFolder::replaceable_shards(
     bool overwrite, const std::set<std::string>& encoded) const {
-  std::set<std::string> names = encoded;
+  std::set<std::string> finished = encoded;
   if (const SplitEntry* split = finished_split()) {
-    for (const ShardEntry& shard : split->shards) names.insert(shard.file);
+    for (const ShardEntry& shard : split->shards) finished.insert(shard.file);
   }
+  std::set<std::string> names = finished;
   for (std::string& shard : shards_of_unfinished_jobs(out_)) names.insert(std::move(shard));
   auto listed = shards_called(names);
   std::set<std::string> unlisted;
@@ -142,6 +143,8 @@ std::vector<ReplacedFile> OutFolder::replaceable_shards(
                                       (out_ / listed.front().name).string()),
                           "Finish that job, use --overwrite to replace it, or another OUT.");
   }
+  // A finished split is replaced even if none of its shards is left: its manifest is.
+  if (listed.empty() && !finished.empty()) listed.push_back({*finished.begin(), 0, 0});
   return listed;
 }
 

@@ -117,6 +117,7 @@ class Repacking {
     Unpacker unpacker(work_.folder_for_copies(), {progress_.bytes_unpacked, progress_.stop});
     preparation_.emplace(options_, list_source(options_, unpacker));
     if (split.format != options_.format || split.seed != options_.seed ||
+        split.image_name != options_.image_name ||
         split.source_fingerprint != preparation_->listing().fingerprint() ||
         split.shards.size() != plan().shards()) {
       throw InvalidArgument(fmt::format("'{}' already holds a finished split '{}'",
@@ -308,6 +309,7 @@ class Repacking {
     split = {};
     split.format = options_.format;
     split.seed = options_.seed;
+    split.image_name = options_.image_name;
     split.source_fingerprint = preparation_->listing().fingerprint();
     std::uint64_t content = 0;
     report_.skipped.clear();  // they came in the order in which threads were done

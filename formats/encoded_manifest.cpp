@@ -40,6 +40,7 @@ EncodedSplit split_from(const Json& json, const std::filesystem::path& path) {
   if (!json.at("seed").is_null()) split.seed = strict_json::count(json.at("seed"));
   split.source_fingerprint = json.at("source_fingerprint").get<std::string>();
   split.content_fingerprint = json.value("content_fingerprint", "");
+  split.image_name = json.value("image_name", "");
   for (const Json& shard : json.at("shards")) {
     split.shards.push_back(shard_from(shard, path));
   }
@@ -73,6 +74,7 @@ std::string EncodedManifest::to_json() const {
                        {"seed", split.seed ? Json(*split.seed) : Json()},
                        {"source_fingerprint", split.source_fingerprint},
                        {"content_fingerprint", split.content_fingerprint},
+                       {"image_name", split.image_name},
                        {"shards", std::move(shards)}};
   }
   return with_own_crc({{"version", kVersion}, {"splits", std::move(all)}});

@@ -28,6 +28,7 @@ struct EncodedSplit {
   std::uint64_t samples = 0;
   std::uint64_t skipped = 0;
   std::optional<std::uint64_t> seed;  // none: not shuffled
+  std::string image_name{};           // the extension of all images of a tar; empty: their own
   std::string source_fingerprint;
   std::string content_fingerprint{};  // of the images' bytes; empty where it is not known
   std::vector<EncodedShardEntry> shards;

@@ -270,6 +270,8 @@ def test_all_images_may_have_one_name(tool, source, tmp_path):
     assert len(decoded) == 21 and all(sample["jpg"].mode == "RGB" for sample in decoded)
     tool.run("build", tmp_path / "out", tmp_path / "tensors", "--size", "8", "--quiet")
     assert json.loads((tmp_path / "tensors" / "dataset.json").read_text())["splits"]["train"]["samples"] == 21
+    other = tool.run("convert", folder, tmp_path / "out", "--keep-encoded", "--quiet", expect=2)
+    assert "already holds a finished split" in other.err
 
 
 @pytest.mark.parametrize("options, words", [

@@ -276,6 +276,20 @@ def test_an_interrupted_overwrite_of_two_splits_continues(tool, interference, so
     assert result.code == 0
 
 
+def test_a_split_whose_shards_are_lost_is_made_again(tool, interference, source, tmp_path):
+    """Its manifest must not pass for a finished dataset while it is made again."""
+    out = tmp_path / "out"
+    tool.build(source, out, *OPTIONS)
+    whole = files(out)
+    for path in out.glob("train-*"):
+        path.unlink()
+    env = interference.kill("pwrite", path=".part")
+    finish(tool.start("build", source, out, "--quiet", *OPTIONS, "--overwrite", env=env))
+    assert not (out / "dataset.json").exists()
+    tool.build(source, out, *OPTIONS)
+    assert differing(files(out), whole) == []
+
+
 def test_overwrite_lists_the_source_again(tool, source, tmp_path):
     """What was added since an interrupted build began is not left out silently."""
     changed = tmp_path / "source"

@@ -103,7 +103,7 @@ def build(
         index: Kinds of files for other readers to write as well, as `index` does.
         part: (i, n) or "I/N": only every n-th shard, for many machines on one `out`.
         finish: Write the manifest when all parts are there.
-        overwrite: Throw away what `out` holds of this split.
+        overwrite: Replace what `out` holds of this split.
         dry_run: Return the plan, write nothing.
         progress: True or False: show it, or be silent; a function is called with each `Progress`. If None, it is
             shown on a terminal and in a notebook.
@@ -175,7 +175,7 @@ def convert(
         image_name: With `keep_encoded` and tar: one extension for all images, whatever they are.
         classes: As of `build`, with `keep_encoded`.
         jobs: Worker threads.
-        overwrite: Throw away what `out` holds of these splits.
+        overwrite: Replace what `out` holds of these splits.
         dry_run: Return the plan, write nothing.
         progress: As of `build`.
 
