@@ -184,7 +184,7 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
 void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
   const BuildPreview& preview = report.preview;
   if (report.status == BuildStatus::kAlreadyComplete) {
-    print("{}", complete_text(options.out, report.compared));
+    print("{}\n", complete_text(options.out, report.compared));
   }
   print_row(options.split, fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
                                        human::count(report.shards_done, options.format + " shard"),

@@ -14,13 +14,13 @@ namespace precache {
   switch (compared) {
     case SourceComparison::kNames:
       return text +
-             "the source has the same names, sizes and labels (its content was not compared)\n";
+             "the source has the same names, sizes and labels (its content was not compared)";
     case SourceComparison::kTimes:
-      return text + "the source has the same names, sizes, labels and modification times\n";
+      return text + "the source has the same names, sizes, labels and modification times";
     case SourceComparison::kContent:
-      return text + "the source has the same names, labels and content, which was read\n";
+      return text + "the source has the same names, labels and content, which was read";
     case SourceComparison::kManifest:
-      return text + "the source has the same manifest\n";
+      return text + "the source has the same manifest";
   }
   return text;
 }

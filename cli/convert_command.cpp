@@ -200,8 +200,7 @@ void add_job_options(CLI::App& app, ConvertCommand& command) {
       [&](const std::string& text) {
         command.jobs = static_cast<unsigned>(integer("--jobs", text, 1, 1024));
       });
-  app.add_flag("--overwrite", command.options.overwrite,
-               "Replace what OUT holds of these splits");
+  app.add_flag("--overwrite", command.options.overwrite, "Replace what OUT holds of these splits");
   app.add_flag("--dry-run", command.dry_run, "Print the plan, write nothing");
   app.add_flag("--quiet", command.quiet, "No progress");
   app.add_flag("--json", command.json, "Summary as JSON on stdout");

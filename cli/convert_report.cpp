@@ -130,7 +130,7 @@ void print_report(const ConvertReport& report, const ConvertOptions& options, do
     print_json(summary);
   } else if (is_complete) {
     if (report.status == BuildStatus::kAlreadyComplete) {
-      print("{}", complete_text(options.out, report.compared));
+      print("{}\n", complete_text(options.out, report.compared));
     }
     for (const ConvertedSplit& split : preview.splits) {
       print_row(split.name, shards_text(preview, split));
@@ -176,7 +176,7 @@ void print_report(const RepackReport& report, const RepackOptions& options, doub
     print_json(summary);
   } else if (is_complete) {
     if (report.status == BuildStatus::kAlreadyComplete) {
-      print("{}", complete_text(options.out, report.compared));
+      print("{}\n", complete_text(options.out, report.compared));
     }
     print_row(options.split,
               fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),

@@ -46,7 +46,7 @@ void send_text(std::string_view rest) noexcept {
     }
     const ssize_t size = ::write(descriptor, rest.data(), std::min(rest.size(), kPieceBytes));
     if (size >= 0) rest.remove_prefix(static_cast<std::size_t>(size));
-    // Nobody listens any more: not worth ending for.
+    // The reader of the events has gone; the command continues without it.
     if (size < 0 && errno != EINTR && errno != EAGAIN) descriptor = -1;
   }
 }

@@ -22,6 +22,7 @@
 #include "convert/source/source_path.hpp"
 #include "convert/work_folder.hpp"
 #include "formats/base/checked.hpp"
+#include "formats/encoded_manifest.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -92,6 +93,15 @@ void validate(const BuildOptions& options) {
     throw IoError("cannot write to", options.out, ENOTDIR, "OUT is a folder, or will be made.");
   }
   check_apart(options.source, options.out);
+  if (fs::exists(options.out / kEncodedManifestName, error)) {
+    throw InvalidArgument(fmt::format("'{}' holds encoded images", options.out.string()),
+                          "Choose another OUT for tensors.");
+  }
+  for (const fs::path& file : {options.classes, fs::path(options.labels)}) {
+    if (!options.overwrite || !fs::equivalent(file, options.out / kManifestName, error)) continue;
+    throw InvalidArgument(fmt::format("'{}' would be replaced while it is needed", file.string()),
+                          "Copy it to another place and name the copy.");
+  }
 }
 
 void check_fits(const Manifest& manifest, const BuildOptions& options) {
@@ -207,7 +217,11 @@ class Build {
     check_classes(preparation->source());
     check_not_in_out(preparation->source().shard_files(), options_.out);
     const std::string identity = identity_of(options_);
-    if (work_.frozen_plan() == plan_identity(identity, preparation->source())) {
+    // Not if the job is done and something else stands there now, nor for a stream, whose content
+    // no plan knows.
+    const bool is_unfinished = out_.finished_split() == nullptr || work_.is_replacing();
+    if (is_unfinished && !preparation->source().is_stream() &&
+        work_.frozen_plan() == plan_identity(identity, preparation->source())) {
       try {
         return load();  // --overwrite was interrupted and would make the same shards once more
       } catch (const CorruptData&) {
@@ -218,6 +232,7 @@ class Build {
     for (const auto& shard : listed) reusable += allocated_bytes(options_.out / shard.name);
     check_space(options_.out, preparation->preview(options_).bytes_needed, reusable, kSpaceHint);
     work_.freeze(identity, preparation->source(), options_.source, listed);
+    work_.take_over_replaced();
     unpacker.keep();
     return preparation;
   }
@@ -358,15 +373,12 @@ class Build {
     std::vector<SkippedSample> skipped;
     std::uint64_t content = 0;
     for (std::uint64_t shard = 0; shard < preparation.plan().shards(); ++shard) {
-      auto result = work_.result(shard_path(shard));
-      if (!result)
-        throw IoError("the shard has vanished:", shard_path(shard), 0,
-                      "Run the same command again.");
-      result->entry.columns = preparation.framing().layout(result->entry.samples);
-      split.samples += result->entry.samples;
-      content += result->content;
-      split.shards.push_back(std::move(result->entry));
-      skipped.insert(skipped.end(), result->skipped.begin(), result->skipped.end());
+      ShardResult result = work_.published_result(shard_path(shard));
+      result.entry.columns = preparation.framing().layout(result.entry.samples);
+      split.samples += result.entry.samples;
+      content += result.content;
+      split.shards.push_back(std::move(result.entry));
+      skipped.insert(skipped.end(), result.skipped.begin(), result.skipped.end());
     }
     split.skipped = skipped.size();
     split.content_fingerprint = content_fingerprint(content);

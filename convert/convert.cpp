@@ -22,6 +22,7 @@
 #include "formats/base/checked.hpp"
 #include "formats/base/file.hpp"
 #include "formats/base/temporary_file.hpp"
+#include "formats/encoded_manifest.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -45,6 +46,10 @@ void validate(const ConvertOptions& options) {
   if (fs::exists(options.out, error) && !fs::is_directory(options.out, error)) {
     throw IoError("cannot write to", options.out, ENOTDIR, "OUT is a folder, or will be made.");
   }
+  if (fs::exists(options.out / kEncodedManifestName, error)) {
+    throw InvalidArgument(fmt::format("'{}' holds encoded images", options.out.string()),
+                          "Choose another OUT for tensors.");
+  }
 }
 
 void check_fits(const Manifest& found, const Manifest& planned, const fs::path& out) {
@@ -60,26 +65,33 @@ void check_fits(const Manifest& found, const Manifest& planned, const fs::path& 
       "--overwrite replaces splits if no other ones are there.");
 }
 
+/// Whether the frozen conversion, if there is one, has begun to replace a split and not ended.
+bool is_replacing(const WorkFolder* work, const OutFolder& out) {
+  return work != nullptr &&
+         work->is_replacing([&](const std::string& file) { return out.is_shard_name(file); });
+}
+
 /// The splits that are still to be made. Those that are there are replaced if --overwrite asks for
-/// it, or did so in a run that was interrupted (`replacing`). Throws InvalidArgument if OUT has
-/// others by their names.
+/// it, or did so in a run that was interrupted, which `work` knows. Throws InvalidArgument if OUT
+/// has others by their names.
 std::vector<const ConvertPreparation::Split*> missing_splits(const ConvertPreparation& preparation,
                                                              const ConvertOptions& options,
-                                                             bool replacing) {
+                                                             const WorkFolder* work) {
   std::vector<const ConvertPreparation::Split*> missing;
-  const bool replace = options.overwrite || replacing;
+  const auto is_replaced = [&](const std::string& split) {
+    const bool is_made = std::ranges::any_of(
+        preparation.splits, [&](const auto& made) { return made.source.name() == split; });
+    return is_made && (options.overwrite || is_replacing(work, OutFolder(options.out, split)));
+  };
   for (const auto& split : preparation.splits) {
     const OutFolder out(options.out, split.source.name());
-    if (out.manifest()) {
-      // What --overwrite removes need not fit.
-      const bool others = std::ranges::any_of(out.manifest()->splits, [&](const auto& found) {
-        return !replace || std::ranges::none_of(preparation.splits, [&](const auto& ours) {
-          return ours.source.name() == found.first;
-        });
-      });
-      if (others) check_fits(*out.manifest(), preparation.dataset(), options.out);
+    // What is replaced need not fit.
+    if (out.manifest() && std::ranges::any_of(out.manifest()->splits, [&](const auto& found) {
+          return !is_replaced(found.first);
+        })) {
+      check_fits(*out.manifest(), preparation.dataset(), options.out);
     }
-    if (out.finished_split() == nullptr || replace) {
+    if (out.finished_split() == nullptr || is_replaced(split.source.name())) {
       missing.push_back(&split);
     } else if (!is_planned(*out.finished_split(), split.planned_entry(options))) {
       throw InvalidArgument(fmt::format("'{}' already holds a finished split '{}'",
@@ -97,7 +109,7 @@ class Conversion {
       : options_(options), progress_(progress), preparation_(options) {
     check_not_in_out(preparation_.source.files, options.out);
     work_.emplace(options.out, kWorkName, false);
-    splits_ = missing_splits(preparation_, options, work_->is_replacing());
+    splits_ = missing_splits(preparation_, options, &*work_);
   }
 
   ConvertReport run() {
@@ -172,6 +184,7 @@ class Conversion {
       for (const auto& shard : listed) reusable += allocated_bytes(options_.out / shard.name);
       check_space(options_.out, report_.preview.bytes_needed, reusable, kSpaceHint);
       work_->freeze(preparation_.identity(options_), {}, preparation_.source.folder, listed);
+      work_->take_over_replaced();
     }
     if (work_->replaced().empty()) return;
     for (const Split* split : splits_) {
@@ -184,8 +197,15 @@ class Conversion {
   bool load() {
     const std::string identity = preparation_.identity(options_);
     if (!work_->is_prepared()) return false;
-    // Where --overwrite was interrupted, it would make the same shards once more.
-    if (options_.overwrite && work_->frozen_plan() != plan_identity(identity, {})) return false;
+    // Where --overwrite was interrupted, it would make the same shards once more: not if the job is
+    // done and something else stands there now.
+    const bool is_done = std::ranges::any_of(splits_, [&](const Split* split) {
+      const OutFolder out(options_.out, split->source.name());
+      return out.finished_split() != nullptr && !is_replacing(&*work_, out);
+    });
+    if (options_.overwrite && (is_done || work_->frozen_plan() != plan_identity(identity, {}))) {
+      return false;
+    }
     try {
       (void)work_->load(identity, preparation_.source.folder);
       return true;
@@ -287,14 +307,10 @@ class Conversion {
       SplitEntry entry = split->planned_entry(options_);
       std::uint64_t content = 0;
       for (std::uint64_t shard = 0; shard < split->plan.shards(); ++shard) {
-        auto result = work_->result(shard_path(*split, shard));
-        if (!result) {
-          throw IoError("the shard has vanished:", shard_path(*split, shard), 0,
-                        "Run the same command again.");
-        }
-        content += result->content;
-        result->entry.columns = entry.shards[shard].columns;
-        entry.shards[shard] = std::move(result->entry);
+        ShardResult result = work_->published_result(shard_path(*split, shard));
+        content += result.content;
+        result.entry.columns = entry.shards[shard].columns;
+        entry.shards[shard] = std::move(result.entry);
       }
       const std::string& split_name = split->source.name();
       remember_plan(shard_path(*split, 0), work_->plan());
@@ -328,7 +344,7 @@ ConvertPreview preview_conversion(const ConvertOptions& options) {
   validate(options);
   const ConvertPreparation preparation(options);
   check_not_in_out(preparation.source.files, options.out);
-  (void)missing_splits(preparation, options, false);
+  (void)missing_splits(preparation, options, nullptr);
   return preparation.preview(options.out);
 }
 

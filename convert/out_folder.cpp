@@ -60,14 +60,20 @@ bool is_digits(std::string_view text) {
 
 OutFolder::OutFolder(fs::path out, std::string split)
     : out_(std::move(out)), split_(std::move(split)) {
-  if (fs::exists(manifest_path())) manifest_ = Manifest::read(manifest_path());
+  read_manifest();
   const auto head = head_of(out_ / kSkippedName);
-  if (head && !head->starts_with(kSkippedHeader)) {
+  const bool is_folder = fs::is_directory(out_ / kSkippedName);
+  if (is_folder || (head && !head->starts_with(kSkippedHeader))) {
     throw InvalidArgument(
         fmt::format("refusing to replace '{}': precache did not write it",
                     (out_ / kSkippedName).string()),
         "The report of skipped samples has this name. Move the file away, or choose another OUT.");
   }
+}
+
+void OutFolder::read_manifest() {
+  manifest_.reset();
+  if (fs::exists(manifest_path())) manifest_ = Manifest::read(manifest_path());
 }
 
 const Manifest* OutFolder::other_splits() const {
@@ -100,11 +106,23 @@ bool OutFolder::is_shard_name(const std::string& file) const {
 std::vector<ReplacedFile> OutFolder::shards_called(const std::set<std::string>& names) const {
   std::vector<ReplacedFile> listed;
   for (const std::string& name : names) {
-    struct stat status {};
-    if (!is_shard_name(name) || ::stat((out_ / name).c_str(), &status) != 0) continue;
+    struct stat status {};  // of a link, its own: it is what would be removed
+    if (!is_shard_name(name) || ::lstat((out_ / name).c_str(), &status) != 0) continue;
+    if (S_ISDIR(status.st_mode)) {
+      throw InvalidArgument(
+          fmt::format("refusing to replace '{}': it is a folder", (out_ / name).string()),
+          "Move it away, or choose another OUT.");
+    }
     listed.push_back({name, static_cast<std::uint64_t>(status.st_size), mtime_ns(status)});
   }
   return listed;
+}
+
+bool OutFolder::are_as_listed(const std::set<std::string>& names,
+                              const std::vector<ReplacedFile>& listed) const {
+  return std::ranges::all_of(shards_called(names), [&](const ReplacedFile& now) {
+    return std::ranges::find(listed, now) != listed.end();
+  });
 }
 
 void OutFolder::check_manifest_is_current() const {
@@ -149,7 +167,13 @@ std::vector<ReplacedFile> OutFolder::replaceable_shards(
 }
 
 void OutFolder::discard_split(const std::vector<ReplacedFile>& listed) {
-  if (finished_split() != nullptr) {
+  read_manifest();
+  std::set<std::string> finished;
+  if (const SplitEntry* split = finished_split()) {
+    for (const ShardEntry& shard : split->shards) finished.insert(shard.file);
+  }
+  // A split that was finished since is not the one that is replaced.
+  if (finished_split() != nullptr && are_as_listed(finished, listed)) {
     manifest_->splits.erase(split_);
     if (manifest_->splits.empty()) {
       manifest_.reset();
@@ -160,14 +184,9 @@ void OutFolder::discard_split(const std::vector<ReplacedFile>& listed) {
   }
   std::vector<fs::path> shards;
   for (const ReplacedFile& file : listed) {
-    struct stat status {};
-    const fs::path path = out_ / file.name;
     // Another process may have put a shard of the same job there by now.
-    if (is_shard_name(file.name) && ::stat(path.c_str(), &status) == 0 &&
-        static_cast<std::uint64_t>(status.st_size) == file.bytes &&
-        mtime_ns(status) == file.mtime_ns) {
-      shards.push_back(path);
-    }
+    const auto now = shards_called({file.name});
+    if (!now.empty() && now.front() == file) shards.push_back(out_ / file.name);
   }
   // Before the shards: a sidecar that a killed run left would be taken for one of the new shards.
   remove_indexes(out_, split_, shards, manifest_ ? &*manifest_ : nullptr);
@@ -212,7 +231,12 @@ void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const
 }
 
 void OutFolder::publish(const Manifest& dataset, SplitEntry split) {
+  read_manifest();  // where locks are not shared, another split may have been finished meanwhile
   if (!manifest_) manifest_ = dataset;
+  if (manifest_->format != dataset.format || manifest_->spec != dataset.spec ||
+      manifest_->classes != dataset.classes) {
+    throw_finished_meanwhile(out_);
+  }
   manifest_->splits[split_] = std::move(split);
   write_file_atomically(manifest_path(), manifest_->to_json());
 }

@@ -36,6 +36,12 @@ class OutFolder {
   [[nodiscard]] std::vector<ReplacedFile> replaceable_shards(
       bool overwrite, const std::set<std::string>& encoded = {}) const;
 
+  /// Whether a file is called like a shard of this split.
+  [[nodiscard]] bool is_shard_name(const std::string& file) const;
+  /// Whether those of the names that are shards of this split are as they were when they were
+  /// listed.
+  [[nodiscard]] bool are_as_listed(const std::set<std::string>& names,
+                                   const std::vector<ReplacedFile>& listed) const;
   /// Removes the split: from the manifest first, then its sidecars, those of `listed` that belong
   /// to it and are still as they were, and the report of its skipped samples.
   void discard_split(const std::vector<ReplacedFile>& listed);
@@ -50,7 +56,7 @@ class OutFolder {
  private:
   [[nodiscard]] std::filesystem::path manifest_path() const { return out_ / kManifestName; }
   [[nodiscard]] std::string skipped_lines(bool own) const;
-  [[nodiscard]] bool is_shard_name(const std::string& file) const;
+  void read_manifest();
   /// Throws IoError if the manifest is not what it was when this was made.
   void check_manifest_is_current() const;
   /// Those of the names that are shards of this split, as they are now.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "precache/convert/repack.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <unistd.h>
@@ -151,9 +152,20 @@ class Repacking {
     }
     if (work_.replaced().empty()) return;
     EncodedManifest manifest = EncodedManifest::read(options_.out);
-    if (manifest.splits.erase(options_.split) != 0) write(manifest);
+    // A split that was finished since is not the one that is replaced.
+    const bool is_replaced = out_.are_as_listed(finished_shards(manifest), work_.replaced());
+    if (is_replaced && manifest.splits.erase(options_.split) != 0) write(manifest);
     out_.discard_split(work_.replaced());
     work_.note_replaced();
+  }
+
+  /// The shards of this split that a manifest lists.
+  [[nodiscard]] std::set<std::string> finished_shards(const EncodedManifest& manifest) const {
+    std::set<std::string> names;
+    if (const auto split = manifest.splits.find(options_.split); split != manifest.splits.end()) {
+      for (const auto& shard : split->second.shards) names.insert(shard.file);
+    }
+    return names;
   }
 
   void load() {
@@ -161,18 +173,18 @@ class Repacking {
   }
 
   void begin() {
-    std::set<std::string> finished;
     const EncodedManifest manifest = EncodedManifest::read(options_.out);
-    if (const auto split = manifest.splits.find(options_.split); split != manifest.splits.end()) {
-      for (const auto& shard : split->second.shards) finished.insert(shard.file);
-    }
+    const std::set<std::string> finished = finished_shards(manifest);
     const auto listed = replaceable_shards(manifest, finished);
     Unpacker unpacker(work_.folder_for_copies(), {progress_.bytes_unpacked, progress_.stop});
     preparation_.emplace(options_, list_source(options_, unpacker));
     check_not_in_out(source().shard_files(), options_.out);
     check_classes_file();
     const std::string identity = identity_of(options_);
-    if (work_.frozen_plan() == plan_identity(identity, source())) {
+    // Not if the job is done and something else stands there now, nor for a stream, whose content
+    // no plan knows.
+    if ((finished.empty() || work_.is_replacing()) && !source().is_stream() &&
+        work_.frozen_plan() == plan_identity(identity, source())) {
       try {
         return load();  // --overwrite was interrupted and would make the same shards once more
       } catch (const CorruptData&) {
@@ -180,6 +192,7 @@ class Repacking {
       }
     }
     work_.freeze(identity, source(), options_.source, listed);
+    work_.take_over_replaced();
     unpacker.keep();
   }
 
@@ -246,6 +259,7 @@ class Repacking {
     const EncodedShard::Written written = shard->finish();
     result.entry.bytes = written.bytes;
     result.entry.crc32c = written.crc32c;
+    result.mtime_ns = File(temporary.path, O_RDONLY).mtime_ns();
     work_.save_result(final_path, result);
     rename_durably(temporary.path, final_path);
     const std::scoped_lock lock(mutex_);
@@ -290,14 +304,20 @@ class Repacking {
     return classes.empty() || !are_lines ? "" : fmt::format("{}\n", fmt::join(classes, "\n"));
   }
 
-  /// A list of classes that is there without a manifest is the user's.
+  /// A list of classes that is there without a manifest is the user's; with one, it is that of all
+  /// splits.
   void check_classes_file() const {
     const fs::path path = options_.out / kClassesName;
     const std::string names = class_lines();
-    if (names.empty() || !fs::exists(path) || fs::exists(options_.out / kEncodedManifestName) ||
-        as_text(read_file(path)) == names) {
-      return;
+    if (names.empty() || !fs::exists(path) || as_text(read_file(path)) == names) return;
+    const auto splits = EncodedManifest::read(options_.out).splits;
+    if (std::ranges::any_of(splits,
+                            [&](const auto& split) { return split.first != options_.split; })) {
+      throw InvalidArgument(
+          fmt::format("the splits in '{}' have other classes than this one", options_.out.string()),
+          "Splits in one folder have the same classes. Choose another OUT.");
     }
+    if (!splits.empty()) return;
     throw InvalidArgument(
         fmt::format("refusing to replace '{}': precache did not write it", path.string()),
         "The names of the classes are written there. Move the file away, or choose another OUT.");
@@ -314,16 +334,12 @@ class Repacking {
     std::uint64_t content = 0;
     report_.skipped.clear();  // they came in the order in which threads were done
     for (std::uint64_t shard = 0; shard < plan().shards(); ++shard) {
-      auto result = work_.result(shard_path(shard));
-      if (!result) {
-        throw IoError("the shard has vanished:", shard_path(shard), 0,
-                      "Run the same command again.");
-      }
-      split.samples += result->entry.samples;
-      content += result->content;
-      const ShardEntry& entry = result->entry;
+      const ShardResult result = work_.published_result(shard_path(shard));
+      split.samples += result.entry.samples;
+      content += result.content;
+      const ShardEntry& entry = result.entry;
       split.shards.push_back({entry.file, entry.samples, entry.bytes, entry.crc32c});
-      report_.skipped.insert(report_.skipped.end(), result->skipped.begin(), result->skipped.end());
+      report_.skipped.insert(report_.skipped.end(), result.skipped.begin(), result.skipped.end());
     }
     split.skipped = report_.skipped.size();
     split.content_fingerprint = content_fingerprint(content);

@@ -30,13 +30,10 @@ std::string ShardResult::to_json() const {
                     {"stage", sample.stage},
                     {"reason", sample.reason}});
   }
-  const nlohmann::ordered_json json = {{"plan", plan},
-                                       {"samples", entry.samples},
-                                       {"bytes", entry.bytes},
-                                       {"crc32c", entry.crc32c},
-                                       {"content", content},
-                                       {"damaged", damaged},
-                                       {"skipped", std::move(list)}};
+  const nlohmann::ordered_json json = {{"plan", plan},         {"samples", entry.samples},
+                                       {"bytes", entry.bytes}, {"crc32c", entry.crc32c},
+                                       {"mtime_ns", mtime_ns}, {"content", content},
+                                       {"damaged", damaged},   {"skipped", std::move(list)}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -49,6 +46,7 @@ ShardResult ShardResult::from_json(std::string_view text, const std::filesystem:
     result.entry.bytes = strict_json::count(json.at("bytes"));
     result.entry.crc32c =
         static_cast<std::uint32_t>(strict_json::count(json.at("crc32c"), UINT32_MAX));
+    result.mtime_ns = strict_json::integer(json.at("mtime_ns"));
     result.content = strict_json::count(json.at("content"));
     result.damaged = strict_json::count(json.at("damaged"));
     for (const auto& sample : json.at("skipped")) {
@@ -186,6 +184,7 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
 
 ShardResult ShardBuilder::commit(const std::function<void(const ShardResult&)>& save) {
   file_.sync();
+  result_.mtime_ns = file_.mtime_ns();
   save(result_);
   rename_durably(file_.path(), final_path_);
   committed_ = true;

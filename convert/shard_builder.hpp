@@ -18,6 +18,7 @@ namespace precache {
 struct ShardResult {
   std::string plan;  // identity of the plan that it was made by
   ShardEntry entry;
+  std::int64_t mtime_ns = 0;  // of the file, which a rename keeps
   std::uint64_t content = 0;  // sum of the content_term() of its samples
   std::uint64_t damaged = 0;  // samples that a decoder took with a warning
   std::vector<SkippedSample> skipped;

@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"
 #include "convert/work_names.hpp"
+#include "formats/base/crc32c.hpp"
 #include "formats/base/folder.hpp"
 #include "formats/base/strict_json.hpp"
 #include "formats/base/temporary_file.hpp"
@@ -134,6 +136,7 @@ auto with_job(const fs::path& path, const Use& use) {
 /// What a frozen job has not removed yet; nothing if it cannot be read, as it cannot continue then.
 std::vector<ReplacedFile> replaced_by(const fs::path& path) {
   try {
+    if (!fs::exists(path)) return {};
     return with_job(path, [](const Json& job) { return replaced_of_json(job.at("replaces")); });
   } catch (const CorruptData&) {
     return {};
@@ -173,11 +176,15 @@ WorkFolder::WorkFolder(const fs::path& out, const std::string& job, bool shared)
 }
 
 WorkFolder::~WorkFolder() {
-  if (is_prepared()) return;
-  // Not more: a process whose lock cannot be seen from here may be preparing the same job.
-  remove_quietly([](const Folder::Entry& entry) {
-    return work_names::is_lock(entry.name) || is_abandoned(entry.name);
-  });
+  try {
+    if (is_prepared()) return;
+    // Not more: a process whose lock cannot be seen from here may be preparing the same job.
+    remove_quietly([](const Folder::Entry& entry) {
+      return work_names::is_lock(entry.name) || is_abandoned(entry.name);
+    });
+  } catch (...) {
+    // What is left does no harm, and a destructor must not throw.
+  }
 }
 
 void WorkFolder::remove_abandoned() const {
@@ -189,7 +196,7 @@ void WorkFolder::remove_abandoned() const {
       if (is_abandoned(entry.name) && !is_needed) work_names::remove(folder, entry);
     }
   };
-  remove(Folder(root_.parent_path()));
+  remove(Folder(root_.parent_path().empty() ? "." : root_.parent_path(), Folder::Links::kFollow));
   if (fs::exists(folder_)) remove(Folder(Folder(root_), job_));
 }
 
@@ -211,6 +218,42 @@ bool WorkFolder::is_replacing() const {
   if (!is_prepared()) return false;
   return with_job(folder_ / "job.json",
                   [](const Json& job) { return !replaced_of_json(job.at("replaces")).empty(); });
+}
+
+bool WorkFolder::is_replacing(const std::function<bool(const std::string&)>& of_split) const {
+  if (!is_prepared()) return false;
+  const auto files = replaced_by(folder_ / "job.json");
+  return std::ranges::any_of(files, of_split, &ReplacedFile::name);
+}
+
+void WorkFolder::take_over_replaced() const {
+  std::set<std::string> taken;
+  for (const ReplacedFile& file : replaced_) taken.insert(file.name);
+  const Folder root(root_);
+  for (const Folder::Entry& job : root.entries()) {
+    if (!job.is_folder || job.name == job_) continue;
+    const Folder folder(root, job.name);
+    bool knows_others = false;
+    bool knows_taken = false;
+    for (const Folder::Entry& entry : folder.entries()) {
+      const auto shard = work_names::shard_of_result(entry.name);
+      if (!shard) continue;
+      // One without its shard, as a kill leaves it, is worth nothing.
+      std::error_code ignored;
+      const bool is_there = fs::exists(fs::symlink_status(root_.parent_path() / *shard, ignored));
+      const bool is_taken = taken.contains(*shard);
+      if (is_taken) folder.remove_file(entry.name);
+      knows_taken = knows_taken || is_taken;
+      knows_others = knows_others || (is_there && !is_taken);
+    }
+    for (const ReplacedFile& file : replaced_by(root_ / job.name / "job.json")) {
+      (taken.contains(file.name) ? knows_taken : knows_others) = true;
+    }
+    if (!knows_taken || knows_others) continue;
+    folder.remove_file("job.json");
+    for (const Folder::Entry& entry : folder.entries()) work_names::remove(folder, entry);
+    root.remove_folder(job.name);
+  }
 }
 
 std::string WorkFolder::frozen_plan() const {
@@ -310,20 +353,56 @@ std::optional<ShardResult> WorkFolder::result(const fs::path& final_path) const 
 
 std::optional<ShardResult> WorkFolder::usable_result(const fs::path& final_path,
                                                      bool overwrite) const {
+  // Looked at first: a result is always there before its shard.
+  std::error_code ignored;
+  const bool is_there = fs::exists(fs::symlink_status(final_path, ignored));
   try {
-    return result(final_path);
+    if (auto found = result(final_path)) return found;
   } catch (const CorruptData&) {
     if (!overwrite) throw;
     return std::nullopt;
   }
+  if (!is_there || fs::exists(folder_ / work_names::result(final_path.filename().string()))) {
+    return std::nullopt;
+  }
+  check_is_current();
+  throw InvalidArgument(
+      fmt::format("refusing to replace '{}': this job did not write it", final_path.string()),
+      "Move the file away and run the same command again, or choose another OUT.");
+}
+
+ShardResult WorkFolder::published_result(const fs::path& final_path) const {
+  auto found = result(final_path);
+  if (!found) {
+    throw IoError("the shard has vanished:", final_path, 0, "Run the same command again.");
+  }
+  const File file(final_path, O_RDONLY);
+  if (file.mtime_ns() == found->mtime_ns) return std::move(*found);
+  // Another attempt has renamed its own: of the same plan, it has the same bytes.
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  std::uint32_t crc = 0;
+  for (std::uint64_t done = 0; done < found->entry.bytes; done += buffer.size()) {
+    buffer.resize(std::min<std::uint64_t>(buffer.size(), found->entry.bytes - done));
+    file.read_at(done, buffer);
+    crc = crc32c::extend(crc, buffer);
+  }
+  if (crc == found->entry.crc32c) return std::move(*found);
+  found->plan.clear();  // so that the next run does not take it for a result of this plan
+  write_file_atomically(folder_ / work_names::result(final_path.filename().string()),
+                        found->to_json());
+  throw IoError("another process has replaced", final_path, 0,
+                "Run the same command again to make the shard once more.");
+}
+
+void WorkFolder::check_is_current() const {
+  // A lock that machines do not share does not keep another process from ending or replacing it.
+  if (job_stamp() == job_stamp_ || frozen_plan() == plan_) return;
+  throw IoError("another process has finished or replaced the job in", root_.parent_path(), 0,
+                "Run the same command again to see what is there now.");
 }
 
 void WorkFolder::save_result(const fs::path& final_path, const ShardResult& result) const {
-  // A lock that machines do not share does not keep another process from ending or replacing it.
-  if (job_stamp() != job_stamp_ && frozen_plan() != plan_) {
-    throw IoError("another process has finished or replaced the job in", root_.parent_path(), 0,
-                  "Run the same command again to see what is there now.");
-  }
+  check_is_current();
   ShardResult saved = result;
   saved.plan = plan_;
   write_file_atomically(folder_ / work_names::result(final_path.filename().string()),

@@ -21,6 +21,8 @@ struct ReplacedFile {
   std::string name;
   std::uint64_t bytes = 0;
   std::int64_t mtime_ns = 0;
+
+  friend bool operator==(const ReplacedFile&, const ReplacedFile&) = default;
 };
 
 /// What a job remembers until it is finished, in `OUT/.precache/`:
@@ -69,6 +71,12 @@ class WorkFolder {
   [[nodiscard]] Source load(const std::string& identity, const std::filesystem::path& root);
   /// What the frozen job still has to remove.  REQUIRES: freeze() or load().
   [[nodiscard]] const std::vector<ReplacedFile>& replaced() const { return replaced_; }
+  /// Whether a frozen job has not yet removed a file of this split.
+  [[nodiscard]] bool is_replacing(
+      const std::function<bool(const std::string& name)>& of_split) const;
+  /// Takes from all other jobs in OUT what they know of the files that this one replaces; a job
+  /// that knows of no other shards is forgotten.  REQUIRES: freeze() or load().
+  void take_over_replaced() const;
   /// Notes that all of it is gone.
   void note_replaced();
 
@@ -77,9 +85,14 @@ class WorkFolder {
   /// The result of a shard whose file is whole at `final_path`, or nothing. Results of another plan
   /// do not count. Throws CorruptData if the result is damaged.
   [[nodiscard]] std::optional<ShardResult> result(const std::filesystem::path& final_path) const;
-  /// As result(), but a damaged one does not count either if the job is to `overwrite`.
+  /// As result(), but a damaged one does not count either if the job is to `overwrite`. Throws
+  /// InvalidArgument if the file was not made by this job: it is the user's.
   [[nodiscard]] std::optional<ShardResult> usable_result(const std::filesystem::path& final_path,
                                                          bool overwrite) const;
+  /// As result(), and makes sure that the file is the one of the result: a late attempt of a job
+  /// that was replaced may have renamed its own over it. Throws IoError if it is not there, or not
+  /// that one; the next run then makes it again.
+  [[nodiscard]] ShardResult published_result(const std::filesystem::path& final_path) const;
   /// Notes the result of a shard that is about to get its final name. Throws IoError if the job was
   /// finished or replaced by another process in the meantime.
   void save_result(const std::filesystem::path& final_path, const ShardResult& result) const;
@@ -92,6 +105,8 @@ class WorkFolder {
   /// Changes when job.json does.
   [[nodiscard]] std::array<std::uint64_t, 3> job_stamp() const;
   void remove_abandoned() const;
+  /// Throws IoError if the job was finished or replaced by another process.
+  void check_is_current() const;
 
   std::filesystem::path root_;
   std::string job_;

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <charconv>
+#include <map>
 #include <set>
 #include <string_view>
 #include <unordered_map>

@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kImageExtensions{"jpg",  "jpeg", "jpe",
                                                            "jfif", "mpo",  "png"};
 
-// Datasets may have some folders twice, by a link for each; more are no dataset.
+// A dataset may reach some folders twice, through links. Beyond this many, links fan out.
 constexpr std::uint64_t kMostMetAgain = 10'000;
 
 std::string lower(std::string_view text) {

@@ -23,7 +23,7 @@ struct TarImages {
   struct Group {
     std::string label;
     int label_rank = 0;  // 0: it has none; 1: from `.cls` or what was named; more: from other files
-    bool has_long_text = false;  // and no label: a `.txt` that is no name of a class
+    bool has_long_text = false;  // the `.txt` is too long to name a class
   };
   Listing images;                     // names without "./" and such
   std::vector<std::uint32_t> groups;  // of each image

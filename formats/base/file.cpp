@@ -53,6 +53,12 @@ std::uint64_t File::size() const {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
+std::int64_t File::mtime_ns() const {
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0) throw IoError("cannot stat", path_, errno);
+  return status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
 void File::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
     const ssize_t count = ::pread(fd_, bytes.data(), std::min(bytes.size(), kLargestTransfer),

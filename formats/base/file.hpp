@@ -30,6 +30,7 @@ class File {
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t size() const;
+  [[nodiscard]] std::int64_t mtime_ns() const;
 
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);

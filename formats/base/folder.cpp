@@ -19,7 +19,8 @@ constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 
 }  // namespace
 
-Folder::Folder(const std::filesystem::path& path) : file_(path, kFlags) {}
+Folder::Folder(const std::filesystem::path& path, Links links)
+    : file_(path, links == Links::kRefuse ? kFlags : kFlags & ~O_NOFOLLOW) {}
 
 Folder::Folder(const Folder& parent, const std::string& name)
     : file_(::openat(parent.file_.descriptor(), name.c_str(), kFlags | O_CLOEXEC),

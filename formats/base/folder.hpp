@@ -9,8 +9,8 @@
 
 namespace precache {
 
-/// An open folder. It is never reached through a symbolic link of its name, and neither is anything
-/// that is removed in it: what goes lies in this very folder.
+/// An open folder. Nothing in it is reached through a symbolic link: what is removed lies in this
+/// very folder.
 class Folder {
  public:
   struct Entry {
@@ -19,8 +19,11 @@ class Folder {
     bool is_folder = false;  // likewise
   };
 
-  /// Throws IoError, with ELOOP or ENOTDIR if the path is a symbolic link or a file.
-  explicit Folder(const std::filesystem::path& path);
+  enum class Links { kRefuse, kFollow };
+
+  /// Throws IoError, with ELOOP or ENOTDIR if the path is a file, or a symbolic link that is not to
+  /// be followed.
+  explicit Folder(const std::filesystem::path& path, Links links = Links::kRefuse);
   /// A folder in `parent`. Throws IoError.
   Folder(const Folder& parent, const std::string& name);
 

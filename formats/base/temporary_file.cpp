@@ -17,6 +17,7 @@
 #include <random>
 #include <vector>
 
+#include "formats/base/crc32c.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -30,7 +31,22 @@ bool is_host_character(char c) {
          c == '_';
 }
 
-/// "HOST.NAMESPACE". Containers on one machine may share its name but not its process numbers.
+/// Machines may share a host name ("localhost"), containers on one machine its identity; what they
+/// do not share is told by both and by the space of process numbers.
+std::uint32_t machine_number() {
+  std::string text;
+  if (const int file = ::open("/etc/machine-id", O_RDONLY | O_CLOEXEC); file >= 0) {
+    std::array<char, 64> id{};
+    const ssize_t size = ::read(file, id.data(), id.size());
+    ::close(file);
+    text.assign(id.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  }
+  struct stat processes {};
+  if (::stat("/proc/self/ns/pid", &processes) == 0) text += fmt::format("/{}", processes.st_ino);
+  return crc32c::value(as_bytes(text));
+}
+
+/// "HOST.NUMBER".
 std::string machine_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '\0';
@@ -38,10 +54,7 @@ std::string machine_name() {
   host.resize(std::min(host.size(), kLongestHost));
   std::ranges::replace_if(
       host, [](char c) { return !is_host_character(c); }, '_');
-  struct stat processes {};
-  if (::stat("/proc/self/ns/pid", &processes) != 0) processes.st_ino = 0;
-  return fmt::format("{}.{}", host.empty() ? "_" : host,
-                     static_cast<std::uint64_t>(processes.st_ino));
+  return fmt::format("{}.{}", host.empty() ? "_" : host, machine_number());
 }
 
 std::uint64_t random_number() {
@@ -58,7 +71,7 @@ bool parse_number(std::string_view text, T& value, int base) {
 }
 
 struct Attempt {
-  std::string_view machine;  // "HOST.NAMESPACE"
+  std::string_view machine;  // "HOST.NUMBER"
   pid_t process = 0;
 };
 
@@ -77,10 +90,10 @@ bool parse_attempt(std::string_view name, Attempt& attempt) {
       return name.substr(begin, stop - begin);
     };
     std::uint64_t random = 0;
-    std::uint64_t space = 0;
+    std::uint32_t number = 0;
     const std::string_view host = part(3);
     if (part(0).size() != kRandomDigits || !parse_number(part(0), random, 16) ||
-        !parse_number(part(1), attempt.process, 10) || !parse_number(part(2), space, 10) ||
+        !parse_number(part(1), attempt.process, 10) || !parse_number(part(2), number, 10) ||
         attempt.process <= 0 || host.empty() || !std::ranges::all_of(host, is_host_character)) {
       continue;
     }

@@ -10,7 +10,7 @@
 namespace precache {
 
 /// What tells the temporaries of one attempt from those of every other:
-/// "HOST.NAMESPACE.PID.RANDOM".
+/// "HOST.NUMBER.PID.RANDOM".
 ///
 /// Two processes may do the same work at once, on machines that do not share locks. They write
 /// equal bytes to names of their own, and the last rename wins. The name says which process made a

@@ -2,7 +2,6 @@
 #include "precache/formats/manifest.hpp"
 
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "formats/base/crc32c.hpp"
 #include "formats/base/file.hpp"
@@ -178,12 +177,11 @@ TEST_CASE("a manifest without one of its keys is corrupt", "[formats][manifest][
 }
 
 TEST_CASE("a manifest without splits or shards is corrupt", "[formats][manifest][malformed]") {
-  for (const auto& [pointer, value, words] :
-       {std::tuple("/splits", "{}", "no splits"), {"/splits/val/shards", "[]", "no shards"}}) {
-    CHECK_THAT(
-        test::message_of<CorruptData>([&] { static_cast<void>(parse(with(pointer, value))); }),
-        test::contains(words));
-  }
+  const auto message = [](const std::string& pointer, const std::string& value) {
+    return test::message_of<CorruptData>([&] { static_cast<void>(parse(with(pointer, value))); });
+  };
+  CHECK_THAT(message("/splits", "{}"), test::contains("no splits"));
+  CHECK_THAT(message("/splits/val/shards", "[]"), test::contains("no shards"));
 }
 
 TEST_CASE("a manifest carries a CRC of itself", "[formats][manifest]") {

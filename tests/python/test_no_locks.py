@@ -165,3 +165,42 @@ def test_an_attempt_whose_job_was_replaced_publishes_nothing(tool, interference,
         assert result.code == RETRY and "another process has finished or replaced the job" in result.err
     assert published(out) == before
     tool.run("verify", out)
+
+
+def test_a_split_that_was_finished_meanwhile_stays_in_the_manifest(tool, no_locks, source, tmp_path):
+    out = tmp_path / "out"
+    gate = Gate(tmp_path / "gate")
+    options = (*OPTIONS, "--max-bad", "50%")
+    env = no_locks(calls="fsync", path=".part", times=1, gate=gate.folder)
+    with held(tool, ["build", source, out, *options], env, gate) as first:
+        assert gate.is_reached()
+        tool.run("build", source, out, *options, "--split", "val", env=no_locks())
+        gate.open()
+        result = finish(first)
+        assert result.code == 0, result.err
+    for split in ("train", "val"):
+        assert "complete already" in tool.run("build", source, out, *options, "--split", split).out
+    tool.run("verify", out)
+
+
+def test_a_late_rename_of_a_replaced_job_is_noticed(tool, no_locks, source, tmp_path):
+    """It is held between its last check and the rename, while another job is at work on its last shard."""
+    out = tmp_path / "out"
+    late, busy = Gate(tmp_path / "late"), Gate(tmp_path / "busy")
+    command = ["build", source, out, *OPTIONS, "--max-bad", "50%"]
+    env = no_locks(calls="rename", path="/train-000000.tar", after=1, times=1, gate=late.folder)
+    with held(tool, command, env, late) as first:
+        assert late.is_reached()
+        env = no_locks(calls="fsync", path="train-000002.tar.", times=1, gate=busy.folder)
+        second_command = [*command, "--seed", "9", "--overwrite"]
+        with held(tool, second_command, env, busy) as second:
+            assert busy.is_reached()
+            late.open()
+            finish(first)
+            busy.open()
+            result = finish(second)
+    assert result.code in (0, RETRY), result.err
+    tool.run(*second_command)
+    tool.run("verify", out)
+    tool.run("build", source, tmp_path / "whole", *OPTIONS, "--max-bad", "50%", "--seed", "9")
+    assert differing(files(out), files(tmp_path / "whole")) == []

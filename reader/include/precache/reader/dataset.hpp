@@ -25,7 +25,8 @@ struct OpenOptions {
   /// Mappings and file descriptors that are kept open; views that are held count on top. 0: a
   /// quarter of the descriptors that the process may have, at most 1024.
   std::size_t max_open_shards = 0;
-  /// Check each record as it is read: CRCs in TFRecords, header checksums in tars. HDF5 has none.
+  /// Check each record as it is read, by the CRC that it carries: all TFRecords have one, tar and
+  /// HDF5 shards if precache wrote them. Of other tars, the checksums of headers are checked.
   bool verify_on_read = false;
   /// Turn SIGBUS on our mappings (a shard was cut, a disk fails) into exceptions. A process in
   /// which no dataset was opened with this is ended by it, as is any program that maps files.

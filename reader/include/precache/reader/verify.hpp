@@ -42,9 +42,9 @@ struct VerifyReport {
 
 /// Reads shards from end to end and compares them with what they should be.
 ///
-/// With a manifest: that it is as it was written, that a shard is there, its size, the CRC-32C of all its bytes, and that its
-/// records lie where the manifest says. Without: its framing, checksums of tar headers, CRCs of
-/// TFRecords, the structure of HDF5. Paths are what Dataset::open takes.
+/// With a manifest: that it is as it was written, that a shard is there, its size, the CRC-32C of
+/// all its bytes, and that its records lie where the manifest says. Without: its framing, checksums
+/// of tar headers, CRCs of TFRecords, the structure of HDF5. Paths are what Dataset::open takes.
 ///
 /// Throws IoError for a path that is not there or cannot be read, and for a dataset that is
 /// replaced meanwhile; InvalidArgument for a path that names nothing, and for a folder in which a
