@@ -280,10 +280,10 @@ class Repacking {
     const auto& classes = source().classes;
     const std::int64_t label = preparation_->listing()[sample].label;
     const auto number = static_cast<std::uint64_t>(label);  // -1 becomes large
+    std::string_view extension = image_kind(bytes) == ImageKind::kJpeg ? "jpg" : "png";
+    if (!options_.image_name.empty()) extension = options_.image_name;
     return {.name = {preparation_->keys().key(sample), label},
-            .extension = !options_.image_name.empty()            ? options_.image_name
-                         : image_kind(bytes) == ImageKind::kJpeg ? "jpg"
-                                                                 : "png",
+            .extension = extension,
             .class_name = number < classes.size() ? std::string_view(classes[number]) : "",
             .bytes = bytes};
   }
