@@ -11,6 +11,7 @@ int main() {
   manifest.format = "tar";
   manifest.recipe = precache::Recipe().to_json();
   manifest.spec = precache::Recipe().spec();
+  manifest.splits["train"].shards.push_back({"train-000000.tar", 0, 1024, 0, {}});
   const auto read = precache::Manifest::from_json(manifest.to_json(), "dataset.json");
   if (read.spec.size_bytes() != 150'528) return 1;
   if (precache::Permutation(10, 0)(0) != 7) return 2;
