@@ -23,8 +23,8 @@ namespace precache {
 /// them only by that.
 [[nodiscard]] bool begins_as_shard(std::span<const std::byte> head);
 
-/// Judges a compressed file by the first bytes that it unpacks to, so that a file that is no shard
-/// is not unpacked in full: it may be a thousand times as large as it seems.
+/// Judges a compressed file by the first bytes that it unpacks to. Only a shard is unpacked in
+/// full: another file may be a thousand times as large as it seems.
 class UnpackedHead {
  public:
   /// `path` is for messages.

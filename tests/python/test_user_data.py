@@ -205,7 +205,7 @@ def test_overwrite_keeps_a_foreign_shard_next_to_its_own(tool, source, built):
 
 
 def test_a_manifest_cannot_have_other_files_deleted(tool, source, built):
-    """One that was edited, or came with a download, lists a file that is no shard."""
+    """One that was edited, or came with a download, lists another file as a shard."""
     (built / "thesis.doc").write_text("precious")
     text = (built / "dataset.json").read_text()
     (built / "dataset.json").write_text(text.replace("train-000000.tar", "thesis.doc"))
