@@ -53,7 +53,7 @@ class IndexBuilder {
   /// the file, as only a hostile one can make them.
   void add(const FoundSample& sample);
   [[nodiscard]] std::uint64_t samples() const { return index_.places.size(); }
-  /// Notes what is called a label and is none; the first is kept.
+  /// Notes what has the name of a label but cannot be one; the first is kept.
   void note_unfit_labels(const std::string& what) {
     if (index_.unfit_labels.empty()) index_.unfit_labels = what;
   }

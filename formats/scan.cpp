@@ -110,7 +110,7 @@ Format detect_format(std::span<const std::byte> file, const std::filesystem::pat
 
 void UnpackedHead::see(std::span<const std::byte> bytes) {
   if (is_shard_) return;
-  const std::size_t wanted = kLargestEmptyTar + 1 - head_.size();  // more zeros are no tar
+  const std::size_t wanted = kLargestEmptyTar + 1 - head_.size();  // a tar has no more zeros
   const auto taken = bytes.first(std::min(bytes.size(), wanted));
   head_.insert(head_.end(), taken.begin(), taken.end());
   if (head_.size() > kLargestEmptyTar) static_cast<void>(detect_format(head_, path_));

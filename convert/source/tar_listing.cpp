@@ -182,7 +182,7 @@ Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& ro
 }
 
 /// Whether the images are named as webdataset does. Only `.cls` files are a sure sign: captions
-/// and notes may lie beside the images of class folders too.
+/// and notes may lie next to the images of class folders too.
 bool is_webdataset(const std::vector<TarImages>& tars, const FolderWalk& walk,
                    const Labelling& labelling) {
   if (!labelling.image_key.empty() || !labelling.label_key.empty()) return true;

@@ -98,8 +98,8 @@ def test_a_second_attempt_completes_the_job_of_one_that_is_stuck(
         with held(tool, command_for(out), env, gate) as first:
             met += gate.is_reached()
             second = finish(tool.start(*command_for(out), env=no_locks()))
-            assert second.code == 0, f"beside an attempt held at call {step}: {second.err}"
-            assert differing(published(out), final) == [], f"beside an attempt held at call {step}"
+            assert second.code == 0, f"next to an attempt held at call {step}: {second.err}"
+            assert differing(published(out), final) == [], f"next to an attempt held at call {step}"
             if end == "released":
                 gate.open()
                 result = finish(first)
