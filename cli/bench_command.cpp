@@ -11,7 +11,7 @@
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
 #include "precache/formats/error.hpp"
-#include "precache/reader/measure.hpp"
+#include "precache/tools/measure.hpp"
 
 namespace precache {
 namespace {

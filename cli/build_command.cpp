@@ -15,7 +15,7 @@
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
 #include "cli/workers.hpp"
-#include "formats/base/size_text.hpp"
+#include "formats/bytes/size_text.hpp"
 #include "precache/convert/build.hpp"
 #include "precache/formats/error.hpp"
 

@@ -14,7 +14,7 @@
 #include "cli/index_report.hpp"
 #include "cli/labels_text.hpp"
 #include "cli/say.hpp"
-#include "formats/base/size_text.hpp"
+#include "formats/bytes/size_text.hpp"
 
 namespace precache {
 namespace {

@@ -13,9 +13,9 @@
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
 #include "cli/workers.hpp"
-#include "formats/base/size_text.hpp"
-#include "precache/convert/convert.hpp"
-#include "precache/convert/repack.hpp"
+#include "formats/bytes/size_text.hpp"
+#include "precache/convert/pack.hpp"
+#include "precache/convert/reformat.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
 

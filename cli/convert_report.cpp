@@ -10,7 +10,7 @@
 #include "cli/human.hpp"
 #include "cli/labels_text.hpp"
 #include "cli/say.hpp"
-#include "formats/base/size_text.hpp"
+#include "formats/bytes/size_text.hpp"
 
 namespace precache {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "precache/convert/convert.hpp"
-#include "precache/convert/repack.hpp"
+#include "precache/convert/pack.hpp"
+#include "precache/convert/reformat.hpp"
 
 namespace precache {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "formats/base/count_text.hpp"
+#include "formats/bytes/count_text.hpp"
 
 /// Numbers for people.
 namespace precache::human {

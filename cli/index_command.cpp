@@ -9,7 +9,7 @@
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
 #include "cli/workers.hpp"
-#include "precache/convert/index.hpp"
+#include "precache/convert/sidecars.hpp"
 #include "precache/formats/usable_threads.hpp"
 
 namespace precache {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "precache/convert/index.hpp"
+#include "precache/convert/sidecars.hpp"
 
 namespace precache {
 

@@ -12,12 +12,12 @@
 #include "cli/progress_display.hpp"
 #include "cli/say.hpp"
 #include "cli/sidecars.hpp"
-#include "formats/base/file.hpp"
-#include "formats/base/temporary_file.hpp"
-#include "formats/base/utf8.hpp"
-#include "precache/convert/preview.hpp"
+#include "formats/bytes/utf8.hpp"
+#include "formats/os/file.hpp"
+#include "formats/os/temporary_file.hpp"
+#include "precache/convert/pictures.hpp"
 #include "precache/formats/error.hpp"
-#include "precache/reader/inspect_text.hpp"
+#include "precache/tools/inspect_text.hpp"
 
 namespace precache {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "formats/base/utf8.hpp"
+#include "formats/bytes/utf8.hpp"
 
 namespace precache {
 

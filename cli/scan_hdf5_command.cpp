@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "formats/hdf5/scan_process.hpp"
+#include "formats/hdf5/helper/helper_process.hpp"
 
 namespace precache {
 

@@ -6,8 +6,8 @@
 
 #include "cli/human.hpp"
 #include "cli/say.hpp"
-#include "reader/path_pattern.hpp"
-#include "reader/shard_listing.hpp"
+#include "reader/shards/path_pattern.hpp"
+#include "reader/shards/shard_listing.hpp"
 
 namespace precache {
 namespace {

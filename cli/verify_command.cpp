@@ -12,8 +12,8 @@
 #include "cli/say.hpp"
 #include "cli/sidecars.hpp"
 #include "cli/stop_on_signal.hpp"
-#include "formats/base/size_text.hpp"
-#include "precache/reader/verify.hpp"
+#include "formats/bytes/size_text.hpp"
+#include "precache/tools/verify.hpp"
 
 namespace precache {
 namespace {

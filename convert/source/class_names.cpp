@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "convert/source/utf8.hpp"
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
 

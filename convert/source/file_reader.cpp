@@ -8,9 +8,9 @@
 
 #include <cerrno>
 
-#include "convert/decode/image_kind.hpp"
+#include "convert/image/decode/image_kind.hpp"
 #include "convert/source/retry.hpp"
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "convert/decode/image_decoder.hpp"
+#include "convert/image/decode/image_decoder.hpp"
 #include "convert/source/listing.hpp"
 
 namespace precache {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "convert/source/listing.hpp"
-#include "formats/framing.hpp"
+#include "formats/shard/framing.hpp"
 
 namespace precache {
 

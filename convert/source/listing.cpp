@@ -9,9 +9,9 @@
 #include <cstring>
 #include <tuple>
 
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
-#include "formats/base/temporary_file.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
+#include "formats/os/temporary_file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

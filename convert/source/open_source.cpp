@@ -12,18 +12,18 @@
 #include <optional>
 
 #include "convert/source/folder_walk.hpp"
-#include "convert/source/hdf5_images.hpp"
+#include "convert/source/hdf5_source.hpp"
 #include "convert/source/retry.hpp"
 #include "convert/source/source_path.hpp"
 #include "convert/source/tar_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
-#include "formats/encoded_manifest.hpp"
-#include "formats/file_kind.hpp"
-#include "formats/hdf5/scan_process.hpp"
-#include "formats/scan.hpp"
+#include "formats/hdf5/helper/helper_process.hpp"
+#include "formats/shard/encoded_manifest.hpp"
+#include "formats/shard/file_kind.hpp"
+#include "formats/shard/scan.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
-#include "reader/mapped_shard.hpp"
+#include "reader/shards/mapped_shard.hpp"
 
 namespace precache {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "convert/source/file_reader.hpp"
 #include "convert/source/source.hpp"
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 
 namespace precache {
 

@@ -14,7 +14,7 @@
 #include "convert/source/csv_labels.hpp"
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/utf8.hpp"
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

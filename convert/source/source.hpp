@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/decode/array_decoder.hpp"
+#include "convert/image/decode/array_decoder.hpp"
 #include "convert/source/keys.hpp"
 #include "convert/source/label_texts.hpp"
 #include "convert/source/listing.hpp"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/base/strict_json.hpp"
+#include "formats/bytes/strict_json.hpp"
 
 namespace precache {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "precache/formats/error.hpp"
-#include "reader/path_pattern.hpp"
-#include "reader/shard_listing.hpp"
+#include "reader/shards/path_pattern.hpp"
+#include "reader/shards/shard_listing.hpp"
 
 namespace precache {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/numbered_name.hpp"
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/webdataset.hpp"
 #include "precache/formats/error.hpp"

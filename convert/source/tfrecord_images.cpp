@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "convert/decode/image_kind.hpp"
+#include "convert/image/decode/image_kind.hpp"
 #include "convert/source/numbered_name.hpp"
 #include "convert/source/source_path.hpp"
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
-#include "formats/base/little_endian.hpp"
-#include "formats/file_kind.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/little_endian.hpp"
+#include "formats/os/file.hpp"
+#include "formats/shard/file_kind.hpp"
 #include "formats/tar/webdataset.hpp"
 #include "formats/tfrecord/example_fields.hpp"
 #include "formats/tfrecord/feature_names.hpp"

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "convert/source/retry.hpp"
-#include "formats/base/inflate.hpp"
-#include "formats/base/size_text.hpp"
-#include "formats/base/temporary_file.hpp"
-#include "formats/file_kind.hpp"
-#include "formats/scan.hpp"
+#include "formats/bytes/inflate.hpp"
+#include "formats/bytes/size_text.hpp"
+#include "formats/os/temporary_file.hpp"
+#include "formats/shard/file_kind.hpp"
+#include "formats/shard/scan.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

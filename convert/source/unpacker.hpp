@@ -10,7 +10,7 @@
 #include <string>
 
 #include "convert/source/source.hpp"
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 
 namespace precache {
 

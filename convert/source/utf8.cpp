@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "formats/base/utf8.hpp"
+#include "formats/bytes/utf8.hpp"
 
 namespace precache {
 std::string escape_invalid_utf8(std::string_view text) {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "formats/base/file.hpp"
-#include "formats/base/little_endian.hpp"
+#include "formats/bytes/little_endian.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::hdf5 {

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <optional>
 
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
+#include "formats/bytes/crc32c.hpp"
 #include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

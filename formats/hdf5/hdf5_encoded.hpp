@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/encoded_shard.hpp"
+#include "formats/shard/encoded_shard.hpp"
 
 namespace precache {
 

@@ -12,11 +12,11 @@
 #include <filesystem>
 #include <optional>
 
-#include "formats/base/checked.hpp"
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
+#include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/crc32c.hpp"
 #include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

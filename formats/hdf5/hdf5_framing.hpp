@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/framing.hpp"
+#include "formats/shard/framing.hpp"
 
 namespace precache {
 

@@ -8,12 +8,12 @@
 #include <array>
 #include <string_view>
 
-#include "formats/file_kind.hpp"
 #include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_labels.hpp"
 #include "formats/hdf5/hdf5_objects.hpp"
 #include "formats/hdf5/hdf5_rows.hpp"
-#include "formats/spec_guess.hpp"
+#include "formats/shard/file_kind.hpp"
+#include "formats/shard/spec_guess.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::hdf5 {

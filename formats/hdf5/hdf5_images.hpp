@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/pixel_array.hpp"
+#include "formats/shard/pixel_array.hpp"
 
 namespace precache::hdf5 {
 

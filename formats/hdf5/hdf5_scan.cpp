@@ -9,16 +9,16 @@
 #include <string>
 #include <string_view>
 
-#include "formats/base/file.hpp"
-#include "formats/base/little_endian.hpp"
-#include "formats/file_kind.hpp"
+#include "formats/bytes/little_endian.hpp"
 #include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/global_heaps.hpp"
 #include "formats/hdf5/hdf5_labels.hpp"
 #include "formats/hdf5/hdf5_objects.hpp"
-#include "formats/hdf5/hdf5_places.hpp"
-#include "formats/index_builder.hpp"
-#include "formats/spec_guess.hpp"
+#include "formats/hdf5/hdf5_row_offsets.hpp"
+#include "formats/os/file.hpp"
+#include "formats/shard/file_kind.hpp"
+#include "formats/shard/index_builder.hpp"
+#include "formats/shard/spec_guess.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::hdf5 {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <span>
 
-#include "formats/sample_keys.hpp"
-#include "formats/shard_index.hpp"
+#include "formats/shard/sample_keys.hpp"
+#include "formats/shard/shard_index.hpp"
 
 namespace precache::hdf5 {
 

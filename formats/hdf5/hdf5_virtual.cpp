@@ -3,10 +3,10 @@
 
 #include <fcntl.h>
 
-#include "formats/base/checked.hpp"
-#include "formats/base/file.hpp"
+#include "formats/bytes/checked_math.hpp"
 #include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
+#include "formats/os/file.hpp"
 
 namespace precache::hdf5 {
 namespace {

@@ -3,13 +3,13 @@
 // Takes the place of this folder's other sources in a build without the library.
 
 #include "formats/hdf5/exit_handler.hpp"
-#include "formats/hdf5/hdf5_anatomy.hpp"
+#include "formats/hdf5/hdf5_contents.hpp"
 #include "formats/hdf5/hdf5_encoded.hpp"
 #include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "formats/hdf5/hdf5_virtual.hpp"
-#include "formats/hdf5/scan_process.hpp"
+#include "formats/hdf5/helper/helper_process.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/isolate_hdf5.hpp"
 

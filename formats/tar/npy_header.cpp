@@ -6,7 +6,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::npy {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/spec_guess.hpp"
+#include "formats/shard/spec_guess.hpp"
 
 /// The header of NumPy's .npy files, versions 1.0 to 3.0.
 namespace precache::npy {

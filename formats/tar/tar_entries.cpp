@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
 #include "formats/tar/ustar.hpp"
 #include "formats/tar/ustar_fields.hpp"
 #include "precache/formats/error.hpp"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "formats/base/checked.hpp"
-#include "formats/base/crc32c.hpp"
+#include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/crc32c.hpp"
 
 namespace precache {
 namespace {

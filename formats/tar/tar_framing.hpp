@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "formats/base/crc32c.hpp"
-#include "formats/framing.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/shard/framing.hpp"
 #include "formats/tar/ustar.hpp"
 
 namespace precache {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/base/file.hpp"
-#include "formats/index_builder.hpp"
+#include "formats/os/file.hpp"
+#include "formats/shard/index_builder.hpp"
 #include "formats/tar/npy_header.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/webdataset.hpp"

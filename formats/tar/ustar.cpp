@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "formats/base/checked.hpp"
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
+#include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
 #include "formats/tar/ustar_fields.hpp"
 
 namespace precache::ustar {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/tfrecord/example_fields.hpp"
 
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 
 namespace precache::tfrecord {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/tfrecord/example_writer.hpp"
 
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
 
 namespace precache::tfrecord {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "formats/base/checked.hpp"
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
+#include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

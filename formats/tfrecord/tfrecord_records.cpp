@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/tfrecord/tfrecord_records.hpp"
 
-#include "formats/base/crc32c.hpp"
-#include "formats/base/little_endian.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/little_endian.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::tfrecord {

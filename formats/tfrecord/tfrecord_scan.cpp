@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "formats/base/file.hpp"
-#include "formats/file_kind.hpp"
-#include "formats/index_builder.hpp"
-#include "formats/spec_guess.hpp"
+#include "formats/os/file.hpp"
+#include "formats/shard/file_kind.hpp"
+#include "formats/shard/index_builder.hpp"
+#include "formats/shard/spec_guess.hpp"
 #include "formats/tar/webdataset.hpp"
 #include "formats/tfrecord/example_fields.hpp"
 #include "formats/tfrecord/feature_names.hpp"

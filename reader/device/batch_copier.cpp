@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "formats/base/checked.hpp"
-#include "formats/base/half_float.hpp"
+#include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/half_float.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/device/pixel_kernel.hpp"
 

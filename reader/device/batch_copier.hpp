@@ -8,8 +8,8 @@
 #include "reader/device/device_ring.hpp"
 #include "reader/device/pixel_work.hpp"
 #include "reader/device/registered_shards.hpp"
-#include "reader/pixel_pass.hpp"
-#include "reader/shard_set.hpp"
+#include "reader/loader/pixel_pass.hpp"
+#include "reader/shards/shard_set.hpp"
 
 namespace precache::device {
 

@@ -8,15 +8,15 @@
 #include <new>
 #include <utility>
 
+#include "formats/os/fork.hpp"
 #include "precache/formats/error.hpp"
-#include "reader/batch_slot.hpp"
 #include "reader/device/batch_copier.hpp"
 #include "reader/device/cuda_handles.hpp"
 #include "reader/device/device_backend.hpp"
 #include "reader/device/device_ring.hpp"
 #include "reader/device/registered_shards.hpp"
-#include "reader/fork.hpp"
-#include "reader/pixel_pass.hpp"
+#include "reader/loader/batch_buffer.hpp"
+#include "reader/loader/pixel_pass.hpp"
 
 namespace precache {
 namespace {

@@ -47,4 +47,7 @@ class DeviceLoader::Impl {
   [[nodiscard]] virtual const std::vector<std::string>& warnings() const = 0;
 };
 
+/// Throws the Unsupported of a build without CUDA; only such a build has it.
+[[noreturn]] void throw_without_cuda();
+
 }  // namespace precache

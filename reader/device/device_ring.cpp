@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/device/device_ring.hpp"
 
+#include "formats/os/fork.hpp"
 #include "precache/formats/error.hpp"
-#include "reader/fork.hpp"
 
 namespace precache::device {
 

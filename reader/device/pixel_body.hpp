@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "formats/base/half_float.hpp"
+#include "formats/bytes/half_float.hpp"
 #include "reader/device/pixel_pack.hpp"
 #include "reader/device/pixel_work.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "formats/base/host_device.hpp"
+#include "formats/bytes/host_device.hpp"
 #include "reader/device/pixel_work.hpp"
 
 namespace precache::device {

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "formats/base/host_device.hpp"
+#include "formats/bytes/host_device.hpp"
 #include "precache/formats/dtype.hpp"
-#include "reader/pixel_choice.hpp"
+#include "reader/loader/augmentation_draw.hpp"
 
 /// What the kernel is given, and how its threads divide it.
 namespace precache::device {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include "formats/base/checked.hpp"
+#include "formats/bytes/checked_math.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/device/cuda_handles.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "precache/reader/device_loader.hpp"
-#include "reader/mapped_shard.hpp"
-#include "reader/shard_set.hpp"
+#include "reader/shards/mapped_shard.hpp"
+#include "reader/shards/shard_set.hpp"
 
 namespace precache::device {
 

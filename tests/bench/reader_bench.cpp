@@ -24,10 +24,10 @@
 #include <random>
 #include <thread>
 
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
-#include "formats/base/temporary_file.hpp"
-#include "formats/framing.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
+#include "formats/os/temporary_file.hpp"
+#include "formats/shard/framing.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
 #include "precache/reader/loader.hpp"

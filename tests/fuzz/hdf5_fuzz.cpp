@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // HDF5 files. The library that parses them has faults of its own, which run.sh tells from ours.
-#include "formats/base/little_endian.hpp"
-#include "formats/hdf5/hdf5_anatomy.hpp"
+#include "formats/bytes/little_endian.hpp"
+#include "formats/hdf5/hdf5_contents.hpp"
 #include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/hdf5_scan.hpp"
-#include "formats/hdf5/scan_message.hpp"
+#include "formats/hdf5/helper/helper_message.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/read_index.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "formats/base/crc32c.hpp"
-#include "formats/base/inflate.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/inflate.hpp"
 #include "precache/formats/error.hpp"
 
 namespace {

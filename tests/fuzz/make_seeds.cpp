@@ -7,8 +7,8 @@
 #include <exception>
 #include <filesystem>
 
-#include "formats/base/file.hpp"
-#include "formats/encoded_shard.hpp"
+#include "formats/os/file.hpp"
+#include "formats/shard/encoded_shard.hpp"
 #include "tests/fuzz/seed_dataset.hpp"
 #include "tests/support/example_writer.hpp"
 #include "tests/support/tar_writer.hpp"

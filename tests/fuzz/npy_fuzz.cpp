@@ -2,7 +2,7 @@
 // A NumPy array, as an entry of an archive with a label beside it.
 #include <string>
 
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 #include "formats/tar/tar_scan.hpp"
 #include "tests/fuzz/read_index.hpp"
 #include "tests/support/tar_writer.hpp"

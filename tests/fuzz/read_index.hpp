@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "formats/column_values.hpp"
+#include "formats/shard/column_values.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/fuzz/expect.hpp"
 

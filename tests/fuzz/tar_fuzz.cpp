@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "convert/source/tar_images.hpp"
-#include "formats/base/inflate.hpp"
-#include "formats/scan.hpp"
-#include "formats/tar/tar_anatomy.hpp"
+#include "formats/bytes/inflate.hpp"
+#include "formats/shard/scan.hpp"
+#include "formats/tar/tar_contents.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/tar_scan.hpp"
 #include "tests/fuzz/mutate.hpp"

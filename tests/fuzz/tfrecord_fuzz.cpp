@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // TFRecord files, and the Examples in them, as the reader, a build and inspect see them.
 #include "convert/source/tfrecord_images.hpp"
-#include "formats/base/crc32c.hpp"
-#include "formats/base/little_endian.hpp"
-#include "formats/scan.hpp"
-#include "formats/tfrecord/tfrecord_anatomy.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/little_endian.hpp"
+#include "formats/shard/scan.hpp"
+#include "formats/tfrecord/tfrecord_contents.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "formats/tfrecord/tfrecord_scan.hpp"
 #include "tests/fuzz/mutate.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/base/file.hpp"
+#include "formats/os/file.hpp"
 #include "precache/formats/manifest.hpp"
 #include "tests/support/shards.hpp"
 #include "tests/support/temp_folder.hpp"

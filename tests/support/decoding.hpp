@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "convert/decode/image_decoder.hpp"
+#include "convert/image/decode/image_decoder.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/pixels.hpp"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "formats/base/crc32c.hpp"
-#include "formats/base/file.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
 
 namespace precache::test {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "formats/scan.hpp"
+#include "formats/shard/scan.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace precache::test {

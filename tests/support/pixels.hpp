@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "convert/decode/image_decoder.hpp"
+#include "convert/image/decode/image_decoder.hpp"
 
 namespace precache::test {
 

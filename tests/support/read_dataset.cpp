@@ -11,7 +11,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "formats/base/crc32c.hpp"
+#include "formats/bytes/crc32c.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/isolate_hdf5.hpp"
 #include "precache/reader/loader.hpp"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/base/crc32c.hpp"
-#include "formats/framing.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/shard/framing.hpp"
 #include "tests/support/bytes.hpp"
 
 namespace precache::test {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "reader/mapped_shard.hpp"
+#include "reader/shards/mapped_shard.hpp"
 #include "tests/reader/device/device_support.hpp"
 
 namespace precache {

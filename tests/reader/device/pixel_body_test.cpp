@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "reader/pixel_pass.hpp"
+#include "reader/loader/pixel_pass.hpp"
 #include "tests/reader/device/run_kernel.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "precache/formats/error.hpp"
 #include "precache/reader/device_loader.hpp"
-#include "precache/reader/measure.hpp"
+#include "precache/tools/measure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/datasets.hpp"
 

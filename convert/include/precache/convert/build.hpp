@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "precache/convert/index.hpp"
 #include "precache/convert/recipe.hpp"
+#include "precache/convert/sidecars.hpp"
 #include "precache/formats/name_limits.hpp"
 #include "precache/formats/usable_threads.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "precache/formats/layout.hpp"
+#include "precache/formats/columns.hpp"
 #include "precache/formats/name_limits.hpp"
 #include "precache/formats/tensor_spec.hpp"
 

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/job/shard_builder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "convert/job/work_names.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/strict_json.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::uint64_t kWritebackRecords = 64;
+
+}  // namespace
+
+std::string ShardResult::to_json() const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& sample : skipped) {
+    // Paths are bytes; as a JSON array of numbers they survive whatever they are.
+    list.push_back({{"path", std::vector<std::uint8_t>(sample.path.begin(), sample.path.end())},
+                    {"stage", sample.stage},
+                    {"reason", sample.reason}});
+  }
+  const nlohmann::ordered_json json = {{"plan", plan},         {"samples", entry.samples},
+                                       {"bytes", entry.bytes}, {"crc32c", entry.crc32c},
+                                       {"mtime_ns", mtime_ns}, {"content", content},
+                                       {"damaged", damaged},   {"skipped", std::move(list)}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+ShardResult ShardResult::from_json(std::string_view text, const std::filesystem::path& path) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    ShardResult result;
+    result.plan = json.at("plan").get<std::string>();
+    result.entry.samples = strict_json::count(json.at("samples"));
+    result.entry.bytes = strict_json::count(json.at("bytes"));
+    result.entry.crc32c =
+        static_cast<std::uint32_t>(strict_json::count(json.at("crc32c"), UINT32_MAX));
+    result.mtime_ns = strict_json::integer(json.at("mtime_ns"));
+    result.content = strict_json::count(json.at("content"));
+    result.damaged = strict_json::count(json.at("damaged"));
+    for (const auto& sample : json.at("skipped")) {
+      std::string sample_path;
+      for (const auto& byte : sample.at("path")) {
+        sample_path += static_cast<char>(strict_json::count(byte, UINT8_MAX));
+      }
+      result.skipped.push_back({std::move(sample_path), sample.at("stage").get<std::string>(),
+                                sample.at("reason").get<std::string>()});
+    }
+    return result;
+  } catch (const nlohmann::json::exception& error) {
+    throw CorruptData(path, 0, error.what());
+  } catch (const std::invalid_argument& error) {
+    throw CorruptData(path, 0, error.what());
+  }
+}
+
+ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path temporary,
+                           std::filesystem::path final_path, std::uint64_t slots)
+    : framing_(framing),
+      final_path_(std::move(final_path)),
+      lock_(temporary.parent_path() / work_names::lock(final_path_.filename().string()),
+            O_RDWR | O_CREAT | O_NOFOLLOW),
+      open_slots_(slots),
+      crcs_(slots) {
+  if (!lock_.try_lock(true)) {
+    throw IoError("another process is writing", final_path_, 0,
+                  "Wait for it to end; or give each process another --part.");
+  }
+  file_ = File(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+  const std::uint64_t bytes = framing_.shard_bytes(slots);
+  try {
+    file_.preallocate(bytes);
+  } catch (const IoError& error) {
+    ::unlink(file_.path().c_str());
+    throw IoError(fmt::format("cannot reserve {} for", size_text(bytes)), final_path_,
+                  error.code());
+  }
+}
+
+ShardBuilder::~ShardBuilder() {
+  if (!committed_) ::unlink(file_.path().c_str());
+  ::unlink(lock_.path().c_str());
+}
+
+bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc,
+                         bool damaged) {
+  file_.write_at(offset(slot), record);
+  // Without this the last shard is synced after all work is done: 0.34 s for 457 MB.
+  if ((slot + 1) % kWritebackRecords == 0) {
+    file_.start_writeback(offset(slot + 1 - kWritebackRecords),
+                          kWritebackRecords * framing_.record_bytes());
+  }
+  crcs_[slot] = crc;
+  if (damaged) ++damaged_;
+  return open_slots_.fetch_sub(1) == 1;
+}
+
+bool ShardBuilder::reject(std::uint64_t slot, SkippedSample skipped) {
+  {
+    const std::scoped_lock lock(mutex_);
+    holes_.push_back(slot);
+    skipped_.emplace_back(slot, std::move(skipped));
+  }
+  return open_slots_.fetch_sub(1) == 1;
+}
+
+std::vector<std::uint64_t> ShardBuilder::close_holes() {
+  std::ranges::sort(holes_);
+  std::vector<std::uint64_t> slots(crcs_.size());
+  std::iota(slots.begin(), slots.end(), std::uint64_t{0});
+  std::vector<std::byte> record(framing_.record_bytes());
+  std::size_t last_hole = holes_.size();  // holes_[last_hole..] are at the end already
+  for (std::size_t i = 0; i < last_hole; ++i) {
+    while (last_hole > i && holes_[last_hole - 1] == slots.size() - 1) {
+      slots.pop_back();
+      --last_hole;
+    }
+    if (i == last_hole) break;
+    const std::uint64_t hole = holes_[i];
+    const std::uint64_t from = slots.size() - 1;
+    file_.read_at(offset(from), record);
+    file_.write_at(offset(hole), record);
+    slots[hole] = slots[from];
+    slots.pop_back();
+  }
+  return slots;
+}
+
+std::vector<std::uint64_t> ShardBuilder::move_down() {
+  std::ranges::sort(holes_);
+  std::vector<std::uint64_t> slots;
+  slots.reserve(crcs_.size());
+  std::vector<std::byte> record(framing_.record_bytes());
+  std::size_t passed = 0;  // holes before the slot
+  for (std::uint64_t slot = 0; slot < crcs_.size(); ++slot) {
+    if (passed < holes_.size() && holes_[passed] == slot) {
+      ++passed;
+      continue;
+    }
+    if (passed != 0) {
+      file_.read_at(offset(slot), record);
+      file_.write_at(offset(slot - passed), record);
+    }
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
+void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name_of_slot,
+                            bool keep_order) {
+  const auto slots = keep_order ? move_down() : close_holes();
+  std::vector<WrittenRecord> records;
+  records.reserve(slots.size());
+  for (const std::uint64_t slot : slots) records.push_back({name_of_slot(slot), crcs_[slot]});
+  const Envelope envelope = framing_.envelope(records, file_.path().parent_path());
+  const std::uint64_t end = offset(slots.size());
+  file_.write_at(0, envelope.prologue);
+  file_.write_at(end, envelope.epilogue);
+  file_.truncate(end + envelope.epilogue.size());
+
+  std::uint32_t crc = crc32c::value(envelope.prologue);
+  const crc32c::BlockCombiner combiner(framing_.record_bytes());
+  for (const std::uint64_t slot : slots) crc = combiner.append(crc, crcs_[slot]);
+  crc = crc32c::combine(crc, crc32c::value(envelope.epilogue), envelope.epilogue.size());
+
+  std::ranges::sort(skipped_, {}, [](const auto& entry) { return entry.first; });
+  for (auto& [slot, skipped] : skipped_) result_.skipped.push_back(std::move(skipped));
+  result_.damaged = damaged_;
+  result_.content = content_;
+  result_.entry = {final_path_.filename().string(), slots.size(), end + envelope.epilogue.size(),
+                   crc, framing_.layout(slots.size())};
+}
+
+ShardResult ShardBuilder::commit(const std::function<void(const ShardResult&)>& save) {
+  file_.sync();
+  result_.mtime_ns = file_.mtime_ns();
+  save(result_);
+  rename_durably(file_.path(), final_path_);
+  committed_ = true;
+  return std::move(result_);
+}
+
+}  // namespace precache

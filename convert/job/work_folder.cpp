@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/job/work_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "convert/job/work_names.hpp"
+#include "convert/source/source_json.hpp"
+#include "convert/source/source_path.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/strict_json.hpp"
+#include "formats/os/folder.hpp"
+#include "formats/os/temporary_file.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/manifest.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void create_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw IoError("cannot create", path, error.value());
+}
+
+void refuse_link(const fs::path& path) {
+  if (!is_link(path)) return;
+  throw InvalidArgument(
+      fmt::format("the work folder '{}' is a symbolic link", path.string()),
+      "precache removes files in its work folder, so it does not follow links there. Remove the "
+      "link, or choose another OUT.");
+}
+
+[[noreturn]] void refuse_other_source(const fs::path& path) {
+  throw InvalidArgument(
+      fmt::format("the unfinished build is one of another source: '{}' is not as it was listed",
+                  path.string()),
+      "Give the same SOURCE to continue it, --overwrite to throw it away, or another OUT.");
+}
+
+bool is_as_listed(const fs::path& path, std::uint64_t bytes, std::int64_t time) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_size) == bytes && mtime_ns(status) == time;
+}
+
+void check_files(const Listing& listing, const fs::path& root) {
+  tbb::parallel_for(std::size_t{0}, listing.size(), [&](std::size_t i) {
+    const ListedFile listed = listing[i];
+    if (!is_as_listed(root / listed.path, listed.size, listed.mtime_ns)) {
+      refuse_other_source(root / listed.path);
+    }
+  });
+}
+
+/// That the shards at `root` are those of the source, wherever they are now. A stream was copied
+/// and is not looked at again.
+void check_shards(Source& source, const fs::path& root) {
+  const SourcePath now = resolve_source(root);
+  const auto files = now.kind == SourcePath::Kind::kFolder ? shards_in_folder(root) : now.files;
+  const bool is_stream = now.kind == SourcePath::Kind::kStream;
+  if (files.size() != source.shards.size() || is_stream != source.shards.front().is_stream()) {
+    refuse_other_source(root);
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    SourceShard& shard = source.shards[i];
+    if (!is_stream && !is_as_listed(files[i], shard.given.bytes, shard.given.mtime_ns)) {
+      refuse_other_source(files[i]);
+    }
+    if (!shard.is_copied()) {
+      shard.data.path = files[i];
+    } else if (!is_as_listed(shard.data.path, shard.data.bytes, shard.data.mtime_ns)) {
+      throw IoError("the copy has changed since it was made:", shard.data.path, 0,
+                    "Start over with --overwrite.");
+    }
+    shard.given.path = files[i];
+  }
+}
+
+// Which options differ, for a message.
+std::string differences(const Json& now, const Json& before) {
+  std::string text;
+  for (const auto& [key, value] : now.items()) {
+    const auto other = before.contains(key) ? before.at(key) : Json();
+    if (other != value)
+      text += fmt::format("{}{} is {}, was {}", text.empty() ? "" : "; ", key, value.dump(),
+                          other.dump());
+  }
+  return text;
+}
+
+Json to_json(const std::vector<ReplacedFile>& files) {
+  Json list = Json::array();
+  for (const ReplacedFile& file : files) {
+    list.push_back({{"name", file.name}, {"bytes", file.bytes}, {"mtime_ns", file.mtime_ns}});
+  }
+  return list;
+}
+
+std::vector<ReplacedFile> replaced_of_json(const Json& json) {
+  std::vector<ReplacedFile> files;
+  for (const Json& entry : json) {
+    ReplacedFile file{entry.at("name").get<std::string>(), strict_json::count(entry.at("bytes")),
+                      strict_json::integer(entry.at("mtime_ns"))};
+    if (!is_file_name(file.name)) {
+      throw std::invalid_argument(fmt::format("'{}' is not the name of a file", file.name));
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+/// Passes the parsed job.json to `use`. Throws CorruptData if it is not what was written.
+template <typename Use>
+auto with_job(const fs::path& path, const Use& use) {
+  try {
+    return use(Json::parse(as_text(read_file(path))));
+  } catch (const Json::exception& error) {
+    throw CorruptData(path, 0, error.what());
+  } catch (const std::invalid_argument& error) {
+    throw CorruptData(path, 0, error.what());
+  }
+}
+
+/// What a frozen job has not removed yet; nothing if it cannot be read, as it cannot continue then.
+std::vector<ReplacedFile> replaced_by(const fs::path& path) {
+  try {
+    if (!fs::exists(path)) return {};
+    return with_job(path, [](const Json& job) { return replaced_of_json(job.at("replaces")); });
+  } catch (const CorruptData&) {
+    return {};
+  }
+}
+
+void write_job(const fs::path& path, const Json& job) {
+  write_file_atomically(path, job.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+WorkFolder::WorkFolder(const fs::path& out, const std::string& job, bool shared)
+    : root_(out / kWorkFolderName),
+      job_(job),
+      folder_(root_ / job),
+      attempt_(attempt_name()),
+      shared_(shared),
+      made_out_(!fs::exists(out)) {
+  for (;;) {
+    refuse_link(root_);
+    refuse_link(folder_);
+    create_folder(root_);
+    try {
+      lock_ = File(root_ / work_names::kLock, O_RDWR | O_CREAT | O_NOFOLLOW);
+    } catch (const IoError& error) {
+      if (error.code() == ENOENT) continue;  // a job that just ended has removed the folder
+      throw;
+    }
+    if (!lock_.try_lock(!shared)) {
+      throw IoError("another process is writing to", out, 0,
+                    "Wait for it to end, or work in another folder.");
+    }
+    if (lock_.is_at_path()) break;  // else it was removed together with the folder
+  }
+  remove_abandoned();
+}
+
+WorkFolder::~WorkFolder() {
+  try {
+    if (is_prepared()) return;
+    // Not more: a process whose lock cannot be seen from here may be preparing the same job.
+    remove_quietly([](const Folder::Entry& entry) {
+      return work_names::is_lock(entry.name) || is_abandoned(entry.name);
+    });
+  } catch (...) {
+    // What is left does no harm, and a destructor must not throw.
+  }
+}
+
+void WorkFolder::remove_abandoned() const {
+  std::string job;  // names the copies that are needed although the process that made them ended
+  if (is_prepared()) job = as_text(read_file(folder_ / "job.json"));
+  const auto remove = [&](const Folder& folder) {
+    for (const Folder::Entry& entry : folder.entries()) {
+      const bool is_needed = job.find(entry.name) != std::string::npos;
+      if (is_abandoned(entry.name) && !is_needed) work_names::remove(folder, entry);
+    }
+  };
+  remove(Folder(root_.parent_path().empty() ? "." : root_.parent_path(), Folder::Links::kFollow));
+  if (fs::exists(folder_)) remove(Folder(Folder(root_), job_));
+}
+
+File WorkFolder::lock_preparation() const {
+  create_folder(folder_);
+  refuse_link(folder_);
+  File file(folder_ / work_names::kPreparationLock, O_RDWR | O_CREAT | O_NOFOLLOW);
+  file.lock();
+  return file;
+}
+
+fs::path WorkFolder::folder_for_copies() const {
+  create_folder(folder_);
+  refuse_link(folder_);
+  return folder_;
+}
+
+bool WorkFolder::is_replacing() const {
+  if (!is_prepared()) return false;
+  return with_job(folder_ / "job.json",
+                  [](const Json& job) { return !replaced_of_json(job.at("replaces")).empty(); });
+}
+
+bool WorkFolder::is_replacing(const std::function<bool(const std::string&)>& of_split) const {
+  if (!is_prepared()) return false;
+  const auto files = replaced_by(folder_ / "job.json");
+  return std::ranges::any_of(files, of_split, &ReplacedFile::name);
+}
+
+void WorkFolder::take_over_replaced() const {
+  std::set<std::string> taken;
+  for (const ReplacedFile& file : replaced_) taken.insert(file.name);
+  const Folder root(root_);
+  for (const Folder::Entry& job : root.entries()) {
+    if (!job.is_folder || job.name == job_) continue;
+    const Folder folder(root, job.name);
+    bool knows_others = false;
+    bool knows_taken = false;
+    for (const Folder::Entry& entry : folder.entries()) {
+      const auto shard = work_names::shard_of_result(entry.name);
+      if (!shard) continue;
+      // One without its shard, as a kill leaves it, is worth nothing.
+      std::error_code ignored;
+      const bool is_there = fs::exists(fs::symlink_status(root_.parent_path() / *shard, ignored));
+      const bool is_taken = taken.contains(*shard);
+      if (is_taken) folder.remove_file(entry.name);
+      knows_taken = knows_taken || is_taken;
+      knows_others = knows_others || (is_there && !is_taken);
+    }
+    for (const ReplacedFile& file : replaced_by(root_ / job.name / "job.json")) {
+      (taken.contains(file.name) ? knows_taken : knows_others) = true;
+    }
+    if (!knows_taken || knows_others) continue;
+    folder.remove_file("job.json");
+    for (const Folder::Entry& entry : folder.entries()) work_names::remove(folder, entry);
+    root.remove_folder(job.name);
+  }
+}
+
+std::string WorkFolder::frozen_plan() const {
+  try {
+    if (is_prepared()) {
+      return with_job(folder_ / "job.json",
+                      [](const Json& job) { return job.at("plan").get<std::string>(); });
+    }
+  } catch (const CorruptData&) {
+    // Then it is no plan that could be continued.
+  }
+  return {};
+}
+
+std::array<std::uint64_t, 3> WorkFolder::job_stamp() const {
+  struct stat status {};
+  if (::stat((folder_ / "job.json").c_str(), &status) != 0) return {};
+  return {status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          static_cast<std::uint64_t>(mtime_ns(status))};
+}
+
+void WorkFolder::freeze(const std::string& identity, const Source& source, const fs::path& root,
+                        const std::vector<ReplacedFile>& replaced) {
+  // Results of an earlier job need not go: they name another plan.
+  plan_ = plan_identity(identity, source);
+  replaced_ = replaced;
+  source.listing.save(folder_ / "listing");
+  write_job(folder_ / "job.json",
+            {{"plan", plan_},
+             {"identity", Json::parse(identity)},
+             {"source", source.shards.empty() ? fs::canonical(root).string() : root.string()},
+             {"replaces", to_json(replaced_)},
+             {"samples", to_json(source, folder_)}});
+  job_stamp_ = job_stamp();
+}
+
+void WorkFolder::note_replaced() {
+  if (replaced_.empty()) return;
+  const auto path = folder_ / "job.json";
+  with_job(path, [&](Json job) {
+    job["replaces"] = Json::array();
+    write_job(path, job);
+  });
+  replaced_.clear();
+  job_stamp_ = job_stamp();
+}
+
+Source WorkFolder::load(const std::string& identity, const fs::path& root) {
+  const auto path = folder_ / "job.json";
+  std::string before;
+  std::string frozen_root;
+  job_stamp_ = job_stamp();
+  Source source = with_job(path, [&](const Json& job) {
+    plan_ = job.at("plan").get<std::string>();
+    before = job.at("identity").dump();
+    frozen_root = job.at("source").get<std::string>();
+    replaced_ = replaced_of_json(job.at("replaces"));
+    return source_of_json(job.at("samples"), folder_);
+  });
+  if (const std::string text = differences(Json::parse(identity), Json::parse(before));
+      !text.empty()) {
+    throw InvalidArgument(
+        fmt::format("'{}' holds an unfinished build with other options: {}",
+                    root_.parent_path().string(), text),
+        "Give the same options to continue it, --overwrite to throw it away, or another OUT.");
+  }
+  source.listing = Listing::load(folder_ / "listing");
+  if (plan_identity(before, source) != plan_) {
+    throw CorruptData(folder_ / "listing", 0, "it does not belong to the plan of job.json");
+  }
+  if (!source.shards.empty()) {
+    check_shards(source, root);
+  } else if (!fs::is_directory(root)) {
+    refuse_other_source(root);
+  } else if (frozen_root != fs::canonical(root).string()) {
+    // Another machine may have the source elsewhere; another source would go unnoticed where no
+    // shard is left to do.
+    check_files(source.listing, root);
+  }
+  return source;
+}
+
+fs::path WorkFolder::temporary(const fs::path& final_path) const {
+  return folder_ / work_names::temporary(final_path.filename().string(), attempt_);
+}
+
+std::optional<ShardResult> WorkFolder::result(const fs::path& final_path) const {
+  const auto path = folder_ / work_names::result(final_path.filename().string());
+  if (!fs::exists(path)) return std::nullopt;
+  ShardResult result = ShardResult::from_json(as_text(read_file(path)), path);
+  if (result.plan != plan_) return std::nullopt;
+  std::error_code error;
+  if (fs::file_size(final_path, error) != result.entry.bytes || error) return std::nullopt;
+  result.entry.file = final_path.filename().string();
+  return result;
+}
+
+std::optional<ShardResult> WorkFolder::usable_result(const fs::path& final_path,
+                                                     bool overwrite) const {
+  // Looked at first: a result is always there before its shard.
+  std::error_code ignored;
+  const bool is_there = fs::exists(fs::symlink_status(final_path, ignored));
+  try {
+    if (auto found = result(final_path)) return found;
+  } catch (const CorruptData&) {
+    if (!overwrite) throw;
+    return std::nullopt;
+  }
+  if (!is_there || fs::exists(folder_ / work_names::result(final_path.filename().string()))) {
+    return std::nullopt;
+  }
+  check_is_current();
+  throw InvalidArgument(
+      fmt::format("refusing to replace '{}': this job did not write it", final_path.string()),
+      "Move the file away and run the same command again, or choose another OUT.");
+}
+
+ShardResult WorkFolder::published_result(const fs::path& final_path) const {
+  auto found = result(final_path);
+  if (!found) {
+    throw IoError("the shard has vanished:", final_path, 0, "Run the same command again.");
+  }
+  const File file(final_path, O_RDONLY);
+  if (file.mtime_ns() == found->mtime_ns) return std::move(*found);
+  // Another attempt has renamed its own: of the same plan, it has the same bytes.
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  std::uint32_t crc = 0;
+  for (std::uint64_t done = 0; done < found->entry.bytes; done += buffer.size()) {
+    buffer.resize(std::min<std::uint64_t>(buffer.size(), found->entry.bytes - done));
+    file.read_at(done, buffer);
+    crc = crc32c::extend(crc, buffer);
+  }
+  if (crc == found->entry.crc32c) return std::move(*found);
+  found->plan.clear();  // so that the next run does not take it for a result of this plan
+  write_file_atomically(folder_ / work_names::result(final_path.filename().string()),
+                        found->to_json());
+  throw IoError("another process has replaced", final_path, 0,
+                "Run the same command again to make the shard once more.");
+}
+
+void WorkFolder::check_is_current() const {
+  // A lock that machines do not share does not keep another process from ending or replacing it.
+  if (job_stamp() == job_stamp_ || frozen_plan() == plan_) return;
+  throw IoError("another process has finished or replaced the job in", root_.parent_path(), 0,
+                "Run the same command again to see what is there now.");
+}
+
+void WorkFolder::save_result(const fs::path& final_path, const ShardResult& result) const {
+  check_is_current();
+  ShardResult saved = result;
+  saved.plan = plan_;
+  write_file_atomically(folder_ / work_names::result(final_path.filename().string()),
+                        saved.to_json());
+}
+
+void WorkFolder::remove() {
+  // Parts share the folder; the exclusive lock of --finish is what makes removing it safe.
+  remove_quietly([](const Folder::Entry&) { return true; });
+}
+
+void WorkFolder::remove_quietly(const std::function<bool(const Folder::Entry&)>& chosen) {
+  if (shared_ || std::exchange(removed_, true)) return;
+  try {  // what cannot be removed does no harm
+    const Folder root(root_);
+    if (fs::exists(folder_)) {
+      const Folder folder(root, job_);
+      if (is_prepared()) folder.remove_file("job.json");  // first: without it nothing else counts
+      for (const Folder::Entry& entry : folder.entries()) {
+        if (chosen(entry)) work_names::remove(folder, entry);
+      }
+    }
+    root.remove_folder(job_);
+    const auto left = root.entries();
+    if (left.size() > 1 || (left.size() == 1 && left.front().name != work_names::kLock)) return;
+    root.remove_file(work_names::kLock);
+  } catch (const IoError&) {
+    return;
+  }
+  std::error_code error;
+  fs::remove(root_, error);
+  if (made_out_) fs::remove(root_.parent_path(), error);  // fails, rightly, if anything is in it
+}
+
+std::vector<std::string> shards_of_unfinished_jobs(const fs::path& out) {
+  std::vector<std::string> shards;
+  if (!fs::exists(out / kWorkFolderName) || is_link(out / kWorkFolderName)) return shards;
+  const Folder root(out / kWorkFolderName);
+  for (const Folder::Entry& job : root.entries()) {
+    if (!job.is_folder) continue;
+    for (const Folder::Entry& entry : Folder(root, job.name).entries()) {
+      if (auto shard = work_names::shard_of_result(entry.name)) shards.push_back(std::move(*shard));
+      if (entry.name != "job.json") continue;
+      for (const ReplacedFile& file : replaced_by(out / kWorkFolderName / job.name / entry.name)) {
+        shards.push_back(file.name);
+      }
+    }
+  }
+  return shards;
+}
+
+}  // namespace precache

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/pictures/tensor_picture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "formats/bytes/half_float.hpp"
+#include "precache/formats/normalization.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kColors = 3;
+constexpr std::uint32_t kMostPixelsOfSide = 2048;
+
+/// What the recipe of a manifest says; none if it says nothing that can be read.
+std::optional<Normalization> normalization_of(const std::string& recipe) {
+  const auto json = nlohmann::json::parse(recipe, nullptr, false);
+  if (!json.is_object() || json.empty()) return std::nullopt;
+  const auto found = json.find("normalize");
+  if (found == json.end()) return Normalization{};
+  Normalization result;
+  const auto read = [&](const char* key, std::array<float, 3>& numbers) {
+    const auto list = found->find(key);
+    if (list == found->end() || !list->is_array() || list->size() != kColors) return false;
+    for (std::size_t i = 0; i < kColors; ++i) {
+      if (!list->at(i).is_number()) return false;
+      numbers[i] = list->at(i).get<float>();
+    }
+    return true;
+  };
+  if (!found->is_object() || !read("mean", result.mean) || !read("std", result.std)) {
+    return std::nullopt;
+  }
+  return result;
+}
+
+std::uint8_t to_pixel(float value) {
+  // NaN fails both comparisons and becomes black.
+  return value > 0 ? static_cast<std::uint8_t>(std::lround(std::min(value, 255.0F))) : 0;
+}
+
+}  // namespace
+
+TensorPainter::TensorPainter(const Inspection& facts) : spec_(*facts.spec) {
+  if (spec_.dtype != DType::kUint8) choose_lines(facts);
+  if (spec_.channels == 2 || spec_.channels > kColors) {
+    drawing_ += fmt::format("{}channel{} of {}", drawing_.empty() ? "" : "; ",
+                            spec_.channels == 2 ? " 0" : "s 0 to 2", spec_.channels);
+  }
+}
+
+void TensorPainter::choose_lines(const Inspection& facts) {
+  const bool has_recipe = !facts.recipe.empty();
+  if (const auto normalization = has_recipe ? normalization_of(facts.recipe) : std::nullopt) {
+    for (std::size_t i = 0; i < kColors; ++i) {
+      lines_[i] = {255 * normalization->std[i], 255 * normalization->mean[i]};
+    }
+    drawing_ = *normalization == Normalization{} ? "values times 255" : "normalisation undone";
+    return;
+  }
+  const double low = facts.values ? facts.values->low : 0;
+  const double high = facts.values ? facts.values->high : 1;
+  Line line{255, 0};
+  if (low >= 0 && high <= 1) {
+    drawing_ = "values times 255";
+  } else if (low >= 0 && high <= 255) {
+    line = {1, 0};
+  } else {
+    line.scale = static_cast<float>(255 / std::max(high - low, 1e-30));
+    line.offset = static_cast<float>(-low) * line.scale;
+    drawing_ = fmt::format("values from {:.4g} to {:.4g} stretched", low, high);
+  }
+  std::ranges::fill(lines_, line);
+}
+
+float TensorPainter::value(std::span<const std::byte> tensor, std::size_t element) const {
+  const std::byte* const at = tensor.data() + element * size_bytes(spec_.dtype);
+  if (spec_.dtype == DType::kUint8) return static_cast<float>(std::to_integer<int>(*at));
+  if (spec_.dtype == DType::kFloat32) {
+    float result = 0;
+    std::memcpy(&result, at, sizeof result);
+    return result;
+  }
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof bits);
+  return spec_.dtype == DType::kFloat16 ? from_float16(bits) : from_bfloat16(bits);
+}
+
+Picture TensorPainter::thinned(std::span<const std::byte> tensor) const {
+  // More pixels than an average over so many changes nothing that can be seen.
+  const std::uint32_t step = std::max(std::max(spec_.width, spec_.height) / kMostPixelsOfSide, 1U);
+  const bool chw = spec_.order == AxisOrder::kChw;
+  const std::size_t channel_step = chw ? std::size_t{spec_.width} * spec_.height : 1;
+  const std::size_t pixel_step = chw ? 1 : spec_.channels;
+  const bool is_grey = spec_.channels < kColors;
+  Picture picture{(spec_.width + step - 1) / step, (spec_.height + step - 1) / step, {}};
+  picture.rgb.reserve(std::size_t{picture.width} * picture.height * kColors);
+  for (std::uint32_t y = 0; y < spec_.height; y += step) {
+    for (std::uint32_t x = 0; x < spec_.width; x += step) {
+      const std::size_t pixel = (std::size_t{y} * spec_.width + x) * pixel_step;
+      for (std::size_t color = 0; color < kColors; ++color) {
+        const std::size_t channel = is_grey ? 0 : color;
+        const float found = value(tensor, channel * channel_step + pixel);
+        picture.rgb.push_back(to_pixel(found * lines_[channel].scale + lines_[channel].offset));
+      }
+    }
+  }
+  return picture;
+}
+
+Picture TensorPainter::paint(std::span<const std::byte> tensor) const {
+  return fit_tile(thinned(tensor));
+}
+
+TileSize tile_size(std::uint32_t width, std::uint32_t height) {
+  const std::uint32_t longer = std::max(width, height);
+  const auto scaled = [&](std::uint32_t side) {
+    if (longer <= kTileSide) return side * (kTileSide / longer);
+    const auto shrunk = static_cast<std::uint32_t>(std::uint64_t{side} * kTileSide / longer);
+    return std::max<std::uint32_t>(shrunk, 1);
+  };
+  return {scaled(width), scaled(height)};
+}
+
+Picture fit_tile(const Picture& picture) {
+  const auto [tile_width, tile_height] = tile_size(picture.width, picture.height);
+  Picture tile{tile_width, tile_height, {}};
+  tile.rgb.resize(std::size_t{tile.width} * tile.height * kColors);
+  // The source rows or columns that one of the tile's covers; at least one.
+  const auto begin = [](std::uint32_t i, std::uint32_t from, std::uint32_t to) {
+    return static_cast<std::uint32_t>(std::uint64_t{i} * from / to);
+  };
+  for (std::uint32_t y = 0; y < tile.height; ++y) {
+    const std::uint32_t top = begin(y, picture.height, tile.height);
+    const std::uint32_t bottom = std::max(begin(y + 1, picture.height, tile.height), top + 1);
+    for (std::uint32_t x = 0; x < tile.width; ++x) {
+      const std::uint32_t left = begin(x, picture.width, tile.width);
+      const std::uint32_t right = std::max(begin(x + 1, picture.width, tile.width), left + 1);
+      std::uint64_t sums[kColors]{};
+      for (std::uint32_t row = top; row < bottom; ++row) {
+        for (std::uint32_t column = left; column < right; ++column) {
+          const std::size_t at = (std::size_t{row} * picture.width + column) * kColors;
+          for (std::size_t color = 0; color < kColors; ++color) {
+            sums[color] += picture.rgb[at + color];
+          }
+        }
+      }
+      const std::uint64_t count = std::uint64_t{bottom - top} * (right - left);
+      for (std::size_t color = 0; color < kColors; ++color) {
+        tile.rgb[(std::size_t{y} * tile.width + x) * kColors + color] =
+            static_cast<std::uint8_t>((sums[color] + count / 2) / count);
+      }
+    }
+  }
+  return tile;
+}
+
+}  // namespace precache

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/reformat/tensor_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "convert/pack/foreign_shards.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
+#include "precache/formats/error.hpp"
+#include "reader/shards/open_shards.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The split that an entry of a manifest belongs to.
+const std::pair<const std::string, SplitEntry>& split_of(const ListedShard& shard) {
+  return *std::ranges::find_if(shard.manifest->splits, [&](const auto& split) {
+    const auto& shards = split.second.shards;
+    return !shards.empty() && shard.entry >= shards.data() &&
+           shard.entry < shards.data() + shards.size();
+  });
+}
+
+void check_together(const std::vector<ListedShard>& listed) {
+  const ListedShard& first = listed.front();
+  for (const ListedShard& shard : listed) {
+    if (shard.manifest != nullptr && first.manifest != nullptr &&
+        shard.path.parent_path() == first.path.parent_path()) {
+      continue;
+    }
+    if (shard.manifest == nullptr && first.manifest == nullptr) continue;
+    throw InvalidArgument(fmt::format("'{}' and '{}' are not of one dataset", first.path.string(),
+                                      shard.path.string()),
+                          "Convert the shards of one manifest, or shards without one.");
+  }
+}
+
+void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
+                  const std::optional<std::string>& split) {
+  const Manifest& manifest = *listed.front().manifest;
+  source.has_manifest = true;
+  source.meaning = {manifest.spec, manifest.recipe};
+  source.classes = manifest.classes;
+  source.format = manifest.format;
+  for (const auto& [split_name, entry] : manifest.splits) {
+    std::vector<ListedShard> shards;
+    std::ranges::copy_if(listed, std::back_inserter(shards),
+                         [&, &name = split_name](const ListedShard& shard) {
+                           return split_of(shard).first == name;
+                         });
+    if (shards.empty()) continue;
+    if (split && *split != split_name) {
+      throw InvalidArgument(fmt::format("'{}' is of the split '{}', not of '{}'",
+                                        shards.front().path.string(), split_name, *split));
+    }
+    source.splits.push_back(
+        std::make_unique<const SourceSplit>(split_name, entry, std::move(shards)));
+  }
+}
+
+constexpr const char* kHowOthersGo =
+    "precache build makes tensors of encoded images, and of images that HDF5 holds in any type and "
+    "storage; --keep-encoded repacks encoded ones as they are.";
+
+/// Labels that the shards have are not left out without a word.
+void check_labels(const ShardSet& shards) {
+  const std::string& unfit = shards.unfit_labels();
+  const std::string& maybe = shards.maybe_labels();
+  if (unfit.empty() && maybe.empty()) return;
+  throw InvalidArgument(unfit.empty() ? maybe : unfit + "; a label is one integer or name",
+                        "Name the labels with --label-key, or leave them out with --labels none.");
+}
+
+void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
+                  const ConvertOptions& options) {
+  OpenOptions open;
+  open.image_key = options.image_key;
+  open.label_key = options.label_key;
+  open.without_labels = options.without_labels;
+  try {
+    source.splits.push_back(
+        std::make_unique<const SourceSplit>(options.split.value_or("train"), listed, open));
+  } catch (Unsupported& error) {
+    error.add_hint(kHowOthersGo);
+    throw;
+  }
+  const ShardSet& shards = source.splits.front()->shards();
+  if (!shards.spec()) {
+    throw Unsupported("the samples are not tensors of one shape and type: " + shards.obstacle(),
+                      kHowOthersGo);
+  }
+  check_labels(shards);
+  source.meaning = foreign_meaning(*shards.spec());
+  source.classes = shards.classes();
+  source.format = name(shards.index(0).format);
+}
+
+}  // namespace
+
+SourceSplit::SourceSplit(std::string name, const SplitEntry& entry, std::vector<ListedShard> shards)
+    : name_(std::move(name)),
+      listed_(std::move(shards)),
+      shards_(open_shards(listed_, {})),
+      facts_(entry) {
+  facts_.shards.clear();
+  if (facts_.names) return;
+  NameLimits limits;
+  for (std::uint64_t i = 0; i < shards_->samples(); ++i) {
+    const SampleName sample = stored_name(i);
+    limits.include(sample.key, sample.label);
+  }
+  facts_.names = limits;
+}
+
+SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards,
+                         const OpenOptions& options)
+    : name_(std::move(name)), listed_(std::move(shards)), shards_(open_shards(listed_, options)) {
+  facts_.shuffled = false;
+  const std::uint64_t tensor_bytes = shards_->spec() ? shards_->spec()->size_bytes() : 0;
+  for (std::uint64_t i = 0; i < shards_->samples(); ++i) {
+    const SampleName sample = stored_name(i);
+    listing_.add({foreign_path(sample.key, i, ".npy"), tensor_bytes, 0, sample.label});
+  }
+  facts_.source_fingerprint = listing_.fingerprint();
+  // Other images of the same file have the same sizes, names and labels.
+  if (!options.image_key.empty()) {
+    facts_.source_fingerprint =
+        fmt::format("crc32c:{:08x}",
+                    crc32c::value(as_bytes(facts_.source_fingerprint + "\n" + options.image_key)));
+  }
+  facts_.names = keys_.emplace(listing_).limits();
+}
+
+std::optional<LabelRange> SourceSplit::labels() const {
+  if (keys_) return listing_.labels();
+  const NameLimits& known = limits();
+  if (known.smallest_label == -1 && known.largest_label == 0) return std::nullopt;
+  return LabelRange{known.smallest_label == -1 ? 0 : known.smallest_label, known.largest_label};
+}
+
+SampleName SourceSplit::stored_name(std::uint64_t sample) const {
+  const ShardSet::Place place = shards_->place_of(sample);
+  const auto mapped = shards_->map(place.shard);
+  const ColumnValues& values = shards_->values(place.shard);
+  SampleName stored{values.key(mapped->bytes(), place.row),
+                    values.label(mapped->bytes(), place.row)};
+  mapped->check();
+  return stored;
+}
+
+SampleName SourceSplit::sample_name(std::uint64_t sample) const {
+  if (keys_) return {keys_->key(sample), listing_[sample].label};
+  SampleName stored = stored_name(sample);
+  NameLimits with = limits();
+  with.include(stored.key, stored.label);
+  if (with == limits()) return stored;
+  const ShardSet::Place place = shards_->place_of(sample);
+  throw CorruptData(listed_[place.shard].path, 0,
+                    fmt::format("the key or the label of record {} is beyond what the manifest "
+                                "says of all",
+                                place.row));
+}
+
+std::vector<std::uint64_t> SourceSplit::shard_samples() const {
+  std::vector<std::uint64_t> samples;
+  for (std::size_t i = 0; i < shards_->shard_count(); ++i) {
+    samples.push_back(shards_->index(i).samples);
+  }
+  return samples;
+}
+
+TensorSource open_tensor_source(const ConvertOptions& options) {
+  const fs::path& path = options.shards;
+  const std::optional<std::string>& split = options.split;
+  // Of shards without a manifest not all are meant, as tests may lie beside what is trained with.
+  std::error_code ignored;
+  const fs::path folder = path.filename() == kManifestName ? path.parent_path() : path;
+  const bool has_manifest = fs::exists(folder / kManifestName, ignored);
+  const auto listed = list_shards(path, split          ? std::optional<std::string_view>(*split)
+                                        : has_manifest ? std::nullopt
+                                                       : std::optional<std::string_view>(""));
+  if (listed.empty()) {
+    throw InvalidArgument(fmt::format("'{}' has no shards", path.string()));
+  }
+  if (!split && !has_manifest && listed.size() != list_shards(path, std::nullopt).size()) {
+    throw InvalidArgument(fmt::format("'{}' has shards of several splits", path.string()),
+                          "Choose one of them by --split, or some by a pattern.");
+  }
+  check_together(listed);
+  TensorSource source;
+  source.folder =
+      listed.front().path.parent_path().empty() ? "." : listed.front().path.parent_path();
+  for (const ListedShard& shard : listed) source.files.push_back(shard.path);
+  source.shards = listed.size();
+  source.bytes = bytes_of(listed);
+  source.fingerprint = fingerprint_of(listed);
+  if (listed.front().manifest != nullptr) {
+    if (!options.image_key.empty() || !options.label_key.empty() || options.without_labels) {
+      throw InvalidArgument(
+          fmt::format("'{}' has a manifest, which says what its images and labels are",
+                      source.folder.string()),
+          "--image-key, --label-key and --labels none are for shards without one, and for "
+          "--keep-encoded.");
+    }
+    take_dataset(source, listed, split);
+  } else {
+    take_foreign(source, listed, options);
+  }
+  return source;
+}
+
+}  // namespace precache

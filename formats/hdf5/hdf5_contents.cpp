@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hdf5/hdf5_contents.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "formats/hdf5/hdf5_objects.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache::hdf5 {
+namespace {
+
+constexpr std::size_t kMostObjects = 1000;
+constexpr std::size_t kLongestName = 4096;
+constexpr std::ptrdiff_t kDeepestGroup = 32;  // the library recurses
+constexpr std::size_t kLongestTarget = 4096;
+
+using Object = Hdf5Anatomy::Object;
+
+/// What a visit of all links has found. No exception may pass through the library.
+struct Visit {
+  struct Link {
+    std::string name;
+    H5L_type_t type;
+    std::size_t value_bytes;  // of a soft or external link
+  };
+  std::vector<Link> links;
+  bool has_more = false;
+};
+
+herr_t note_link(hid_t, const char* name, const H5L_info_t* info, void* data) {
+  auto& visit = *static_cast<Visit*>(data);
+  const std::string_view text(name);
+  if (visit.links.size() == kMostObjects || text.size() > kLongestName ||
+      std::ranges::count(text, '/') > kDeepestGroup) {
+    visit.has_more = true;
+    return 1;  // enough
+  }
+  try {
+    const bool is_hard = info->type == H5L_TYPE_HARD;
+    visit.links.push_back({std::string(text), info->type, is_hard ? 0 : info->u.val_size});
+  } catch (const std::bad_alloc&) {
+    return -1;
+  }
+  return 0;
+}
+
+std::string type_name(hid_t type, int depth = 0);
+
+std::string base_type_name(hid_t type, int depth) {
+  const Id base(H5Tget_super(type), H5Tclose);
+  return type_name(base, depth + 1);
+}
+
+std::string number_name(hid_t type, H5T_class_t kind) {
+  const std::size_t bits = H5Tget_size(type) * 8;
+  const char* const order = H5Tget_order(type) == H5T_ORDER_BE && bits > 8 ? "big-endian " : "";
+  if (kind == H5T_FLOAT) {
+    const bool is_bfloat16 = H5Tequal(type, image_type(DType::kBfloat16)) > 0;
+    return is_bfloat16 ? "bfloat16" : fmt::format("{}float{}", order, bits);
+  }
+  return fmt::format("{}{}int{}", order, H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
+}
+
+std::string type_name(hid_t type, int depth) {
+  if (depth > 4) return "...";
+  const H5T_class_t kind = H5Tget_class(type);
+  switch (kind) {
+    case H5T_INTEGER:
+    case H5T_FLOAT:
+      return number_name(type, kind);
+    case H5T_STRING:
+      return H5Tis_variable_str(type) > 0 ? "string" : fmt::format("string[{}]", H5Tget_size(type));
+    case H5T_VLEN:
+      return "variable-length " + base_type_name(type, depth);
+    case H5T_ARRAY:
+      return "array of " + base_type_name(type, depth);
+    case H5T_ENUM:
+      return "enum of " + base_type_name(type, depth);
+    case H5T_COMPOUND:
+      return fmt::format("compound of {} members", H5Tget_nmembers(type));
+    case H5T_REFERENCE:
+      return "reference";
+    case H5T_OPAQUE:
+      return "opaque";
+    case H5T_BITFIELD:
+      return fmt::format("bitfield{}", H5Tget_size(type) * 8);
+    default:
+      return "unknown";
+  }
+}
+
+std::vector<std::uint64_t> extents_of(hid_t space) {
+  std::array<hsize_t, H5S_MAX_RANK> extents{};
+  if (H5Sget_simple_extent_type(space) != H5S_SIMPLE) return {};
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 0 || rank > H5S_MAX_RANK) throw LibraryFailure();
+  check(H5Sget_simple_extent_dims(space, extents.data(), nullptr));
+  return {extents.begin(), extents.begin() + rank};
+}
+
+std::string storage_of(const Dataset& dataset) {
+  if (H5Pget_external_count(dataset.create) > 0) return "external";
+  switch (dataset.layout()) {
+    case H5D_CONTIGUOUS:
+      return "contiguous";
+    case H5D_CHUNKED:
+      return "chunked";
+    case H5D_COMPACT:
+      return "compact";
+    case H5D_VIRTUAL:
+      return "virtual";
+    default:
+      return "unknown";
+  }
+}
+
+Object describe_dataset(hid_t file, const std::string& name) {
+  Id id(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
+  const Id space(H5Dget_space(id), H5Sclose);
+  Id type(H5Dget_type(id), H5Tclose);
+  Id create(H5Dget_create_plist(id), H5Pclose);
+  const Dataset dataset{name, std::move(id), std::move(type), std::move(create), extents_of(space)};
+  Object object{.name = name, .kind = "dataset"};
+  object.type = type_name(dataset.type);
+  if (H5Sget_simple_extent_type(space) == H5S_NULL) object.type += ", empty";
+  object.shape = dataset.extents;
+  object.storage = storage_of(dataset);
+  if (object.storage == "chunked") {
+    std::array<hsize_t, H5S_MAX_RANK> chunk{};
+    const int rank = H5Pget_chunk(dataset.create, H5S_MAX_RANK, chunk.data());
+    if (rank < 0 || rank > H5S_MAX_RANK) throw LibraryFailure();
+    object.chunk.assign(chunk.begin(), chunk.begin() + rank);
+  }
+  object.filters = dataset.filters();
+  object.offset = dataset.contiguous_offset();
+  object.stored_bytes = H5Dget_storage_size(dataset.id);
+  return object;
+}
+
+Object describe_hard_link(hid_t file, const std::string& name) {
+  const Id object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose);
+  switch (H5Iget_type(object)) {
+    case H5I_DATASET:
+      return describe_dataset(file, name);
+    case H5I_GROUP:
+      return {.name = name, .kind = "group"};
+    default:
+      return {.name = name, .kind = "type"};
+  }
+}
+
+Object describe_other_link(hid_t file, const Visit::Link& link) {
+  Object object{.name = link.name,
+                .kind = link.type == H5L_TYPE_SOFT ? "soft link" : "external link"};
+  if (link.value_bytes > kLongestTarget) return object;
+  std::string value(link.value_bytes + 1, '\0');
+  check(H5Lget_val(file, link.name.c_str(), value.data(), value.size(), H5P_DEFAULT));
+  const char* file_name = nullptr;
+  const char* object_name = value.c_str();
+  if (link.type == H5L_TYPE_EXTERNAL) {
+    unsigned flags = 0;
+    check(H5Lunpack_elink_val(value.data(), link.value_bytes, &flags, &file_name, &object_name));
+    object.target = fmt::format("{}:{}", file_name, object_name);
+  } else {
+    object.target = object_name;
+  }
+  return object;
+}
+
+Object describe(hid_t file, const Visit::Link& link) {
+  try {
+    return link.type == H5L_TYPE_HARD ? describe_hard_link(file, link.name)
+                                      : describe_other_link(file, link);
+  } catch (const LibraryFailure& failure) {
+    return {.name = link.name, .kind = "unreadable", .target = failure.reason};
+  }
+}
+
+}  // namespace
+
+Hdf5Anatomy dissect(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  const LibraryLock lock;
+  try {
+    const MemoryFile file(bytes);
+    Visit visit;
+    const herr_t status = H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, note_link, &visit);
+    if (status < 0 && visit.links.empty()) throw LibraryFailure();
+    Hdf5Anatomy anatomy;
+    anatomy.has_more = visit.has_more || status < 0;
+    for (const Visit::Link& link : visit.links) anatomy.objects.push_back(describe(file, link));
+    std::ranges::sort(anatomy.objects, {}, &Object::name);
+    return anatomy;
+  } catch (const LibraryFailure& failure) {
+    throw CorruptData(path, 0, fmt::format("the HDF5 library cannot read it: {}", failure.reason));
+  }
+}
+
+}  // namespace precache::hdf5

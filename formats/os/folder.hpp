@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/os/file.hpp"
+
+namespace precache {
+
+/// An open folder. Nothing in it is reached through a symbolic link: what is removed lies in this
+/// very folder.
+class Folder {
+ public:
+  struct Entry {
+    std::string name;
+    bool is_file = false;    // a regular file, not a link to one
+    bool is_folder = false;  // likewise
+  };
+
+  enum class Links { kRefuse, kFollow };
+
+  /// Throws IoError, with ELOOP or ENOTDIR if the path is a file, or a symbolic link that is not to
+  /// be followed.
+  explicit Folder(const std::filesystem::path& path, Links links = Links::kRefuse);
+  /// A folder in `parent`. Throws IoError.
+  Folder(const Folder& parent, const std::string& name);
+
+  /// All but "." and "..", in no order. Throws IoError.
+  [[nodiscard]] std::vector<Entry> entries() const;
+  /// Removes a file or a link. Returns whether it is gone now.
+  bool remove_file(const std::string& name) const noexcept;
+  /// Removes a folder if it is empty. Returns whether it is gone now.
+  bool remove_folder(const std::string& name) const noexcept;
+
+ private:
+  File file_;
+};
+
+/// Whether the name itself is a symbolic link, wherever that leads.
+[[nodiscard]] bool is_link(const std::filesystem::path& path);
+
+}  // namespace precache

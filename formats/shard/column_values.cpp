@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/shard/column_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/little_endian.hpp"
+#include "formats/os/file.hpp"
+#include "formats/tar/tar_entries.hpp"
+#include "formats/tar/ustar.hpp"
+#include "formats/tfrecord/tfrecord_records.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::uint64_t kInt64Bytes = 8;
+constexpr std::uint64_t kDecimalBytes = 64;  // as far as scanning a tar looks: leading zeros
+constexpr std::uint64_t kCrcBytes = 4;
+constexpr int kLongestVarint = 10;
+
+/// A varint and how many bytes it took; none if it does not end in time.
+struct Varint {
+  std::uint64_t value = 0;
+  std::size_t bytes = 0;
+};
+
+std::optional<Varint> read_varint(Bytes bytes) {
+  Varint varint;
+  for (const std::byte byte : bytes.first(std::min<std::size_t>(bytes.size(), kLongestVarint))) {
+    const auto bits = std::to_integer<std::uint64_t>(byte);
+    varint.value |= (bits & 0x7fU) << (7 * varint.bytes++);
+    if (bits < 0x80U) return varint;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> read_decimal(Bytes bytes) {
+  const std::string_view text = as_text(bytes.first(std::min(bytes.size(), kDecimalBytes)));
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // Whitespace: other tools end a text file with a line end.
+  const bool whole =
+      end == text.data() + text.size() || *end == '\0' || *end == '\n' || *end == ' ';
+  return error == std::errc{} && whole ? std::optional(value) : std::nullopt;
+}
+
+std::string without_extension(std::string path) {
+  const std::size_t name = path.rfind('/') + 1;  // npos + 1 is 0
+  path.resize(std::min(path.find('.', name), path.size()));
+  return path;
+}
+
+}  // namespace
+
+ColumnValues::ColumnValues(const ShardIndex& index, const std::filesystem::path& path)
+    : index_(&index),
+      path_(path),
+      tensor_bytes_(index.spec ? index.spec->size_bytes() : 0),
+      label_(type_of(index.columns.label)),
+      key_(type_of(index.columns.key)),
+      crc32c_(type_of(index.columns.crc32c)) {
+  if (!index.places.empty() || index.samples == 0) return;
+  // Without a type the column would pass for one that is not there, and be read all the same.
+  if (!index.spec || index.columns.image.type != name(index.spec->dtype)) {
+    throw CorruptData(path_, 0,
+                      fmt::format("its image column has the type '{}', not that of its tensors",
+                                  index.columns.image.type));
+  }
+  check_fits(index.columns.image, tensor_bytes_);
+  check_fits(index.columns.label, label_ == Type::kInt64 ? kInt64Bytes : 1);
+  check_fits(index.columns.key, key_ == Type::kUstar || key_ == Type::kPax ? ustar::kBlock
+                                : key_ == Type::kUtf8 ? index.columns.key.stride
+                                                      : 1);
+  check_fits(index.columns.crc32c, kCrcBytes);
+}
+
+ColumnValues::Type ColumnValues::type_of(const Column& column) const {
+  static constexpr std::pair<std::string_view, Type> kTypes[] = {
+      {"", Type::kNone},       {"decimal", Type::kDecimal}, {"varint", Type::kVarint},
+      {"int64", Type::kInt64}, {"ustar", Type::kUstar},     {"pax", Type::kPax},
+      {"bytes", Type::kBytes}, {"utf8", Type::kUtf8},       {"uint32", Type::kUint32}};
+  for (const auto& [known, type] : kTypes) {
+    if (column.type == known) return type;
+  }
+  throw CorruptData(path_, 0, fmt::format("'{}' is no type of a column", column.type));
+}
+
+void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
+  if (column.type.empty()) return;
+  // So a shard has no more records than bytes, whatever a manifest says.
+  const bool overlap = index_->samples > 1 && column.stride < std::max<std::uint64_t>(bytes, 1);
+  if (overlap || index_->bytes > INT64_MAX) {
+    throw CorruptData(path_, column.base,
+                      fmt::format("records at a distance of {} bytes overlap", column.stride));
+  }
+  std::uint64_t last = 0;
+  std::uint64_t end = 0;
+  if (__builtin_mul_overflow(index_->samples - 1, column.stride, &last) ||
+      __builtin_add_overflow(last, column.base, &last) ||
+      __builtin_add_overflow(last, bytes, &end) || end > index_->bytes) {
+    throw CorruptData(
+        path_, column.base,
+        fmt::format("a column of {} records runs past the end of the {} bytes of the shard",
+                    index_->samples, index_->bytes));
+  }
+}
+
+ColumnValues::Extent ColumnValues::payload(std::uint64_t i) const {
+  if (!index_->places.empty()) {
+    return {index_->places[i].payload, index_->places[i].payload_bytes};
+  }
+  return {at(index_->columns.image, i), tensor_bytes_};
+}
+
+Bytes ColumnValues::rest(Bytes file, std::uint64_t offset) const {
+  if (offset > file.size()) throw CorruptData(path_, offset, "the file ends too early");
+  return file.subspan(offset);
+}
+
+std::int64_t ColumnValues::label(Bytes file, std::uint64_t i) const {
+  if (!index_->places.empty()) return index_->places[i].label;
+  if (label_ == Type::kNone) return -1;
+  const std::uint64_t offset = at(index_->columns.label, i);
+  const Bytes bytes = rest(file, offset);
+  switch (label_) {
+    case Type::kInt64:
+      if (bytes.size() >= kInt64Bytes) {
+        return static_cast<std::int64_t>(little_endian(bytes.first(kInt64Bytes)));
+      }
+      break;
+    case Type::kVarint:
+      if (const auto varint = read_varint(bytes)) return static_cast<std::int64_t>(varint->value);
+      break;
+    case Type::kDecimal:
+      if (const auto value = read_decimal(bytes)) return *value;
+      break;
+    default:
+      break;
+  }
+  throw CorruptData(path_, offset, "there is no label");
+}
+
+std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
+  if (!index_->places.empty()) {
+    return index_->keys.substr(index_->places[i].key_begin, index_->places[i].key_bytes);
+  }
+  if (key_ == Type::kNone) return {};
+  const Column& column = index_->columns.key;
+  const std::uint64_t offset = at(column, i);
+  const Bytes bytes = rest(file, offset);
+  switch (key_) {
+    case Type::kUstar:
+    case Type::kPax:
+      if (tar::EntryCursor cursor(file, path_, offset); const auto entry = cursor.next()) {
+        return without_extension(std::string(entry->name));  // borrowed from the cursor
+      }
+      break;
+    case Type::kBytes:
+      if (const auto length = read_varint(bytes);
+          length && length->value <= bytes.size() - length->bytes) {
+        return std::string(as_text(bytes.subspan(length->bytes, length->value)));
+      }
+      break;
+    case Type::kUtf8:
+      if (bytes.size() >= column.stride) {
+        const std::string_view text = as_text(bytes.first(column.stride));
+        return std::string(text.substr(0, text.find('\0')));
+      }
+      break;
+    default:
+      break;
+  }
+  throw CorruptData(path_, offset, "there is no key");
+}
+
+void ColumnValues::verify(Bytes file, std::uint64_t i) const {
+  const bool has_table = !index_->places.empty();
+  if (index_->format == Format::kTfrecord) {
+    // Nothing stands before, between or after TFRecords.
+    const std::uint64_t record =
+        has_table ? index_->places[i].record : i * index_->columns.image.stride;
+    verify_tfrecord(rest(file, record), record, i);
+  } else if (index_->format == Format::kTar) {
+    const std::uint64_t image = payload(i).offset;
+    if (has_table) {
+      const bool is_last = i + 1 == index_->samples;
+      const std::uint64_t end = is_last ? file.size() : index_->places[i + 1].record;
+      return verify_entries(file, index_->places[i].record, end, image, i);
+    }
+    const std::uint64_t label = label_ == Type::kDecimal ? at(index_->columns.label, i) : image;
+    // In tars of others the label may stand before the image, whose header has the key.
+    const std::uint64_t key = at(index_->columns.key, i);
+    const std::uint64_t begin = label < key ? label - ustar::kBlock : key;
+    const std::uint64_t stride = index_->columns.image.stride;
+    const std::uint64_t end =
+        stride < file.size() - std::min(begin, file.size()) ? begin + stride : file.size();
+    verify_entries(file, begin, end, std::max(image, label), i);
+  } else if (crc32c_ == Type::kUint32 && !has_table) {
+    verify_row(file, i);
+  }
+}
+
+void ColumnValues::verify_tfrecord(Bytes bytes, std::uint64_t offset, std::uint64_t i) const {
+  using tfrecord::kFooterBytes;
+  using tfrecord::kLengthBytes;
+  if (bytes.size() < kLengthBytes + kFooterBytes || !tfrecord::has_length(bytes)) {
+    throw CorruptData(path_, offset, fmt::format("the length of record {} has a wrong CRC", i));
+  }
+  const auto length = little_endian(bytes.first(8));
+  if (length > bytes.size() - kLengthBytes - kFooterBytes ||
+      little_endian(bytes.subspan(kLengthBytes + length, kFooterBytes)) !=
+          crc32c::masked(crc32c::value(bytes.subspan(kLengthBytes, length)))) {
+    throw CorruptData(path_, offset + kLengthBytes, fmt::format("record {} has a wrong CRC", i));
+  }
+}
+
+void ColumnValues::verify_entries(Bytes file, std::uint64_t begin, std::uint64_t end,
+                                  std::uint64_t last, std::uint64_t i) const {
+  if (begin > file.size()) throw CorruptData(path_, begin, "the file ends too early");
+  tar::EntryCursor cursor(file, path_, begin);
+  bool has_last = false;
+  std::uint64_t next = begin;
+  while (next < end) {
+    const auto entry = cursor.next();  // throws if a checksum is wrong
+    if (!entry) break;
+    if (!tar::has_right_crc(*entry, file)) {
+      throw CorruptData(path_, entry->data, fmt::format("record {} has a wrong CRC", i));
+    }
+    // An empty file begins and ends at one byte.
+    has_last = has_last || (entry->data <= last && last <= entry->end);
+    next = entry->end;
+  }
+  if (!has_last) throw CorruptData(path_, next, fmt::format("record {} ends too early", i));
+}
+
+void ColumnValues::verify_row(Bytes file, std::uint64_t i) const {
+  const auto bytes = [&](const Column& column, std::uint64_t size) {
+    const Bytes value = rest(file, at(column, i));
+    if (value.size() < size) throw CorruptData(path_, at(column, i), "the file ends too early");
+    return value.first(size);
+  };
+  const ShardLayout& columns = index_->columns;
+  std::uint32_t crc = crc32c::value(bytes(columns.image, tensor_bytes_));
+  crc = crc32c::extend(crc, bytes(columns.label, kInt64Bytes));
+  crc = crc32c::extend(crc, bytes(columns.key, columns.key.stride));
+  if (crc != little_endian(bytes(columns.crc32c, kCrcBytes))) {
+    throw CorruptData(path_, at(columns.image, i), fmt::format("record {} has a wrong CRC", i));
+  }
+}
+
+}  // namespace precache

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "formats/shard/shard_index.hpp"
+
+namespace precache {
+
+/// Reads the values of a shard's samples from its bytes, as its index says.
+///
+/// Holds a reference to the index. `file` is always the whole file, of the index's size; what a
+/// hostile file says is checked against it. Immutable, so any number of threads may use one at
+/// once.
+class ColumnValues {
+ public:
+  /// Throws CorruptData at `path` if a column runs past the end of the shard or has an unknown
+  /// type, or the image's another one than the spec.
+  ColumnValues(const ShardIndex& index, const std::filesystem::path& path);
+
+  struct Extent {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// Where sample `i`'s tensor or encoded image lies.  REQUIRES: i < samples.
+  [[nodiscard]] Extent payload(std::uint64_t i) const;
+  /// -1 where there is none. Throws CorruptData.
+  [[nodiscard]] std::int64_t label(std::span<const std::byte> file, std::uint64_t i) const;
+  /// Throws CorruptData, and Unsupported for tar headers that no reader of ours takes.
+  [[nodiscard]] std::string key(std::span<const std::byte> file, std::uint64_t i) const;
+  /// Checks what the record has to tell damage by: a TFRecord's CRCs, the checksums of a tar
+  /// record's headers, the CRCs in tar and HDF5 files of ours. Throws CorruptData.
+  void verify(std::span<const std::byte> file, std::uint64_t i) const;
+
+ private:
+  enum class Type { kNone, kDecimal, kVarint, kInt64, kUstar, kPax, kBytes, kUtf8, kUint32 };
+
+  [[nodiscard]] static std::uint64_t at(const Column& column, std::uint64_t i) {
+    return column.base + i * column.stride;
+  }
+  [[nodiscard]] Type type_of(const Column& column) const;
+  void check_fits(const Column& column, std::uint64_t bytes) const;
+  void verify_tfrecord(std::span<const std::byte> bytes, std::uint64_t offset,
+                       std::uint64_t i) const;
+  /// The tar entries from the one at `begin` on; one of them has to hold `last`.
+  void verify_entries(std::span<const std::byte> file, std::uint64_t begin, std::uint64_t end,
+                      std::uint64_t last, std::uint64_t i) const;
+  void verify_row(std::span<const std::byte> file, std::uint64_t i) const;
+  [[nodiscard]] std::span<const std::byte> rest(std::span<const std::byte> file,
+                                                std::uint64_t offset) const;
+
+  const ShardIndex* index_;
+  std::filesystem::path path_;
+  std::uint64_t tensor_bytes_;
+  Type label_;
+  Type key_;
+  Type crc32c_;
+};
+
+}  // namespace precache

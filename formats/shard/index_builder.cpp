@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/shard/index_builder.hpp"
+
+#include <fmt/format.h>
+
+#include "formats/bytes/utf8.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+void IndexBuilder::Track::add(const ValueSpot& spot) {
+  if (count_ == 0) {
+    first_ = spot;
+    is_regular_ = spot.kind != ValueSpot::Kind::kElsewhere;
+  } else if (spot.kind != first_.kind || spot.type != first_.type) {
+    is_regular_ = false;
+  } else if (spot.kind == ValueSpot::Kind::kColumn) {
+    if (count_ == 1) stride_ = spot.offset - last_;
+    is_regular_ = is_regular_ && spot.offset > last_ && spot.offset - last_ == stride_;
+  }
+  last_ = spot.offset;
+  ++count_;
+}
+
+Column IndexBuilder::Track::column(std::uint64_t only_stride) const {
+  if (first_.kind != ValueSpot::Kind::kColumn) return {};
+  return {first_.offset, count_ == 1 ? only_stride : stride_, std::string(first_.type)};
+}
+
+IndexBuilder::IndexBuilder(Format format, std::uint64_t file_bytes, std::filesystem::path path,
+                           const std::optional<TensorSpec>& given)
+    : path_(std::move(path)), given_(given) {
+  index_.format = format;
+  index_.bytes = file_bytes;
+}
+
+std::optional<TensorSpec> IndexBuilder::spec_of(const FoundSample& sample) const {
+  if (!given_) return sample.spec;
+  if (sample.spec) {
+    const bool is_same_array =
+        sample.spec->dtype == given_->dtype && sample.spec->shape() == given_->shape();
+    return is_same_array ? given_ : sample.spec;
+  }
+  const bool fits = sample.is_untold && given_->size_bytes() == sample.payload_bytes;
+  return fits ? given_ : std::nullopt;
+}
+
+void IndexBuilder::note_spec(const FoundSample& sample) {
+  if (!index_.obstacle.empty()) return;
+  const auto spec = spec_of(sample);
+  if (!spec) {
+    index_.obstacle = sample.obstacle;
+  } else if (samples() == 0) {
+    index_.spec = spec;
+  } else if (*spec != *index_.spec) {
+    const std::string_view first_key =
+        std::string_view(index_.keys).substr(0, index_.places[0].key_bytes);
+    index_.obstacle = fmt::format("samples 0 ('{}', {}) and {} ('{}', {}) differ", first_key,
+                                  index_.spec->text(), samples(), sample.key, spec->text());
+  }
+  if (!index_.obstacle.empty()) index_.spec.reset();
+}
+
+std::int64_t IndexBuilder::label_of(const FoundSample& sample) {
+  if (sample.label_name.empty()) {
+    has_numbers_ = has_numbers_ || sample.label != -1;
+    return sample.label;
+  }
+  const auto [known, is_new] = name_numbers_.emplace(
+      printable(sample.label_name), static_cast<std::int64_t>(name_numbers_.size()));
+  if (is_new) index_.label_names.push_back(known->first);
+  return known->second;
+}
+
+void IndexBuilder::add(const FoundSample& sample) {
+  note_spec(sample);
+  if (samples() == 0) first_record_bytes_ = sample.record_end - sample.record;
+  if (index_.spec) {
+    image_.add({ValueSpot::Kind::kColumn, sample.payload, name(index_.spec->dtype)});
+    ValueSpot label = sample.label_spot;
+    if (!sample.label_name.empty()) label.kind = ValueSpot::Kind::kElsewhere;
+    label_.add(label);
+    key_.add(sample.key_spot);
+  }
+  // Names of a tar can be stated once for all entries.
+  if (sample.key.size() > index_.bytes - index_.keys.size()) {
+    throw CorruptData(path_, sample.record, "the names of its samples are longer than the file");
+  }
+  index_.places.push_back({sample.record, sample.payload, sample.payload_bytes, label_of(sample),
+                           index_.keys.size(), sample.key.size()});
+  index_.keys += sample.key;
+}
+
+ShardIndex IndexBuilder::finish() && {
+  index_.samples = samples();
+  if (has_numbers_ && !index_.label_names.empty()) {
+    throw Unsupported(fmt::format("labels of '{}' are numbers and names: '{}' is one of the names",
+                                  path_.string(), index_.label_names.front()));
+  }
+  if (index_.samples == 0) index_.obstacle = "it has no samples";
+  if (index_.spec && image_.is_regular() && label_.is_regular() && key_.is_regular()) {
+    index_.columns = {image_.column(first_record_bytes_), label_.column(first_record_bytes_),
+                      key_.column(first_record_bytes_)};
+    index_.places = {};
+    index_.keys = {};
+  }
+  return std::move(index_);
+}
+
+}  // namespace precache

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/formats/tensor_spec.hpp"
+
+#include <fmt/format.h>
+
+#include "formats/bytes/checked_math.hpp"
+
+namespace precache {
+
+std::string_view name(AxisOrder order) { return order == AxisOrder::kChw ? "chw" : "hwc"; }
+
+AxisOrder parse_axis_order(std::string_view name) {
+  if (name == "chw") return AxisOrder::kChw;
+  if (name == "hwc") return AxisOrder::kHwc;
+  throw InvalidArgument(fmt::format("unknown layout '{}'", name), "Known are chw and hwc.");
+}
+
+std::array<std::uint32_t, 3> TensorSpec::shape() const {
+  if (order == AxisOrder::kChw) return {channels, height, width};
+  return {height, width, channels};
+}
+
+std::uint64_t TensorSpec::size_bytes() const {
+  return checked_mul(checked_mul(checked_mul(height, width), channels),
+                     precache::size_bytes(dtype));
+}
+
+std::string TensorSpec::text() const {
+  const auto extents = shape();
+  return fmt::format("{} {}x{}x{} {}", name(dtype), extents[0], extents[1], extents[2],
+                     name(order));
+}
+
+}  // namespace precache

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/tar/tar_entries.hpp"
+#include "precache/formats/contents.hpp"
+
+namespace precache::tar {
+
+/// Counts what tar archives hold: kinds of entries, extensions, and how they group to samples.
+class Dissector {
+ public:
+  /// Walks over one more archive; `file` is the whole of it. Throws CorruptData and Unsupported
+  /// as EntryCursor does; what stood before that counts.
+  void add(std::span<const std::byte> file, const std::filesystem::path& path);
+  [[nodiscard]] TarAnatomy result() const;
+
+ private:
+  using Extensions = std::vector<std::string>;
+
+  void take(const Entry& entry);
+  void take_file(const Entry& entry);
+  void end_sample();
+
+  TarAnatomy counts_;
+  std::map<std::string, Range, std::less<>> extensions_;
+  std::map<Extensions, std::uint64_t> patterns_;
+  std::string key_;  // of the sample in work
+  Extensions sample_;
+  bool has_sample_ = false;
+};
+
+}  // namespace precache::tar

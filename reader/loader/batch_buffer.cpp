@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/loader/batch_buffer.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kVector = 64;
+constexpr std::size_t kHugePage = 2 << 20;
+
+}  // namespace
+
+AlignedBuffer::AlignedBuffer(std::size_t size) {
+  // A consumer may hold thousands of small batches: none of them should take a huge page.
+  const bool is_large = size >= kHugePage;
+  void* bytes = nullptr;
+  if (::posix_memalign(&bytes, is_large ? kHugePage : kVector, size) != 0) throw std::bad_alloc();
+  bytes_ = {static_cast<std::byte*>(bytes), [](std::byte* pointer) { std::free(pointer); }};
+  // A hint: without huge pages a batch takes thousands of entries of the TLB.
+  if (is_large) (void)::madvise(bytes, size, MADV_HUGEPAGE);
+}
+
+std::byte* Batch::Slot::make_writable() {
+  if (view == nullptr) return buffer.data();
+  if (!own) {
+    own.emplace(view, static_cast<std::uint64_t>(data - view->bytes().data()), bytes());
+    data = own->bytes().data();
+  }
+  return own->bytes().data();
+}
+
+SlotPool::SlotPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer)
+    : capacity_(capacity), make_buffer_(std::move(make_buffer)) {
+  free_.reserve(capacity);
+  free_buffers_.reserve(capacity);
+}
+
+AlignedBuffer SlotPool::take_buffer() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_buffers_.empty()) {
+      AlignedBuffer buffer = std::move(free_buffers_.back());
+      free_buffers_.pop_back();
+      return buffer;
+    }
+  }
+  return make_buffer_();
+}
+
+std::unique_ptr<Batch::Slot> SlotPool::take() {
+  std::unique_ptr<Batch::Slot> slot;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      slot = std::move(free_.front());
+      free_.erase(free_.begin());
+    }
+  }
+  if (slot == nullptr) return std::make_unique<Batch::Slot>();
+  slot->ends_epoch = slot->is_announced = false;
+  slot->rows_claimed = slot->rows_done = 0;
+  slot->error = nullptr;
+  return slot;
+}
+
+void SlotPool::give_back(std::unique_ptr<Batch::Slot> slot) {
+  AlignedBuffer buffer = std::move(slot->buffer);  // freed, if so, after the lock is released
+  const std::lock_guard lock(mutex_);
+  if (buffer.data() != nullptr && free_buffers_.size() < capacity_) {
+    free_buffers_.push_back(std::move(buffer));
+  }
+  if (free_.size() < capacity_) free_.push_back(std::move(slot));
+}
+
+Batch::Batch(std::unique_ptr<Slot> slot) : slot_(std::move(slot)) {}
+
+Batch::Batch(Batch&&) noexcept = default;
+
+Batch& Batch::operator=(Batch&& other) noexcept {
+  std::swap(slot_, other.slot_);
+  return *this;
+}
+
+Batch::~Batch() {
+  if (slot_ == nullptr) return;
+  // The pool may be the last of its loader: it goes when this call returns.
+  const std::shared_ptr<SlotPool> home = std::move(slot_->home);
+  home->give_back(std::move(slot_));
+}
+
+std::size_t Batch::size() const { return slot_->samples.size(); }
+
+const TensorSpec& Batch::spec() const { return slot_->spec; }
+
+const std::byte* Batch::data() const { return slot_->data; }
+
+std::byte* Batch::make_writable() { return slot_->make_writable(); }
+
+std::size_t Batch::stride_bytes() const { return slot_->stride_bytes; }
+
+std::span<const std::byte> Batch::operator[](std::size_t i) const {
+  return {slot_->data + i * slot_->stride_bytes, slot_->spec.size_bytes()};
+}
+
+std::span<const std::int64_t> Batch::labels() const { return slot_->labels; }
+
+std::span<const std::uint64_t> Batch::samples() const { return slot_->samples; }
+
+bool Batch::is_view() const { return slot_->view != nullptr; }
+
+void Batch::check() const {
+  if (slot_->view != nullptr) slot_->view->check();
+}
+
+}  // namespace precache

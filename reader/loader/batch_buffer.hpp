@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "formats/os/fork.hpp"
+#include "precache/reader/loader.hpp"
+#include "reader/shards/mapped_shard.hpp"
+
+namespace precache {
+
+class SlotPool;
+
+/// Memory that is aligned for vectors.
+class AlignedBuffer {
+ public:
+  using Free = std::function<void(std::byte*)>;
+  AlignedBuffer() = default;
+  /// Asks for huge pages where it would fill one.
+  explicit AlignedBuffer(std::size_t size);
+  /// Someone else's memory, and how to give it back.
+  AlignedBuffer(std::byte* bytes, Free free) : bytes_(bytes, std::move(free)) {}
+  [[nodiscard]] std::byte* data() const { return bytes_.get(); }
+
+ private:
+  std::unique_ptr<std::byte[], Free> bytes_;
+};
+
+/// The bytes of a whole shard, by its number.
+using ShardBytes = std::function<std::span<const std::byte>(std::size_t shard)>;
+
+/// For those who take batches on to a device: where they are put, and how much of them is needed.
+struct BatchPlacement {
+  /// Called by any thread of the loader, for at most as many buffers as batches are prefetched or
+  /// held by the consumer.
+  std::function<AlignedBuffer()> take_buffer;
+  /// Set if the consumer has the shards in memory and takes the tensors from there: the buffers are
+  /// its own to use. Labels come from there, too, so that the files need not be in the page cache a
+  /// second time. Called by any thread of the loader.
+  ShardBytes in_place;
+};
+
+/// One batch, from its order to its release: what it holds, and how far it is.
+///
+/// The fields of progress belong to the pipeline's lock; the others to whoever fills the batch,
+/// then to whoever holds it.
+struct Batch::Slot {
+  TensorSpec spec;
+  std::vector<std::uint64_t> samples;
+  std::vector<std::int64_t> labels;
+  const std::byte* data = nullptr;
+  std::size_t stride_bytes = 0;
+  AlignedBuffer buffer;
+  std::shared_ptr<const MappedShard> view;  // instead of the buffer: rows where they lie
+  std::optional<PrivateRange> own;          // of a view that may be written to
+
+  std::uint64_t epoch = 0;
+  bool ends_epoch = false;  // no batch: the epoch is over
+  bool is_announced = false;
+  std::size_t rows_claimed = 0;
+  std::size_t rows_done = 0;
+  std::exception_ptr error;
+
+  std::shared_ptr<SlotPool> home;  // while a Batch has it
+
+  [[nodiscard]] std::size_t bytes() const {
+    return samples.empty() ? 0 : (samples.size() - 1) * stride_bytes + spec.size_bytes();
+  }
+  /// Throws IoError.
+  std::byte* make_writable();
+  [[nodiscard]] bool is_ready() const {
+    return ends_epoch || (is_announced && (error || rows_done == samples.size()));
+  }
+};
+
+/// Slots and buffers that nobody uses, so that the next batch allocates nothing. Any thread may
+/// give them back.
+class SlotPool {
+ public:
+  /// Keeps up to `capacity` of each.
+  SlotPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer);
+  /// The slot that is unused for the longest time, or a new one. It still has the mapping that it
+  /// had: to unmap it is not the consumer's work.
+  [[nodiscard]] std::unique_ptr<Batch::Slot> take();
+  /// An unused buffer, or a new one. Views need none, so there may be fewer than slots.
+  [[nodiscard]] AlignedBuffer take_buffer();
+  /// Takes the slot and its buffer; frees them if there are enough.
+  void give_back(std::unique_ptr<Batch::Slot> slot);
+
+ private:
+  std::size_t capacity_;
+  std::function<AlignedBuffer()> make_buffer_;
+  ForkSafeMutex mutex_;
+  std::vector<std::unique_ptr<Batch::Slot>> free_;
+  std::vector<AlignedBuffer> free_buffers_;
+};
+
+}  // namespace precache

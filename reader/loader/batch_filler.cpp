@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/loader/batch_filler.hpp"
+
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "formats/bytes/checked_math.hpp"
+
+namespace precache {
+namespace {
+
+// A turn of a thread: long enough to be worth it, short enough to share the first batch.
+constexpr std::size_t kChunkBytes = 2 << 20;
+constexpr std::size_t kViewChunkBytes = 64 << 20;  // nothing is moved
+// Batches above this are not in the caches any more when they are read, so they need not go there.
+constexpr std::size_t kStreamedBytes = 8 << 20;
+constexpr std::size_t kProbeEvery = 8;
+
+/// Whether the page at `offset` is in the page cache; false also where the file system cannot tell.
+bool is_cached(const MappedShard& shard, std::uint64_t offset) {
+  std::byte byte{};
+  const iovec target{&byte, 1};
+  return ::preadv2(shard.file().descriptor(), &target, 1, static_cast<off_t>(offset), RWF_NOWAIT) ==
+         1;
+}
+
+void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t bytes) {
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t first = offset / page * page;
+  // A hint: reading reports what goes wrong.
+  (void)::madvise(const_cast<std::byte*>(shard.bytes().data()) + first, bytes + offset - first,
+                  MADV_WILLNEED);
+}
+
+}  // namespace
+
+BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
+                         std::uint64_t largest_batch, bool writable, ShardBytes in_place)
+    : shards_(std::move(shards)),
+      pass_(*shards_->spec(), transform),
+      batch_bytes_(checked_mul(largest_batch, pass_.result().size_bytes())),
+      stream_(batch_bytes_ > kStreamedBytes),
+      writable_(writable),
+      in_place_(std::move(in_place)) {}
+
+void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
+  slot.own.reset();
+  slot.view.reset();
+  slot.spec = pass_.result();
+  slot.labels.resize(slot.samples.size());
+  if (!make_view(slot)) {
+    slot.buffer = pool.take_buffer();
+    slot.data = slot.buffer.data();
+    slot.stride_bytes = slot.spec.size_bytes();
+  }
+  if (!in_place_) read_ahead(slot);
+}
+
+std::size_t BatchFiller::chunk_rows(const Batch::Slot& slot) const {
+  const std::size_t bytes = slot.view != nullptr ? kViewChunkBytes : kChunkBytes;
+  return std::max<std::size_t>(1, bytes / slot.spec.size_bytes());
+}
+
+bool BatchFiller::make_view(Batch::Slot& slot) const {
+  if (!pass_.is_copy() || writable_ || in_place_) return false;
+  for (std::size_t i = 1; i < slot.samples.size(); ++i) {
+    if (slot.samples[i] != slot.samples[0] + i) return false;
+  }
+  const ShardSet::Place first = shards_->place_of(slot.samples.front());
+  const auto& stride = shards_->stride(first.shard);
+  if (!stride || slot.samples.size() > shards_->rows_from(first)) return false;
+  slot.view = shards_->map(first.shard);
+  slot.data = slot.view->bytes().data() + shards_->values(first.shard).payload(first.row).offset;
+  slot.stride_bytes = *stride;
+  return true;
+}
+
+void BatchFiller::read_ahead(const Batch::Slot& slot) const {
+  const auto each = [&](std::size_t step, const auto& call) {
+    for (std::size_t i = 0; i < slot.samples.size(); i += step) {
+      const ShardSet::Place place = shards_->place_of(slot.samples[i]);
+      const auto [offset, bytes] = shards_->values(place.shard).payload(place.row);
+      call(*shards_->map(place.shard), offset, bytes);
+    }
+  };
+  // Cached data is the usual case and should cost next to nothing: some records are asked for, and
+  // all are hinted at if one is missing.
+  bool all_cached = true;
+  each(kProbeEvery, [&](const MappedShard& shard, std::uint64_t offset, std::uint64_t bytes) {
+    all_cached = all_cached && (bytes == 0 || shard.is_touched(offset) || is_cached(shard, offset));
+  });
+  if (!all_cached) each(1, start_reading);
+}
+
+/// Rows of a view, with what lies between them.
+void BatchFiller::touch(const Batch::Slot& slot, std::size_t first, std::size_t count) {
+  const std::byte* const begin = slot.data + first * slot.stride_bytes;
+  const std::size_t bytes = (count - 1) * slot.stride_bytes + slot.spec.size_bytes();
+  slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()), bytes);
+}
+
+std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_t count,
+                                std::uint64_t seed) const {
+  std::shared_ptr<const MappedShard> mapped;
+  std::size_t mapped_shard = 0;
+  std::uint64_t touched = 0;
+  for (std::size_t i = first; i < first + count; ++i) {
+    const std::uint64_t sample = slot.samples[i];
+    const ShardSet::Place place = shards_->place_of(sample);
+    if (mapped == nullptr || place.shard != mapped_shard) {
+      if (mapped != nullptr) mapped->check();  // after the reading: what was read is good
+      mapped = shards_->map(place.shard);
+      mapped_shard = place.shard;
+    }
+    const ColumnValues& values = shards_->values(place.shard);
+    const std::span<const std::byte> file = in_place_ ? in_place_(place.shard) : mapped->bytes();
+    slot.labels[i] = mapped->checked([&] {
+      if (shards_->verify_on_read()) values.verify(file, place.row);
+      return values.label(file, place.row);
+    });
+    const auto [offset, bytes] = values.payload(place.row);
+    if (in_place_) continue;
+    touched += bytes;
+    if (slot.view == nullptr) {
+      pass_.run(file.subspan(offset, bytes), pass_.choose(seed, slot.epoch, sample),
+                slot.buffer.data() + i * slot.stride_bytes, stream_);
+    }
+  }
+  if (slot.view != nullptr) touch(slot, first, count);
+  if (stream_) finish_streaming();
+  if (mapped != nullptr) mapped->check();
+  return touched;
+}
+
+}  // namespace precache

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/loader/pixel_pass.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "formats/bytes/half_float.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/reader/order.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kPixelValues = 256;
+
+/// Elements from one row, and from one channel, to the next.
+PixelJob::Side side_of(const TensorSpec& spec) {
+  if (spec.order == AxisOrder::kHwc) return {std::size_t{spec.width} * spec.channels, 1};
+  return {spec.width, std::size_t{spec.height} * spec.width};
+}
+
+/// Rounded to even, as torchvision's centre crop does.
+std::uint32_t half(std::uint32_t margin) {
+  return margin / 2 + (margin % 2 == 1 && margin / 2 % 2 == 1 ? 1 : 0);
+}
+
+void check_normalization(const Normalization& normalize, const TensorSpec& stored, DType result) {
+  if (stored.dtype != DType::kUint8) {
+    throw InvalidArgument("tensors that are stored as floats cannot be normalised while reading",
+                          "Store uint8, or normalise when building.");
+  }
+  if (result == DType::kUint8) {
+    throw InvalidArgument("normalised pixels do not fit uint8", "Set dtype to a float type.");
+  }
+  if (stored.channels != 1 && stored.channels != 3) {
+    throw InvalidArgument(
+        fmt::format("a normalisation of 3 channels, and tensors of {}", stored.channels));
+  }
+  for (std::size_t channel = 0; channel < stored.channels; ++channel) {
+    const float mean = normalize.mean[channel];
+    const float std = normalize.std[channel];
+    if (!std::isfinite(mean) || !std::isfinite(std) || std == 0) {
+      throw InvalidArgument(fmt::format("a mean of {} and a standard deviation of {}", mean, std));
+    }
+  }
+}
+
+}  // namespace
+
+TensorSpec BatchTransform::result(const TensorSpec& stored) const {
+  TensorSpec spec = stored;
+  if (crop) {
+    if (crop->height == 0 || crop->width == 0 || crop->height > stored.height ||
+        crop->width > stored.width) {
+      throw InvalidArgument(fmt::format("a crop of {}x{} from tensors of {}x{}", crop->height,
+                                        crop->width, stored.height, stored.width));
+    }
+    spec.height = crop->height;
+    spec.width = crop->width;
+  }
+  spec.dtype =
+      dtype.value_or(normalize && stored.dtype == DType::kUint8 ? DType::kFloat32 : stored.dtype);
+  spec.order = order.value_or(stored.order);
+  if (spec.dtype == DType::kUint8 && stored.dtype != DType::kUint8) {
+    throw InvalidArgument("tensors that are stored as floats cannot become uint8");
+  }
+  if (normalize) check_normalization(*normalize, stored, spec.dtype);
+  return spec;
+}
+
+PixelPass::PixelPass(const TensorSpec& stored, const BatchTransform& transform)
+    : stored_(stored),
+      result_(transform.result(stored)),
+      transform_(transform),
+      is_copy_(result_ == stored && !transform.flip) {
+  if (stored.channels == 1 && result_.dtype == stored.dtype && !transform.flip &&
+      result_.height == stored.height && result_.width == stored.width) {
+    is_copy_ = true;  // one channel: the order of the axes makes no difference
+  }
+  if (stored.dtype != DType::kUint8) return;
+  set_rules(transform.normalize.value_or(Normalization()));
+  for (const PixelMath math : {PixelMath::kAffine, PixelMath::kReciprocal}) {
+    if (math_ == PixelMath::kTable && is_exact(math)) math_ = math;
+  }
+}
+
+void PixelPass::set_rules(const Normalization& normalize) {
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    // Of one channel the others' numbers mean nothing, and may be zero.
+    const std::size_t channel = stored_.channels == 1 ? 0 : i;
+    ChannelRule& rule = rules_[i];
+    rule.mean = normalize.mean[channel];
+    rule.std = normalize.std[channel];
+    rule.inverse_std = 1.0F / rule.std;
+    rule.scale = static_cast<float>(1.0 / (255.0 * rule.std));
+    rule.offset = static_cast<float>(-static_cast<double>(rule.mean) / rule.std);
+    for (std::size_t pixel = 0; pixel < kPixelValues; ++pixel) {
+      const float value = normalize(static_cast<std::uint8_t>(pixel), channel);
+      rule.floats[pixel] = value;
+      rule.halves[pixel] =
+          result_.dtype == DType::kBfloat16 ? to_bfloat16(value) : to_float16(value);
+    }
+  }
+}
+
+bool PixelPass::is_exact(PixelMath math) const {
+  // Every pixel there is, in every channel.
+  std::array<std::uint8_t, 3 * kPixelValues> pixels{};
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i);
+  std::array<std::byte, pixels.size() * sizeof(float)> by_table{};
+  std::array<std::byte, pixels.size() * sizeof(float)> by_math{};
+  PixelJob job{.in = std::as_bytes(std::span(pixels)).data(),
+               .in_side = {kPixelValues, kPixelValues},
+               .out = by_table.data(),
+               .out_side = {kPixelValues, kPixelValues},
+               .out_type = result_.dtype,
+               .channels = 3,
+               .height = 1,
+               .width = kPixelValues,
+               .rules = &rules_};
+  run_pixels(job);
+  job.out = by_math.data();
+  job.math = math;
+  run_pixels(job);
+  return by_table == by_math;
+}
+
+std::vector<std::string> PixelPass::warnings() const {
+  const auto& crop = transform_.crop;
+  if (!crop || crop->place != CropPlace::kRandom || crop->height != stored_.height ||
+      crop->width != stored_.width) {
+    return {};
+  }
+  return {fmt::format(
+      "A random crop of {}x{} from tensors of that size cannot move. Build the dataset larger than "
+      "the crop.",
+      crop->height, crop->width)};
+}
+
+PixelChoice PixelPass::choose(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample) const {
+  SampleRandom random(seed, epoch, sample);
+  const std::uint32_t free_rows = stored_.height - result_.height;
+  const std::uint32_t free_columns = stored_.width - result_.width;
+  // All are drawn, needed or not: a crop does not change who is flipped.
+  const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{free_rows} + 1));
+  const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{free_columns} + 1));
+  const bool flip = random.below(2) == 1;
+  const bool centre = transform_.crop && transform_.crop->place == CropPlace::kCenter;
+  return {centre ? half(free_rows) : y, centre ? half(free_columns) : x, flip && transform_.flip};
+}
+
+void PixelPass::run(std::span<const std::byte> tensor, const PixelChoice& choice, std::byte* out,
+                    bool stream) const {
+  if (is_copy_ && stream) {
+    copy_streamed(tensor, out);
+  } else if (is_copy_) {
+    std::memcpy(out, tensor.data(), tensor.size());
+  } else {
+    const PixelJob::Side side = side_of(stored_);
+    const std::size_t pixel = side.channel == 1 ? stored_.channels : 1;
+    const std::size_t first = choice.y * side.row + choice.x * pixel;
+    run_pixels({.in = tensor.data() + first * size_bytes(stored_.dtype),
+                .in_side = side,
+                .in_type = stored_.dtype,
+                .out = out,
+                .out_side = side_of(result_),
+                .out_type = result_.dtype,
+                .channels = stored_.channels,
+                .height = result_.height,
+                .width = result_.width,
+                .flip = choice.flip,
+                .stream = stream,
+                .math = math_,
+                .rules = &rules_});
+  }
+}
+
+}  // namespace precache

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/reader/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include "precache/formats/error.hpp"
+#include "reader/shards/shard_set.hpp"
+
+namespace precache {
+
+void Lease::check() const {
+  if (shard_ != nullptr) shard_->check();
+}
+
+std::string Sample::key() const {
+  const ShardSet::Place place = shards_->place_of(index_);
+  const MappedShard& mapped = *lease_.shard_;
+  std::string key =
+      mapped.checked([&] { return shards_->values(place.shard).key(mapped.bytes(), place.row); });
+  lease_.check();
+  return key;
+}
+
+std::uint64_t Dataset::size() const { return shards_->samples(); }
+
+std::size_t Dataset::shard_count() const { return shards_->shard_count(); }
+
+bool Dataset::has_spec() const { return shards_->spec().has_value(); }
+
+const TensorSpec& Dataset::spec() const {
+  if (!shards_->spec()) {
+    throw Unsupported("the samples are not tensors of one shape and type: " + shards_->obstacle());
+  }
+  return *shards_->spec();
+}
+
+const std::vector<std::string>& Dataset::classes() const { return shards_->classes(); }
+
+Sample Dataset::operator[](std::uint64_t index) const {
+  if (index >= size()) {
+    throw InvalidArgument(fmt::format("there is no sample {}, the dataset has {}", index, size()));
+  }
+  const ShardSet::Place place = shards_->place_of(index);
+  auto mapped = shards_->map(place.shard);
+  const ColumnValues& values = shards_->values(place.shard);
+  const auto [offset, bytes] = values.payload(place.row);
+  const std::int64_t label = mapped->checked([&] {
+    if (shards_->verify_on_read()) values.verify(mapped->bytes(), place.row);
+    return values.label(mapped->bytes(), place.row);
+  });
+  mapped->check();
+  const auto payload = mapped->bytes().subspan(offset, bytes);
+  return {payload, label, Lease(std::move(mapped)), shards_, index};
+}
+
+std::uint64_t Dataset::rows_together(std::uint64_t first) const {
+  return first >= size() ? 0 : shards_->rows_from(shards_->place_of(first));
+}
+
+Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
+  if (first > size() || count > size() - first) {
+    throw InvalidArgument(
+        fmt::format("there are no {} rows from {} on, the dataset has {}", count, first, size()));
+  }
+  const TensorSpec& tensor = spec();
+  if (count == 0) return {nullptr, 0, 0, 0, Lease(nullptr)};
+  const ShardSet::Place place = shards_->place_of(first);
+  if (count > shards_->rows_from(place)) {
+    throw InvalidArgument(
+        fmt::format("{} rows from {} on lie in more than one shard", count, first),
+        fmt::format("{} of them lie together.", shards_->rows_from(place)));
+  }
+  auto mapped = shards_->map(place.shard);
+  const ColumnValues& values = shards_->values(place.shard);
+  const auto& stride = shards_->stride(place.shard);
+  if (!stride && count > 1) {
+    throw Unsupported(
+        fmt::format("the samples of '{}' do not lie at equal distances", mapped->path().string()),
+        "They can be read one by one.");
+  }
+  if (shards_->verify_on_read()) {
+    mapped->checked([&] {
+      for (std::uint64_t i = 0; i < count; ++i) values.verify(mapped->bytes(), place.row + i);
+    });
+  }
+  mapped->check();
+  const std::byte* data = mapped->bytes().data() + values.payload(place.row).offset;
+  const std::size_t row_bytes = tensor.size_bytes();
+  return {data, count, stride.value_or(row_bytes), row_bytes, Lease(std::move(mapped))};
+}
+
+}  // namespace precache

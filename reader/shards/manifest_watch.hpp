@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "formats/os/file_state.hpp"
+#include "formats/os/fork.hpp"
+
+namespace precache {
+
+/// How often things are looked at that may change at any time.
+inline constexpr std::int64_t kLookEveryNs = 50'000'000;
+
+/// A clock that costs no system call and is some milliseconds late.
+[[nodiscard]] std::int64_t coarse_now_ns();
+
+/// Notices that the manifest of an open dataset was replaced.
+///
+/// A dataset is replaced in this order: the manifest is removed, shards are replaced, the new
+/// manifest is written. So a shard belongs to the manifest that was read if is_current() returns
+/// true after the shard was opened.
+///
+/// Any number of threads may use one at once.
+class ManifestWatch {
+ public:
+  /// `state` is that of the manifest before it was read.
+  ManifestWatch(std::filesystem::path path, const FileState& state)
+      : path_(std::move(path)), current_(state) {}
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+  /// Whether some 50 ms have passed since is_current() last returned true. Costs no system call.
+  [[nodiscard]] bool is_due(std::int64_t now_ns) const {
+    return now_ns >= next_ns_.load(std::memory_order_relaxed);
+  }
+
+  /// False if the manifest is gone, or if it changed and `says_the_same`, which reads it again,
+  /// returns false. One that says the same is remembered as the current one. Throws IoError and
+  /// what `says_the_same` throws.
+  [[nodiscard]] bool is_current(Ask ask, const std::function<bool()>& says_the_same) const;
+
+ private:
+  [[nodiscard]] bool look(Ask ask, const std::function<bool()>& says_the_same) const;
+
+  std::filesystem::path path_;
+  mutable ForkSafeMutex mutex_;
+  mutable FileState current_;
+  mutable std::optional<FileState> other_;  // was read, and says something else
+  mutable std::atomic<std::int64_t> next_ns_{0};
+};
+
+}  // namespace precache

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/shards/shard_listing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+
+#include "precache/formats/error.hpp"
+#include "reader/shards/path_pattern.hpp"
+
+namespace precache {
+namespace {
+
+using Path = std::filesystem::path;
+
+constexpr std::string_view kDigits = "0123456789";
+
+std::string_view without_ending(std::string_view file) {
+  constexpr std::array<std::string_view, 9> kEndings{".tar.gz",      ".tgz",       ".tar",
+                                                     ".tfrecord.gz", ".tfrecords", ".tfrecord",
+                                                     ".record",      ".hdf5",      ".h5"};
+  for (const std::string_view ending : kEndings) {
+    if (file.size() > ending.size() && file.ends_with(ending)) {
+      return file.substr(0, file.size() - ending.size());
+    }
+  }
+  return file;
+}
+
+/// "train-00012" of "train-00012-of-01024".
+std::string_view without_total(std::string_view file) {
+  constexpr std::string_view kOf = "-of-";
+  const std::size_t of = file.rfind(kOf);
+  if (of == std::string_view::npos || of == 0 || kDigits.find(file[of - 1]) == kDigits.npos ||
+      of + kOf.size() == file.size() ||
+      file.find_first_not_of(kDigits, of + kOf.size()) != std::string_view::npos) {
+    return file;
+  }
+  return file.substr(0, of);
+}
+
+/// Of a manifest of either kind.
+template <typename Split>
+const Split& choose_split(const std::map<std::string, Split>& splits, std::string_view split,
+                          const Path& path) {
+  if (split.empty() && splits.size() == 1) return splits.begin()->second;
+  const auto found = splits.find(split.empty() ? "train" : std::string(split));
+  if (found != splits.end()) return found->second;
+  std::string known;
+  for (const auto& [known_name, entry] : splits) {
+    known += (known.empty() ? "" : ", ") + known_name;
+  }
+  if (known.empty()) throw InvalidArgument(fmt::format("'{}' has no splits", path.string()));
+  throw InvalidArgument(split.empty() ? fmt::format("'{}' has several splits", path.string())
+                                      : fmt::format("'{}' has no split '{}'", path.string(), split),
+                        "It has: " + known + ".");
+}
+
+/// Whether a word of a shard's prefix, as "train" of "mnist-train", is one of these.
+bool has_word(std::string_view prefix, const std::set<std::string_view>& words) {
+  for (std::size_t begin = 0; begin <= prefix.size();) {
+    const std::size_t end = std::min(prefix.find_first_of("-_.", begin), prefix.size());
+    if (words.contains(prefix.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+bool is_for_training(std::string_view prefix) { return has_word(prefix, {"train", "training"}); }
+
+bool is_for_tests(std::string_view prefix) {
+  return has_word(prefix, {"dev", "eval", "test", "testing", "val", "valid", "validation"});
+}
+
+NameGroups groups_by_prefix(const std::vector<Path>& shards) {
+  NameGroups groups;
+  for (const Path& shard : shards) groups[shard_prefix(shard)].push_back(shard);
+  return groups;
+}
+
+/// The group that a split's name means: of this prefix, or the only one that has it as a word.
+std::optional<std::string> group_named(const NameGroups& groups, std::string_view split) {
+  std::vector<std::string> found;
+  for (const auto& [prefix, paths] : groups) {
+    if (prefix == split) return prefix;
+    if (has_word(prefix, {split})) found.push_back(prefix);
+  }
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+/// Of shards that no manifest describes, those of one split. Without a name: the only group that is
+/// for training; all, if their names tell of no splits.
+std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view split,
+                           const Path& folder) {
+  const NameGroups groups = split.empty() ? groups_by_name(paths) : groups_by_prefix(paths);
+  if (split.empty() && groups.size() == 1) return paths;
+  std::optional<std::string> chosen;
+  if (!split.empty()) {
+    chosen = group_named(groups, split);
+  } else {
+    std::vector<std::string> training;
+    for (const auto& [prefix, shards] : groups) {
+      if (is_for_training(prefix)) training.push_back(prefix);
+    }
+    if (training.size() == 1) chosen = training.front();
+  }
+  if (chosen) return groups.at(*chosen);
+  std::vector<std::string> known;
+  for (const auto& [prefix, shards] : groups) known.push_back(prefix);
+  throw InvalidArgument(
+      split.empty() ? fmt::format("'{}' has shards of several splits", folder.string())
+                    : fmt::format("'{}' has no shards of a split '{}'", folder.string(), split),
+      fmt::format("It has: {}. A pattern ('{}') takes several together.", fmt::join(known, ", "),
+                  (folder / "*.tar").string()));
+}
+
+/// The shards of a folder that no manifest describes, by name.
+std::vector<Path> shards_in(const Path& folder) {
+  std::error_code error;
+  std::vector<Path> paths;
+  const auto entries = std::filesystem::directory_iterator(folder, error);
+  if (error) throw IoError("cannot read", folder, error.value());
+  for (const auto& entry : entries) {
+    if (is_shard_name(entry.path().filename().string()) && entry.is_regular_file(error)) {
+      paths.push_back(entry.path());
+    }
+  }
+  if (paths.empty()) {
+    throw InvalidArgument(
+        fmt::format("'{}' has no {} and no shards", folder.string(), kManifestName),
+        "A dataset is made by: precache build SOURCE OUT");
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// REQUIRES: called before the manifest is read, so that one that replaces it meanwhile is noticed.
+std::shared_ptr<const ManifestWatch> watch_manifest(const Path& path) {
+  const auto state = state_at(path, Ask::kByOpening);
+  if (!state) return nullptr;  // reading it says so
+  std::error_code ignored;
+  const Path absolute = std::filesystem::absolute(path, ignored);
+  return std::make_shared<const ManifestWatch>(absolute, *state);
+}
+
+std::vector<ListedShard> list_manifest(const Path& folder, std::optional<std::string_view> split) {
+  const auto watch = watch_manifest(folder / kManifestName);
+  const auto manifest = std::make_shared<const Manifest>(Manifest::read(folder / kManifestName));
+  std::vector<ListedShard> shards;
+  const auto add = [&](const SplitEntry& entries) {
+    for (const ShardEntry& entry : entries.shards) {
+      shards.push_back({folder / entry.file, manifest, &entry, nullptr, nullptr, watch});
+    }
+  };
+  if (split) {
+    add(choose_split(manifest->splits, *split, folder));
+  } else {
+    for (const auto& [split_name, entries] : manifest->splits) add(entries);
+  }
+  return shards;
+}
+
+/// What a manifest of encoded images lists; nothing if there is none.
+std::vector<ListedShard> list_encoded(const Path& folder, std::optional<std::string_view> split) {
+  const auto watch = watch_manifest(folder / kEncodedManifestName);
+  const auto encoded = std::make_shared<const EncodedFolder>(EncodedFolder::find(folder));
+  std::vector<ListedShard> shards;
+  const auto add = [&](const EncodedSplit& entries) {
+    for (const EncodedShardEntry& entry : entries.shards) {
+      shards.push_back({folder / entry.file, nullptr, nullptr, encoded, &entry, watch});
+    }
+  };
+  const auto& splits = encoded->manifest.splits;
+  if (split && !splits.empty()) {
+    add(choose_split(splits, *split, folder));
+  } else {
+    for (const auto& [split_name, entries] : splits) add(entries);
+  }
+  return shards;
+}
+
+/// By file name, what a folder's manifests list; nothing if it has none.
+std::map<std::string, ListedShard> neighbours(const Path& folder) {
+  std::error_code ignored;
+  std::map<std::string, ListedShard> found;
+  for (ListedShard& shard : list_encoded(folder, std::nullopt)) {
+    found.emplace(shard.encoded_entry->file, std::move(shard));
+  }
+  if (!std::filesystem::exists(folder / kManifestName, ignored)) return found;
+  for (ListedShard& shard : list_manifest(folder, std::nullopt)) {
+    found.emplace(shard.entry->file, std::move(shard));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> ListedShard::known_bytes() const {
+  if (entry != nullptr) return entry->bytes;
+  if (encoded_entry != nullptr) return encoded_entry->bytes;
+  return std::nullopt;
+}
+
+void check_finished(const Path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
+    if (!std::filesystem::exists(entry.path() / "job.json", ignored)) continue;
+    throw InvalidArgument(
+        fmt::format("'{}' holds a build or conversion that is not finished", folder.string()),
+        "Run its command once more to finish it. A pattern ('OUT/*.tar') takes what is there.");
+  }
+}
+
+bool is_shard_name(std::string_view file) {
+  return without_ending(file) != file || without_total(file) != file ||
+         file.find(".tfrecord-") != std::string_view::npos;
+}
+
+bool is_sidecar_name(std::string_view file) {
+  static const std::set<std::string_view> kNames{
+      kManifestName,       kEncodedManifestName, kClassesName,      "skipped.tsv",
+      "dataset_info.json", "features.json",      "label.labels.txt"};
+  return kNames.contains(file) || file.ends_with(".idx") || file.ends_with(".vds") ||
+         file.ends_with(".wids.json");
+}
+
+std::string shard_prefix(const Path& shard) {
+  const std::string file = shard.filename().string();
+  const std::string stem(without_total(
+      is_shard_name(file) ? without_ending(file) : std::string_view(shard.stem().native())));
+  const std::size_t end = stem.find_last_not_of(kDigits);
+  if (end == std::string::npos || end + 1 == stem.size()) return stem;
+  const std::size_t separator = stem.find_last_not_of("-_.", end) + 1;
+  return std::string(without_ending(std::string_view(stem).substr(0, separator)));
+}
+
+NameGroups groups_by_name(const std::vector<Path>& shards) {
+  NameGroups groups = groups_by_prefix(shards);
+  const bool tells_of_splits = std::ranges::any_of(groups, [](const auto& group) {
+    return is_for_training(group.first) || is_for_tests(group.first);
+  });
+  if (tells_of_splits || groups.empty()) return groups;
+  return {{std::string(), shards}};
+}
+
+std::vector<ListedShard> list_shards(const std::vector<Path>& paths) {
+  if (paths.empty()) throw InvalidArgument("no shard was named");
+  std::map<Path, std::map<std::string, ListedShard>> folders;
+  std::vector<ListedShard> shards;
+  for (const Path& path : paths) {
+    auto [folder, is_new] = folders.try_emplace(path.parent_path());
+    if (is_new) folder->second = neighbours(path.parent_path());
+    const auto known = folder->second.find(path.filename().string());
+    shards.push_back(known == folder->second.end() ? ListedShard{path} : known->second);
+  }
+  return shards;
+}
+
+std::vector<ListedShard> list_shards(const Path& path, std::optional<std::string_view> split) {
+  Path folder = path.filename() == kManifestName ? path.parent_path() : path;
+  if (folder.empty()) folder = ".";
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    std::vector<Path> paths = expand_pattern(path);
+    const auto is_sidecar = [](const Path& file) {
+      return is_sidecar_name(file.filename().native());
+    };
+    // One that is named alone is meant.
+    if (!std::ranges::all_of(paths, is_sidecar)) std::erase_if(paths, is_sidecar);
+    return list_shards(paths);
+  }
+  if (path == folder && !std::filesystem::exists(folder / kManifestName, ignored)) {
+    if (auto encoded = list_encoded(folder, split); !encoded.empty()) return encoded;
+    check_finished(folder);
+    const std::vector<Path> paths = shards_in(folder);
+    return list_shards(split ? of_split(paths, *split, folder) : paths);
+  }
+  return list_manifest(folder, split);
+}
+
+}  // namespace precache

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "formats/bytes/count_text.hpp"
+#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/utf8.hpp"
+#include "precache/tools/inspect_text.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kLongestName = 40;
+
+std::string name_text(const std::string& text) {
+  return text.empty() ? "(none)" : shortened(printable(text), kLongestName);
+}
+
+std::string range_text(const Range& range, const std::function<std::string(std::uint64_t)>& text) {
+  if (range.count == 0) return "-";
+  if (range.smallest == range.largest) return text(range.smallest);
+  return text(range.smallest) + " to " + text(range.largest);
+}
+
+std::string count_range(const Range& range) {
+  return range_text(range, [](std::uint64_t value) { return human::count(value); });
+}
+
+std::string size_range(const Range& range) { return range_text(range, size_text); }
+
+/// Cuts a table to its limit, and says so.
+FactTable limited(FactTable table, std::size_t most_rows, bool has_more = false) {
+  const std::size_t rows = table.rows.size();
+  if (rows > most_rows) {
+    table.rows.resize(most_rows);
+    table.note = fmt::format("{} more{}", human::count(rows - most_rows),
+                             has_more ? ", and others that were not listed" : "");
+  } else if (has_more) {
+    table.note = "and others that were not listed";
+  }
+  return table;
+}
+
+FactTable splits_table(const Inspection& facts) {
+  FactTable table{"splits", {"split", "samples", "files", "bytes", "skipped", "order"}, {}, 1, {}};
+  for (const SplitFacts& split : facts.splits) {
+    table.rows.push_back(
+        {name_text(split.name), human::count(split.samples), human::count(split.files),
+         size_text(split.bytes), human::count(split.skipped),
+         split.shuffled ? fmt::format("shuffled, seed {}", split.seed) : "as in the source"});
+  }
+  return table;
+}
+
+FactTable classes_table(const ClassFacts& classes) {
+  FactTable table{"classes", {"class", "label", "samples", "share"}, {}, 1, {}};
+  std::vector<const ClassCount*> order;
+  std::uint64_t labelled = 0;
+  for (const ClassCount& count : classes.counts) {
+    order.push_back(&count);
+    labelled += count.samples;
+  }
+  std::ranges::stable_sort(order, std::greater{},
+                           [](const ClassCount* count) { return count->samples; });
+  for (const ClassCount* count : order) {
+    const double share =
+        labelled == 0 ? 0
+                      : 100 * static_cast<double>(count->samples) / static_cast<double>(labelled);
+    table.rows.push_back({count->name.empty() ? "-" : name_text(count->name),
+                          fmt::format("{}", count->label), human::count(count->samples),
+                          fmt::format("{:.1f} %", share)});
+  }
+  return table;
+}
+
+std::string number_text(double value) { return fmt::format("{:.4g}", value); }
+
+FactTable values_table(const ValueFacts& values) {
+  FactTable table{"values", {"channel", "min", "max", "mean", "std"}, {}, 1, {}};
+  const bool has_gaps = std::ranges::any_of(
+      values.channels, [](const ChannelFacts& channel) { return channel.non_finite != 0; });
+  if (has_gaps) table.head.push_back("not finite");
+  for (std::size_t i = 0; i < values.channels.size(); ++i) {
+    const ChannelFacts& channel = values.channels[i];
+    table.rows.push_back({fmt::format("{}", i), number_text(channel.min), number_text(channel.max),
+                          number_text(channel.mean), number_text(channel.std)});
+    if (has_gaps) table.rows.back().push_back(human::count(channel.non_finite));
+  }
+  return table;
+}
+
+FactTable entries_table(const TarAnatomy& tar) {
+  FactTable table{"entries", {"extension", "files", "bytes"}, {}, 1, {}};
+  for (const auto& extension : tar.extensions) {
+    table.rows.push_back({name_text("." + extension.name), human::count(extension.bytes.count),
+                          size_range(extension.bytes)});
+  }
+  const auto add = [&](const char* what, std::uint64_t count) {
+    if (count != 0) table.rows.push_back({what, human::count(count), "-"});
+  };
+  add("(in no sample)", tar.ungrouped_files);
+  add("(directories)", tar.directories);
+  add("(links)", tar.links);
+  add("(sparse files)", tar.sparse_files);
+  add("(other entries)", tar.others);
+  return table;
+}
+
+FactTable groups_table(const TarAnatomy& tar) {
+  FactTable table{"grouping", {"files of a sample", "samples"}, {}, 1, {}};
+  for (const auto& pattern : tar.patterns) {
+    std::string text;
+    for (const std::string& extension : pattern.extensions) {
+      text += (text.empty() ? "." : " + .") + extension;
+    }
+    table.rows.push_back({name_text(text), human::count(pattern.samples)});
+  }
+  return table;
+}
+
+FactTable features_table(const TfrecordAnatomy& tfrecord) {
+  FactTable table{
+      "features", {"feature", "type", "content", "records", "values", "bytes"}, {}, 3, {}};
+  for (const auto& feature : tfrecord.features) {
+    table.rows.push_back(
+        {name_text(feature.name), feature.kind + (feature.is_sequence ? " list" : ""),
+         feature.content.empty() ? "-" : feature.content, human::count(feature.records),
+         count_range(feature.values), size_range(feature.bytes)});
+  }
+  return table;
+}
+
+FactTable records_table(const TfrecordAnatomy& tfrecord) {
+  FactTable table{"records", {"kind", "records", "bytes"}, {}, 1, {}};
+  const auto add = [&](const char* kind, std::uint64_t count) {
+    if (count != 0) table.rows.push_back({kind, human::count(count), "-"});
+  };
+  add("tf.train.Example", tfrecord.examples);
+  add("tf.train.SequenceExample", tfrecord.sequence_examples);
+  add("of another kind", tfrecord.records - tfrecord.examples - tfrecord.sequence_examples);
+  if (table.rows.size() == 1) table.rows[0][2] = size_range(tfrecord.record_bytes);
+  return table;
+}
+
+FactTable tree_table(const Hdf5Anatomy& hdf5) {
+  FactTable table{"objects", {"name", "type", "storage", "filters", "shape", "stored"}, {}, 4, {}};
+  for (const auto& object : hdf5.objects) {
+    const std::string name = name_text("/" + object.name);
+    if (object.kind != "dataset") {
+      const std::string target = object.target.empty() ? "" : " to " + printable(object.target);
+      const bool is_link = object.kind.ends_with("link");
+      table.rows.push_back({name,
+                            is_link ? shortened(object.kind + target, kLongestName) : object.kind,
+                            "-", "-", "-", "-"});
+      continue;
+    }
+    std::string storage = object.storage;
+    if (!object.chunk.empty()) storage += fmt::format(" {}", fmt::join(object.chunk, "x"));
+    table.rows.push_back(
+        {name, object.type, storage,
+         object.filters.empty() ? "-" : fmt::format("{}", fmt::join(object.filters, ", ")),
+         object.shape.empty() ? "-" : fmt::format("{}", fmt::join(object.shape, "x")),
+         size_text(object.stored_bytes)});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<FactTable> fact_tables(const Inspection& facts, std::size_t most_rows) {
+  std::vector<FactTable> tables;
+  const auto add = [&](FactTable table, bool has_more = false) {
+    if (!table.rows.empty()) tables.push_back(limited(std::move(table), most_rows, has_more));
+  };
+  add(splits_table(facts));
+  if (facts.classes) add(classes_table(*facts.classes), facts.classes->uncounted != 0);
+  if (facts.values) add(values_table(*facts.values));
+  if (facts.tar) {
+    add(entries_table(*facts.tar), facts.tar->has_more);
+    add(groups_table(*facts.tar), facts.tar->has_more);
+  }
+  if (facts.tfrecord) {
+    add(records_table(*facts.tfrecord));
+    add(features_table(*facts.tfrecord), facts.tfrecord->has_more);
+  }
+  if (facts.hdf5) add(tree_table(*facts.hdf5), facts.hdf5->has_more);
+  return tables;
+}
+
+}  // namespace precache

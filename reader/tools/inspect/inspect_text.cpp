@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/tools/inspect_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "formats/bytes/count_text.hpp"
+#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/utf8.hpp"
+
+namespace precache {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string format_name(const std::string& format) {
+  if (format == "tfrecord") return "TFRecord";
+  if (format == "hdf5") return "HDF5";
+  return format;
+}
+
+std::string samples_text(const Inspection& facts) {
+  if (!facts.samples) return {};
+  std::string text =
+      fmt::format("{} in {}", human::count(*facts.samples), human::count(facts.files_read, "file"));
+  if (facts.files_read < facts.files) {
+    text += fmt::format("; {} more were not looked at",
+                        human::count(facts.files - facts.files_read, "file"));
+  }
+  return text;
+}
+
+std::string tensor_text(const Inspection& facts) {
+  if (!facts.spec) return {};
+  const auto shape = facts.spec->shape();
+  return fmt::format("{} {}x{}x{} ({}), {} each", name(facts.spec->dtype), shape[0], shape[1],
+                     shape[2], name(facts.spec->order), size_text(facts.spec->size_bytes()));
+}
+
+std::string access_text(const Inspection& facts) {
+  const AccessFacts& access = facts.access;
+  if (access.reason.empty()) return {};
+  const bool is_view = access.batches == AccessFacts::Batches::kViews;
+  std::string text = (is_view ? "zero-copy: " : "not zero-copy: ") + printable(access.reason);
+  if (access.stride_bytes) {
+    text += fmt::format("; stride {} bytes", human::count(*access.stride_bytes));
+  }
+  if (is_view && !access.stride_bytes && facts.samples.value_or(0) != 0) {
+    text += "; strides differ between files";
+  }
+  if (access.alignment_bytes) {
+    text += fmt::format("{} aligned to {}", access.stride_bytes ? "," : ";",
+                        human::count(*access.alignment_bytes, "byte"));
+  }
+  return text;
+}
+
+std::string bytes_text(const Inspection& facts) {
+  std::string text = size_text(facts.bytes);
+  if (const auto overhead = facts.overhead_bytes()) {
+    const double share =
+        static_cast<double>(*overhead) / static_cast<double>(facts.bytes_read - *overhead);
+    text += share < 1 ? fmt::format(", overhead {:.2f} %", 100 * share)
+                      : fmt::format(", {} of them beside the tensors", size_text(*overhead));
+  }
+  return text;
+}
+
+std::string read_text(std::uint64_t read, std::uint64_t total, bool is_complete,
+                      const std::string& what) {
+  if (is_complete) return fmt::format("all {} {}", human::count(total), what);
+  return fmt::format("{} of {} {}", human::count(read), human::count(total), what);
+}
+
+std::string classes_text(const Inspection& facts) {
+  if (!facts.classes || !facts.samples) return {};
+  const ClassFacts& classes = *facts.classes;
+  if (classes.unlabelled == classes.labels_read && classes.named == 0) {
+    return classes.is_complete ? "none: samples have no labels" : "no labels among those read";
+  }
+  std::uint64_t fewest = UINT64_MAX;
+  std::uint64_t most = 0;
+  std::uint64_t empty = 0;
+  for (const ClassCount& count : classes.counts) {
+    empty += count.samples == 0 ? 1 : 0;
+    fewest = std::min(fewest, count.samples);
+    most = std::max(most, count.samples);
+  }
+  std::string text = human::count(classes.counts.size());
+  if (classes.named == 0 && !classes.counts.empty()) {  // by label
+    text = fmt::format("labels {} to {}, no names: {}", classes.counts.front().label,
+                       classes.counts.back().label, text);
+  }
+  if (classes.uncounted != 0) text = "more than " + text;
+  if (classes.is_complete) {
+    text += fewest == most
+                ? fmt::format(", {} each", human::count(most, "sample"))
+                : fmt::format(", {} to {} samples each", human::count(fewest), human::count(most));
+  } else {
+    text += fmt::format(" among {}; --all counts all",
+                        read_text(classes.labels_read, *facts.samples, false, "labels read"));
+  }
+  if (empty != 0) {
+    text += fmt::format("; {} without {}", human::count(empty),
+                        classes.is_complete ? "samples" : "any there");
+  }
+  if (classes.unlabelled != 0) {
+    text += fmt::format("; {} without a label", human::count(classes.unlabelled, "sample"));
+  }
+  return text;
+}
+
+std::string range_text(const Range& range) {
+  return range.smallest == range.largest
+             ? human::count(range.smallest)
+             : fmt::format("{} to {}", human::count(range.smallest), human::count(range.largest));
+}
+
+std::string encoded_text(const Inspection& facts) {
+  if (!facts.encoded || facts.encoded->bytes.count == 0) return {};
+  const EncodedFacts& encoded = *facts.encoded;
+  std::string text;
+  for (const auto& [kind, count] : encoded.kinds) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", human::count(count),
+                        kind == "other" ? "of no known image kind" : kind);
+  }
+  text += fmt::format("; {} to {}, {} on average", size_text(encoded.bytes.smallest),
+                      size_text(encoded.bytes.largest),
+                      size_text(encoded.bytes.total / encoded.bytes.count));
+  if (encoded.width.count != 0) {
+    text += fmt::format("; {} pixels wide, {} high", range_text(encoded.width),
+                        range_text(encoded.height));
+  }
+  if (!encoded.is_complete) {
+    text += fmt::format(" ({} read)", human::count(encoded.samples_read, "sample"));
+  }
+  return text;
+}
+
+/// Numbers with as many digits as a float tells; what is nested without its brackets.
+std::string json_text(const Json& value, const char* separator) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  if (!value.is_structured()) return value.dump();
+  std::string text;
+  for (const auto& [key, part] : value.items()) {
+    text += text.empty() ? "" : separator;
+    text += value.is_object() ? key + " " + json_text(part, "/") : json_text(part, "x");
+  }
+  return text;
+}
+
+std::string recipe_text(const std::string& recipe) {
+  if (recipe.empty()) return {};
+  const Json json = Json::parse(recipe);
+  std::string text;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "dtype" || key == "layout") continue;  // said of the tensor
+    text += (text.empty() ? "" : ", ") + key + " ";
+    text += json_text(value, value.is_object() ? " " : "x");
+  }
+  return printable(text);
+}
+
+std::string values_text(const Inspection& facts) {
+  if (!facts.values || !facts.samples) return {};
+  const ValueFacts& values = *facts.values;
+  const std::string what = values.is_decoded ? "samples decoded" : "samples read";
+  return read_text(values.samples_read, *facts.samples, values.is_complete, what);
+}
+
+std::string keys_text(const Inspection& facts) {
+  std::string text;
+  for (const std::string& key : facts.first_keys) {
+    if (key.empty()) continue;
+    text += (text.empty() ? "" : ", ") + shortened(printable(key), 60);
+  }
+  if (!text.empty() && facts.samples && *facts.samples > facts.first_keys.size()) text += ", ...";
+  return text;
+}
+
+std::string contents_text(const Inspection& facts) {
+  return facts.anatomy_extent.empty() ? "" : "of " + facts.anatomy_extent;
+}
+
+}  // namespace
+
+std::string shortened(std::string_view text, std::size_t columns) {
+  std::size_t letters = 0;
+  std::size_t cut = 0;  // where the dots would begin
+  for (std::size_t at = 0; at < text.size(); ++letters) {
+    if (letters + 3 == columns) cut = at;
+    at += std::max<std::size_t>(utf8_sequence_bytes(text.substr(at)), 1);
+  }
+  if (letters <= columns) return std::string(text);
+  return std::string(text.substr(0, cut)) + std::string(std::min<std::size_t>(columns, 3), '.');
+}
+
+std::string headline(const Inspection& facts) {
+  const std::string format = format_name(facts.format);
+  const std::string compressed =
+      facts.compression.empty() ? "" : facts.compression + "-compressed ";
+  switch (facts.kind) {
+    case Inspection::Kind::kDataset:
+      return fmt::format("precache dataset of {} shards", format);
+    case Inspection::Kind::kShard:
+      if (facts.has_manifest) return format + " shard of a precache dataset";
+      return compressed + (format.empty() ? "file" : format + " shard");
+    case Inspection::Kind::kShards:
+      return fmt::format("{} {}{} shards", human::count(facts.files), compressed, format);
+    case Inspection::Kind::kFile:
+      break;
+  }
+  return facts.content.empty() ? "no shard" : facts.content + ", no shard";
+}
+
+std::vector<FactRow> fact_rows(const Inspection& facts) {
+  std::vector<FactRow> rows;
+  const auto add = [&](const char* title, std::string text) {
+    if (!text.empty()) rows.push_back({title, std::move(text)});
+  };
+  add("samples", samples_text(facts));
+  add("tensor", tensor_text(facts));
+  const bool are_images =
+      facts.encoded && (facts.encoded->kinds.size() > 1 || !facts.encoded->kinds.contains("other"));
+  add(are_images ? "images" : "payloads", encoded_text(facts));
+  add("access", access_text(facts));
+  add("bytes", bytes_text(facts));
+  add("classes", classes_text(facts));
+  add("recipe", recipe_text(facts.recipe));
+  add("keys", keys_text(facts));
+  add("values", values_text(facts));
+  if (facts.tar || facts.tfrecord || facts.hdf5) add("contents", contents_text(facts));
+  for (const std::string& obstacle : facts.obstacles) {
+    if (obstacle != facts.access.reason) add("obstacle", printable(obstacle));
+  }
+  for (const Fault& fault : facts.faults) {
+    const std::string byte = fault.offset ? fmt::format("byte {}: ", *fault.offset) : "";
+    add("damaged", printable(fmt::format("{}: {}{}", fault.file.string(), byte, fault.reason)));
+  }
+  return rows;
+}
+
+}  // namespace precache

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/tools/inspect/value_statistics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <thread>
+
+#include "formats/bytes/half_float.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::uint32_t kMostChannels = 16;
+constexpr std::size_t kBins = 64;
+constexpr std::uint64_t kMostParts = 64;  // that are summed up on their own, whatever the threads
+
+using TensorOf = std::function<HeldTensor(std::uint64_t)>;
+
+/// Where the elements of a channel lie.
+struct Planes {
+  std::size_t channels;
+  std::size_t pixels;
+  std::size_t channel_step;
+  std::size_t pixel_step;
+
+  explicit Planes(const TensorSpec& spec)
+      : channels(spec.channels),
+        pixels(std::size_t{spec.height} * spec.width),
+        channel_step(spec.order == AxisOrder::kChw ? pixels : 1),
+        pixel_step(spec.order == AxisOrder::kChw ? 1 : channels) {
+    if (channels <= kMostChannels) return;
+    pixels *= channels;
+    channels = 1;
+    pixel_step = 1;
+  }
+};
+
+/// Calls for every element of a channel, as a float.
+template <DType dtype, typename Call>
+void each_value(const Planes& planes, std::span<const std::byte> tensor, std::size_t channel,
+                const Call& call) {
+  const std::byte* at = tensor.data() + channel * planes.channel_step * size_bytes(dtype);
+  const std::size_t step = planes.pixel_step * size_bytes(dtype);
+  for (std::size_t i = 0; i < planes.pixels; ++i, at += step) {
+    if constexpr (dtype == DType::kFloat32) {
+      float value = 0;
+      std::memcpy(&value, at, sizeof value);
+      call(value);
+    } else {
+      std::uint16_t bits = 0;
+      std::memcpy(&bits, at, sizeof bits);
+      call(dtype == DType::kFloat16 ? from_float16(bits) : from_bfloat16(bits));
+    }
+  }
+}
+
+/// Runs `work` on some parts of [0, count) at a time. Returns the parts' results in their order, so
+/// that adding them up gives the same for any number of threads.
+template <typename Result, typename Work>
+std::vector<Result> in_parts(std::uint64_t count, unsigned threads, const Work& work) {
+  const std::uint64_t size = std::max<std::uint64_t>((count + kMostParts - 1) / kMostParts, 1);
+  std::vector<Result> results((count + size - 1) / size);
+  std::vector<std::exception_ptr> errors(results.size());
+  std::atomic<std::size_t> next{0};
+  const auto run = [&] {
+    for (std::size_t part = next++; part < results.size(); part = next++) {
+      try {
+        results[part] = work(part * size, std::min<std::uint64_t>(count, (part + 1) * size));
+      } catch (...) {
+        errors[part] = std::current_exception();
+        next = results.size();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (unsigned i = 1; i < threads && i < results.size(); ++i) helpers.emplace_back(run);
+    run();
+  }
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return results;
+}
+
+// --- uint8: counts of all 256 values tell everything exactly
+
+using ByteCounts = std::vector<std::array<std::uint64_t, 256>>;
+
+ValueFacts measure_bytes(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
+                         unsigned threads) {
+  const auto parts = in_parts<ByteCounts>(count, threads, [&](std::uint64_t i, std::uint64_t end) {
+    ByteCounts counts(planes.channels);
+    for (; i < end; ++i) {
+      const auto [bytes, owner] = tensor(i);
+      for (std::size_t channel = 0; channel < planes.channels; ++channel) {
+        const std::byte* at = bytes.data() + channel * planes.channel_step;
+        for (std::size_t p = 0; p < planes.pixels; ++p, at += planes.pixel_step) {
+          ++counts[channel][std::to_integer<std::size_t>(*at)];
+        }
+      }
+    }
+    return counts;
+  });
+  ValueFacts facts;
+  facts.high = 256;
+  for (std::size_t channel = 0; channel < planes.channels; ++channel) {
+    std::array<std::uint64_t, 256> counts{};
+    for (const ByteCounts& part : parts) {
+      for (std::size_t value = 0; value < 256; ++value) counts[value] += part[channel][value];
+    }
+    facts.channels.push_back(byte_facts(counts));
+  }
+  return facts;
+}
+
+// --- floats: first the range and the mean, then what needs them
+
+struct FirstPass {
+  float min = std::numeric_limits<float>::infinity();
+  float max = -std::numeric_limits<float>::infinity();
+  double sum = 0;
+  std::uint64_t finite = 0;
+  std::uint64_t non_finite = 0;
+
+  void add(const FirstPass& other) {
+    min = std::min(min, other.min);
+    max = std::max(max, other.max);
+    sum += other.sum;
+    finite += other.finite;
+    non_finite += other.non_finite;
+  }
+};
+
+struct SecondPass {
+  double squares = 0;
+  std::array<std::uint64_t, kBins> bins{};
+};
+
+template <DType dtype>
+std::vector<FirstPass> first_pass(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
+                                  unsigned threads) {
+  using Passes = std::vector<FirstPass>;
+  const auto parts = in_parts<Passes>(count, threads, [&](std::uint64_t i, std::uint64_t end) {
+    Passes passes(planes.channels);
+    for (; i < end; ++i) {
+      const auto [bytes, owner] = tensor(i);
+      for (std::size_t channel = 0; channel < planes.channels; ++channel) {
+        FirstPass pass;
+        each_value<dtype>(planes, bytes, channel, [&](float value) {
+          if (!std::isfinite(value)) {
+            ++pass.non_finite;
+            return;
+          }
+          pass.min = std::min(pass.min, value);
+          pass.max = std::max(pass.max, value);
+          pass.sum += static_cast<double>(value);
+        });
+        pass.finite = planes.pixels - pass.non_finite;
+        passes[channel].add(pass);
+      }
+    }
+    return passes;
+  });
+  Passes all(planes.channels);
+  for (const Passes& part : parts) {
+    for (std::size_t channel = 0; channel < planes.channels; ++channel) {
+      all[channel].add(part[channel]);
+    }
+  }
+  return all;
+}
+
+template <DType dtype>
+void second_pass(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
+                 unsigned threads, ValueFacts& facts) {
+  using Passes = std::vector<SecondPass>;
+  const double scale = facts.high > facts.low ? kBins / (facts.high - facts.low) : 0;
+  const auto parts = in_parts<Passes>(count, threads, [&](std::uint64_t i, std::uint64_t end) {
+    Passes passes(planes.channels);
+    for (; i < end; ++i) {
+      const auto [bytes, owner] = tensor(i);
+      for (std::size_t channel = 0; channel < planes.channels; ++channel) {
+        SecondPass& pass = passes[channel];
+        const double mean = facts.channels[channel].mean;
+        each_value<dtype>(planes, bytes, channel, [&](float value) {
+          if (!std::isfinite(value)) return;
+          const double distance = static_cast<double>(value) - mean;
+          pass.squares += distance * distance;
+          const double bin = (static_cast<double>(value) - facts.low) * scale;
+          // A file that is written to meanwhile may hold other values than before.
+          ++pass.bins[static_cast<std::size_t>(std::clamp(bin, 0.0, kBins - 1.0))];
+        });
+      }
+    }
+    return passes;
+  });
+  for (std::size_t channel = 0; channel < planes.channels; ++channel) {
+    ChannelFacts& channel_facts = facts.channels[channel];
+    channel_facts.histogram.resize(kBins);
+    double squares = 0;
+    for (const Passes& part : parts) {
+      squares += part[channel].squares;
+      for (std::size_t bin = 0; bin < kBins; ++bin) {
+        channel_facts.histogram[bin] += part[channel].bins[bin];
+      }
+    }
+    std::uint64_t elements = 0;
+    for (const std::uint64_t bin : channel_facts.histogram) elements += bin;
+    channel_facts.std = elements == 0 ? 0 : std::sqrt(squares / static_cast<double>(elements));
+  }
+}
+
+template <DType dtype>
+ValueFacts measure_floats(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
+                          unsigned threads) {
+  ValueFacts facts;
+  bool is_first = true;
+  for (const FirstPass& pass : first_pass<dtype>(planes, count, tensor, threads)) {
+    ChannelFacts channel;
+    channel.non_finite = pass.non_finite;
+    if (pass.finite != 0) {
+      channel.min = static_cast<double>(pass.min);
+      channel.max = static_cast<double>(pass.max);
+      channel.mean = pass.sum / static_cast<double>(pass.finite);
+      facts.low = is_first ? channel.min : std::min(facts.low, channel.min);
+      facts.high = is_first ? channel.max : std::max(facts.high, channel.max);
+      is_first = false;
+    }
+    facts.channels.push_back(std::move(channel));
+  }
+  second_pass<dtype>(planes, count, tensor, threads, facts);
+  return facts;
+}
+
+}  // namespace
+
+ChannelFacts byte_facts(const std::array<std::uint64_t, 256>& counts) {
+  ChannelFacts facts;
+  facts.histogram.resize(kBins);
+  std::uint64_t elements = 0;
+  std::uint64_t sum = 0;
+  for (std::size_t value = 0; value < 256; ++value) {
+    if (counts[value] == 0) continue;
+    if (elements == 0) facts.min = static_cast<double>(value);
+    facts.max = static_cast<double>(value);
+    elements += counts[value];
+    sum += counts[value] * value;
+    facts.histogram[value * kBins / 256] += counts[value];
+  }
+  if (elements == 0) return facts;
+  facts.mean = static_cast<double>(sum) / static_cast<double>(elements);
+  double squares = 0;
+  for (std::size_t value = 0; value < 256; ++value) {
+    const double distance = static_cast<double>(value) - facts.mean;
+    squares += static_cast<double>(counts[value]) * distance * distance;
+  }
+  facts.std = std::sqrt(squares / static_cast<double>(elements));
+  return facts;
+}
+
+ValueFacts measure_values(const TensorSpec& spec, std::uint64_t count, const TensorOf& tensor,
+                          unsigned threads) {
+  const Planes planes(spec);
+  const auto measure = [&] {
+    switch (spec.dtype) {
+      case DType::kUint8:
+        return measure_bytes(planes, count, tensor, threads);
+      case DType::kFloat16:
+        return measure_floats<DType::kFloat16>(planes, count, tensor, threads);
+      case DType::kBfloat16:
+        return measure_floats<DType::kBfloat16>(planes, count, tensor, threads);
+      case DType::kFloat32:
+        break;
+    }
+    return measure_floats<DType::kFloat32>(planes, count, tensor, threads);
+  };
+  ValueFacts facts = measure();
+  facts.samples_read = count;
+  return facts;
+}
+
+}  // namespace precache

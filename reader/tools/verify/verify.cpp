@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/tools/verify.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/bus_fault.hpp"
+#include "formats/os/file.hpp"
+#include "formats/shard/framing.hpp"
+#include "formats/shard/self_checked_json.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/usable_threads.hpp"
+#include "reader/shards/shard_listing.hpp"
+#include "reader/tools/verify/shard_verification.hpp"
+#include "reader/tools/verify/verify_rules.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::uint64_t kChunkBytes = 16 << 20;  // that one thread takes at a time
+constexpr std::uint64_t kPartBytes = 256 << 10;  // that stay in the cache between read and CRC
+
+/// A shard that several threads read, each some chunks of it.
+struct Shard : CheckedShard {
+  using CheckedShard::CheckedShard;
+
+  [[nodiscard]] std::uint64_t chunk_size(std::size_t chunk) const {
+    return std::min(chunk_bytes, bytes - chunk * chunk_bytes);
+  }
+  [[nodiscard]] std::uint32_t crc() const {
+    std::uint32_t crc = 0;
+    for (std::size_t i = 0; i < chunk_crcs.size(); ++i) {
+      crc = crc32c::combine(crc, chunk_crcs[i], chunk_size(i));
+    }
+    return crc;
+  }
+
+  std::uint64_t chunk_bytes = kChunkBytes;
+  std::uint64_t part_bytes = kPartBytes;  // of a chunk, that are read at a time
+  bool is_read_by_records = false;        // chunks and parts are whole records
+  std::atomic<bool> looks_strange{false};
+  std::vector<std::uint32_t> chunk_crcs;
+  std::vector<std::exception_ptr> chunk_errors;
+};
+
+/// Parts of whole records can be looked at when they are read for the CRC. Of HDF5 they tell
+/// nothing, and of what has not the size that it should have, it is not known where they are.
+void read_by_records(Shard& shard) {
+  const ShardEntry* const entry = shard.listed.entry;
+  if (entry == nullptr || entry->samples == 0 ||
+      shard.listed.manifest->format == name(Format::kHdf5)) {
+    return;
+  }
+  const std::uint64_t stride = entry->columns.image.stride;
+  if (stride == 0 || stride > kChunkBytes || shard.bytes != entry->bytes ||
+      shard.bytes / stride < entry->samples) {
+    return;
+  }
+  const bool has_more = shard.bytes != entry->samples * stride;
+  if (has_more && shard.listed.manifest->format == name(Format::kTfrecord)) return;
+  shard.is_read_by_records = true;
+  shard.chunk_bytes = kChunkBytes / stride * stride;
+  shard.part_bytes = round_up(kPartBytes, stride);
+  shard.samples = entry->samples;
+}
+
+void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
+  const File file(shard.listed.path, O_RDONLY);
+  const std::uint64_t size = shard.chunk_size(chunk);
+  std::vector<std::byte> buffer(std::min(shard.part_bytes, size));
+  std::uint32_t crc = 0;
+  for (std::uint64_t done = 0; done < size && !progress.stop;) {
+    const std::uint64_t offset = chunk * shard.chunk_bytes + done;
+    const auto part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), size - done));
+    file.read_at(offset, part);
+    crc = crc32c::extend(crc, part);
+    if (shard.is_read_by_records && !shard.looks_strange &&
+        !has_right_records(shard, offset, part)) {
+      shard.looks_strange = true;
+    }
+    done += part.size();
+    progress.bytes_done += part.size();
+  }
+  shard.chunk_crcs[chunk] = crc;
+  if (file.size() != shard.bytes) {
+    throw CorruptData(shard.listed.path, std::min(file.size(), shard.bytes),
+                      "the file's size changed while it was read");
+  }
+}
+
+std::deque<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
+                            const VerifyOptions& options) {
+  std::deque<Shard> shards;
+  for (const auto& path : paths) {
+    std::error_code ignored;
+    if (!options.split && std::filesystem::is_directory(path, ignored)) check_finished(path);
+    for (ListedShard& listed : list_shards(path, options.split)) {
+      Shard& shard = shards.emplace_back(std::move(listed));
+      shard.look([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
+      if (shard.failure) std::rethrow_exception(shard.failure);
+    }
+  }
+  return shards;
+}
+
+bool says_the_same(const ListedShard& then, const ListedShard& now) {
+  const auto is_same = [](const auto* one, const auto* other) {
+    if (one == nullptr || other == nullptr) return one == other;
+    return one->samples == other->samples && one->bytes == other->bytes &&
+           one->crc32c == other->crc32c;
+  };
+  const bool has_columns = then.entry != nullptr && now.entry != nullptr;
+  return is_same(then.entry, now.entry) && is_same(then.encoded_entry, now.encoded_entry) &&
+         (!has_columns || then.entry->columns == now.entry->columns);
+}
+
+/// Throws IoError if a dataset was replaced since it was listed: then nothing that was found tells
+/// of the one or the other.
+void check_manifests(const std::deque<Shard>& shards) {
+  std::map<const ManifestWatch*, std::vector<const ListedShard*>> manifests;
+  for (const Shard& shard : shards) {
+    if (shard.listed.watch != nullptr) manifests[shard.listed.watch.get()].push_back(&shard.listed);
+  }
+  for (const auto& [watch, listed] : manifests) {
+    const bool is_current = watch->is_current(Ask::kByOpening, [&listed = listed] {
+      std::vector<std::filesystem::path> paths;
+      for (const ListedShard* shard : listed) paths.push_back(shard->path);
+      const auto is_same = [](const ListedShard* then, const ListedShard& now) {
+        return says_the_same(*then, now);
+      };
+      return std::ranges::equal(listed, list_shards(paths), is_same);
+    });
+    if (is_current) continue;
+    throw IoError("the dataset was replaced while it was being verified:", watch->path(), 0,
+                  "Nothing is known of its shards. Verify it again.");
+  }
+}
+
+/// Manifests that are not as they were written: what they say of classes, recipe or source is not
+/// told by any shard.
+std::vector<Fault> changed_manifests(const std::deque<Shard>& shards) {
+  std::set<std::filesystem::path> paths;
+  for (const Shard& shard : shards) {
+    if (shard.listed.watch != nullptr) paths.insert(shard.listed.watch->path());
+  }
+  std::vector<Fault> faults;
+  for (const auto& path : paths) {
+    if (has_right_own_crc(as_text(read_file(path))).value_or(true)) continue;
+    faults.push_back({path, std::nullopt, std::nullopt,
+                      "it was changed after precache wrote it: its CRC-32C of itself is wrong"});
+  }
+  return faults;
+}
+
+/// Does all tasks, some at a time.
+void run_all(const std::vector<std::function<void()>>& tasks, unsigned threads,
+             const VerifyProgress& progress) {
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size() && !progress.stop; i = next++) tasks[i]();
+  };
+  std::vector<std::jthread> helpers;
+  for (unsigned i = 1; i < threads && i < tasks.size(); ++i) helpers.emplace_back(work);
+  work();
+}
+
+}  // namespace
+
+VerifyReport verify(const std::vector<std::filesystem::path>& paths, const VerifyOptions& options,
+                    VerifyProgress& progress) {
+  bus_fault::install_handler();
+  const unsigned threads = options.threads != 0 ? options.threads : usable_threads();
+  std::deque<Shard> shards = shards_of(paths, options);
+  std::vector<std::function<void()>> tasks;
+  const auto add_structure = [&](Shard& shard) {
+    tasks.emplace_back([&] { shard.look([&] { check_structure(shard, progress); }); });
+  };
+  for (Shard& shard : shards) {
+    if (!shard.faults.empty()) continue;  // it is not there
+    progress.bytes_planned += shard.bytes;
+    read_by_records(shard);
+    if (!shard.is_read_by_records) add_structure(shard);
+    if (!shard.expected) continue;
+    shard.chunk_crcs.resize((shard.bytes + shard.chunk_bytes - 1) / shard.chunk_bytes);
+    shard.chunk_errors.resize(shard.chunk_crcs.size());
+    for (std::size_t chunk = 0; chunk < shard.chunk_crcs.size(); ++chunk) {
+      // Threads share a shard, so each notes what it meets in a place of its own.
+      tasks.emplace_back([&, chunk] {
+        try {
+          check_chunk(shard, chunk, progress);
+        } catch (...) {
+          shard.chunk_errors[chunk] = std::current_exception();
+        }
+      });
+    }
+  }
+  run_all(tasks, threads, progress);
+  tasks.clear();
+  for (Shard& shard : shards) {
+    if (shard.looks_strange) add_structure(shard);  // as a whole it says what is wrong, and where
+  }
+  run_all(tasks, threads, progress);
+  VerifyReport report;
+  report.interrupted = progress.stop;
+  if (!report.interrupted) {
+    check_manifests(shards);
+    report.faults = changed_manifests(shards);
+  }
+  for (Shard& shard : shards) {
+    for (const auto& error : shard.chunk_errors) {
+      if (error && shard.faults.empty()) shard.look([&] { std::rethrow_exception(error); });
+    }
+    if (shard.failure) std::rethrow_exception(shard.failure);
+    if (shard.expected && !report.interrupted) locate_damage(shard, shard.crc(), progress);
+    report.files += 1;
+    report.known_files += shard.expected ? 1 : 0;
+    report.samples += shard.samples;
+    report.bytes += shard.bytes;
+    std::move(shard.faults.begin(), shard.faults.end(), std::back_inserter(report.faults));
+    if (shard.unsupported) report.unsupported.push_back(std::move(*shard.unsupported));
+  }
+  return report;
+}
+
+}  // namespace precache

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/tools/verify/verify_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "formats/hdf5/hdf5_images.hpp"
+#include "formats/hdf5/helper/helper_process.hpp"
+#include "formats/shard/column_values.hpp"
+#include "formats/shard/scan.hpp"
+#include "formats/tar/tar_entries.hpp"
+#include "formats/tar/tar_scan.hpp"
+#include "formats/tar/ustar.hpp"
+#include "formats/tfrecord/tfrecord_records.hpp"
+#include "formats/tfrecord/tfrecord_scan.hpp"
+#include "precache/formats/error.hpp"
+#include "reader/shards/cut_shard.hpp"
+#include "reader/shards/mapped_shard.hpp"
+#include "reader/shards/open_shards.hpp"
+#include "reader/tools/verify/unpacked_shard.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::size_t kMostFaultsPerFile = 100;
+
+/// Every record's CRC; the framing around them is known to be right.
+void check_records(CheckedShard& shard, std::span<const std::byte> bytes, const ShardIndex& index,
+                   VerifyProgress& progress) {
+  const ColumnValues values(index, shard.listed.path);
+  for (std::uint64_t i = 0; i < index.samples && !progress.stop; ++i) {
+    try {
+      values.verify(bytes, i);
+    } catch (const CorruptData& error) {
+      shard.add_fault(i, error);
+      if (shard.faults.size() >= kMostFaultsPerFile) return;
+    }
+    if (!shard.expected && !shard.is_unpacked) progress.bytes_done += values.payload(i).bytes;
+  }
+}
+
+/// The shape of tensors, where a manifest has it.
+std::optional<TensorSpec> spec_of(const ListedShard& listed) {
+  if (listed.entry == nullptr) return std::nullopt;
+  return listed.manifest->spec;
+}
+
+void check_entries(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  tar::EntryCursor entries(bytes, path);
+  while (const auto entry = entries.next()) {
+    if (!tar::has_right_crc(*entry, bytes)) {
+      throw CorruptData(path, entry->data, "an entry has a wrong CRC");
+    }
+  }
+}
+
+void check_tfrecords(CheckedShard& shard, std::span<const std::byte> bytes) {
+  const auto& path = shard.listed.path;
+  tfrecord::RecordCursor records(bytes, path);
+  std::uint64_t number = 0;
+  try {
+    for (; const auto record = records.next(); ++number) {
+      if (tfrecord::has_right_crc(*record, bytes)) continue;
+      shard.add_fault(number, CorruptData(path, record->data,
+                                          fmt::format("record {} has a wrong CRC", number)));
+      if (shard.faults.size() >= kMostFaultsPerFile) return;
+    }
+  } catch (const CorruptData& error) {
+    shard.add_fault(number, error);
+  }
+}
+
+/// None if faults were noted. A scan ends at the first thing that it does not understand, and
+/// damaged data may read like something strange: then the CRCs say more.
+std::optional<ShardIndex> scan(CheckedShard& shard, std::span<const std::byte> bytes) {
+  const auto& path = shard.listed.path;
+  try {
+    return scan_shard(bytes, path, spec_of(shard.listed));
+  } catch (const Error&) {
+    const Format format = detect_format(bytes, path);
+    if (format == Format::kTar) check_entries(bytes, path);
+    if (format == Format::kTfrecord) check_tfrecords(shard, bytes);
+    if (shard.faults.empty()) throw;
+    return std::nullopt;
+  }
+}
+
+std::uint64_t leading_zeros(std::span<const std::byte> bytes) {
+  const auto is_other = [](std::byte byte) { return byte != std::byte{0}; };
+  return static_cast<std::uint64_t>(std::ranges::find_if(bytes, is_other) - bytes.begin());
+}
+
+struct ArchiveEnd {
+  std::uint64_t offset = 0;
+  bool is_ours = false;  // by the last entry
+};
+
+ArchiveEnd end_of_archive(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  tar::EntryCursor entries(bytes, path);
+  ArchiveEnd end;
+  while (const auto entry = entries.next()) end = {entry->end, entry->data_crc.has_value()};
+  return end;
+}
+
+/// Two blocks of zeros end an archive, but some archivers forget them: only of ours they are
+/// missed.
+void check_end(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  const ArchiveEnd end = end_of_archive(bytes, path);
+  if (end.is_ours && bytes.size() - end.offset < 2 * ustar::kBlock) {
+    throw CorruptData(path, bytes.size(), "the archive ends too early");
+  }
+}
+
+/// Framing and records, where there is no manifest.
+void check_foreign(CheckedShard& shard, std::span<const std::byte> bytes,
+                   VerifyProgress& progress) {
+  std::optional<ShardIndex> index;
+  try {
+    index = scan(shard, bytes);
+  } catch (const CorruptData& error) {
+    const auto cut = detect_format(bytes, shard.listed.path) == Format::kTar
+                         ? find_cut(bytes, shard.listed.path)
+                         : std::nullopt;
+    if (!cut || cut->offset != error.offset()) throw;
+    shard.samples = cut->samples;
+    throw CorruptData(shard.listed.path, cut->offset, cut->reason);
+  }
+  if (!index) return;
+  shard.samples = index->samples;
+  check_records(shard, bytes, *index, progress);
+  if (index->format == Format::kTar) check_end(bytes, shard.listed.path);
+}
+
+/// What is compressed has a checksum of its own; what it unpacks to is a shard like others.
+void check_packed(CheckedShard& shard, const MappedShard& mapped, VerifyProgress& progress) {
+  const UnpackedShard unpacked(mapped, [&](std::uint64_t bytes) {
+    progress.bytes_done += bytes;
+    return !progress.stop.load();
+  });
+  if (progress.stop) return;
+  shard.is_unpacked = true;
+  // Of `x.tar.gz`, the name of what is in it.
+  const auto inner = shard.listed.path.parent_path() / shard.listed.path.stem();
+  if (detect_format(unpacked.bytes(), inner) == Format::kHdf5) {
+    throw Unsupported(fmt::format("'{}' is a compressed HDF5 file", shard.listed.path.string()),
+                      "What is compressed is whole; unpack it to check what is in it.");
+  }
+  check_foreign(shard, unpacked.bytes(), progress);
+}
+
+/// HDF5 that cannot be mapped is read by its library, whose filters and checksums find damage.
+void check_unmapped(CheckedShard& shard, const MappedShard& mapped, VerifyProgress& progress) {
+  const auto& program = hdf5::scan_program();
+  shard.samples = program.empty() ? hdf5::check_images(mapped.bytes(), mapped.path())
+                                  : hdf5::check_images_apart(program, mapped.path(),
+                                                             mapped.state().bytes, progress.stop);
+  progress.bytes_done += mapped.state().bytes;
+}
+
+void check_without_manifest(CheckedShard& shard, const MappedShard& mapped,
+                            VerifyProgress& progress) {
+  if (is_packed(mapped.bytes())) return check_packed(shard, mapped, progress);
+  try {
+    check_foreign(shard, mapped.bytes(), progress);
+  } catch (const Unsupported&) {
+    if (detect_format(mapped.bytes(), mapped.path()) != Format::kHdf5) throw;
+    try {
+      return check_unmapped(shard, mapped, progress);
+    } catch (const Unsupported&) {  // there are no images, and the scan said so better
+    }
+    throw;
+  }
+}
+
+/// That a shard has what its manifest says, where it says.
+void check_against_manifest(CheckedShard& shard, const MappedShard& mapped) {
+  const CheckedShard::Expected& expected = *shard.expected;
+  const auto& path = shard.listed.path;
+  if (const auto cut = find_cut(shard.listed, mapped.state().bytes)) {
+    shard.samples = cut->samples;
+    throw CorruptData(path, cut->offset, cut->reason);
+  }
+  const auto index = scan(shard, mapped.bytes());
+  if (!index) return;
+  shard.samples = index->samples;
+  if (index->samples != expected.samples) {
+    throw CorruptData(
+        path, 0,
+        fmt::format("it has {} samples, the manifest says {}", index->samples, expected.samples));
+  }
+  const ShardEntry* const entry = shard.listed.entry;
+  if (entry != nullptr && name(index->format) != shard.listed.manifest->format) {
+    throw CorruptData(path, 0,
+                      fmt::format("its format is {}, the manifest says {}", name(index->format),
+                                  shard.listed.manifest->format));
+  }
+  if (entry != nullptr && index->samples != 0 &&
+      (index->columns != entry->columns || index->spec != shard.listed.manifest->spec)) {
+    throw CorruptData(path, 0, "its records do not lie where the manifest says");
+  }
+}
+
+/// Whether they scan like a shard of their own, of which they are all.
+bool are_right_records(const CheckedShard& shard, std::span<const std::byte> records) {
+  const ShardEntry& entry = *shard.listed.entry;
+  const Manifest& manifest = *shard.listed.manifest;
+  const auto& path = shard.listed.path;
+  try {
+    const bool is_tar = manifest.format == name(Format::kTar);
+    const ShardIndex index = is_tar ? tar::scan(records, path, manifest.spec)
+                                    : tfrecord::scan(records, path, manifest.spec);
+    return index.samples == records.size() / entry.columns.image.stride &&
+           index.columns == entry.columns && index.spec == manifest.spec &&
+           (!is_tar || end_of_archive(records, path).offset == records.size());
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// What a record cannot tell: archives end in zeros, and names of classes are in the manifest, too.
+void check_surroundings(const CheckedShard& shard, const MappedShard& mapped, Format format) {
+  if (format == Format::kTar) {
+    const std::uint64_t end = end_of_archive(mapped.bytes(), shard.listed.path).offset;
+    const auto rest = mapped.bytes().subspan(end);
+    const std::uint64_t zeros = leading_zeros(rest);
+    if (zeros != rest.size()) {
+      throw CorruptData(shard.listed.path, end + zeros,
+                        "there is something behind the end of the archive");
+    }
+  } else if (format == Format::kHdf5 && shard.listed.entry != nullptr &&
+             scan_shard(mapped.bytes(), shard.listed.path).classes !=
+                 shard.listed.manifest->classes) {
+    throw CorruptData(shard.listed.path, 0, "its class names are not those of the manifest");
+  }
+}
+
+}  // namespace
+
+void check_structure(CheckedShard& shard, VerifyProgress& progress) {
+  const MappedShard mapped(shard.listed.path);
+  if (shard.expected) {
+    check_against_manifest(shard, mapped);
+  } else {
+    check_without_manifest(shard, mapped, progress);
+  }
+  mapped.check();
+}
+
+bool has_right_records(const CheckedShard& shard, std::uint64_t offset,
+                       std::span<const std::byte> part) {
+  const std::uint64_t stride = shard.listed.entry->columns.image.stride;
+  const std::uint64_t samples = shard.listed.entry->samples;
+  const std::uint64_t left = samples - std::min(offset / stride, samples);
+  const auto records = part.first(std::min(part.size() / stride, left) * stride);
+  return (records.empty() || are_right_records(shard, records)) &&
+         leading_zeros(part.subspan(records.size())) == part.size() - records.size();
+}
+
+void locate_damage(CheckedShard& shard, std::uint32_t crc, VerifyProgress& progress) {
+  const std::uint32_t expected = shard.expected->crc32c;
+  if (crc == expected || shard.bytes != shard.expected->bytes) return;
+  // The CRCs of records tell more than what a scan stumbles over, and what looks strange is damage.
+  std::vector<Fault> stumbles = std::exchange(shard.faults, {});
+  shard.unsupported.reset();
+  shard.look([&] {
+    const MappedShard mapped(shard.listed.path);
+    const ShardIndex index = open_shard(shard.listed, {}).index;
+    check_records(shard, mapped.bytes(), index, progress);
+    if (shard.faults.empty() && stumbles.empty()) check_surroundings(shard, mapped, index.format);
+    mapped.check();
+  });
+  if (shard.faults.empty()) shard.faults = std::move(stumbles);
+  if (shard.faults.empty()) {
+    shard.faults.push_back(
+        {shard.listed.path, std::nullopt, std::nullopt,
+         fmt::format(
+             "the CRC-32C of the file is {:08x}, the manifest says {:08x}; {}", crc, expected,
+             shard.listed.entry != nullptr ? "its records are whole, the damage lies around them"
+                                           : "nothing in its framing tells where the damage is")});
+  }
+}
+
+}  // namespace precache

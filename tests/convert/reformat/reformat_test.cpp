@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/convert/reformat.hpp"
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include "formats/bytes/crc32c.hpp"
+#include "formats/os/file.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/manifest.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/datasets.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace precache {
+namespace {
+
+namespace fs = std::filesystem;
+using test::contents_of;
+using test::TempFolder;
+
+/// A dataset with the CRCs that its files have.
+test::MadeDataset make(const fs::path& folder, const test::DatasetPlan& plan,
+                       const test::MadeDataset* beside = nullptr) {
+  test::MadeDataset made = test::make_dataset(folder, plan, beside);
+  for (auto& [split_name, split] : made.manifest.splits) {
+    for (ShardEntry& shard : split.shards) {
+      shard.crc32c = crc32c::value(read_file(folder / shard.file));
+    }
+  }
+  made.write_manifest();
+  return made;
+}
+
+ConvertReport run(const ConvertOptions& options) {
+  BuildProgress progress;
+  return convert(options, progress);
+}
+
+ConvertOptions options_for(const fs::path& shards, const fs::path& out, const char* format) {
+  ConvertOptions options;
+  options.shards = shards;
+  options.out = out;
+  options.format = format;
+  return options;
+}
+
+TEST_CASE("shards of all formats become each other", "[convert][roundtrip][tbb]") {
+  const TempFolder folder;
+  for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+    TensorSpec spec = test::spec_of(8, 6, 3);
+    spec.dtype = dtype;
+    for (const Format first : {Format::kTar, Format::kTfrecord, Format::kHdf5}) {
+      const fs::path root = folder / fmt::format("{}-{}", name(dtype), name(first));
+      const test::DatasetPlan plan{.format = first, .spec = spec, .shards = {5, 0, 3, 4}};
+      // A manifest of before, without the limits of names: the first conversion finds them.
+      make(root / "made", plan);
+      CHECK(run(options_for(root / "made", root / "first", name(first).data())).converted == 12);
+      const auto expected = contents_of(root / "first");
+      fs::path before = root / "first";
+      for (const char* format : {"tar", "tfrecord", "hdf5", name(first).data()}) {
+        const fs::path after = root / fmt::format("{}-again", before.filename().string());
+        CHECK(run(options_for(before, after, format)).status == BuildStatus::kComplete);
+        before = after;
+      }
+      CAPTURE(name(dtype), name(first));
+      CHECK(contents_of(before) == expected);
+    }
+  }
+}
+
+TEST_CASE("a conversion on any number of threads gives the same bytes",
+          "[convert][concurrency][tbb]") {
+  const TempFolder folder;
+  make(folder / "made", {.shards = {40, 1, 33}});
+  std::map<std::string, std::string> first;
+  for (const int threads : {1, 2, 7}) {
+    ConvertOptions options =
+        options_for(folder / "made", folder / fmt::format("out{}", threads), "hdf5");
+    options.seed = 3;
+    options.shards_per_split = 5;
+    const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
+                                    static_cast<std::size_t>(threads));
+    tbb::task_arena arena(threads);
+    CHECK(arena.execute([&] { return run(options); }).shards_done == 5);
+    const auto contents = contents_of(options.out);
+    if (first.empty()) first = contents;
+    CHECK(contents == first);
+  }
+}
+
+TEST_CASE("a conversion that was stopped goes on to the same bytes", "[convert][tbb]") {
+  const TempFolder folder;
+  make(folder / "made", {.shards = std::vector<std::uint64_t>(30, 2)});
+  ConvertOptions options = options_for(folder / "made", folder / "out", "tfrecord");
+  BuildProgress progress;
+  progress.stop = true;
+  CHECK(convert(options, progress).status == BuildStatus::kInterrupted);
+  CHECK_FALSE(fs::exists(options.out / kManifestName));
+  CHECK(fs::exists(options.out / ".precache"));
+  CHECK(run(options).status == BuildStatus::kComplete);
+  CHECK_FALSE(fs::exists(options.out / ".precache"));
+  ConvertOptions at_once = options_for(folder / "made", folder / "at once", "tfrecord");
+  CHECK(run(at_once).status == BuildStatus::kComplete);
+  CHECK(contents_of(options.out) == contents_of(at_once.out));
+  CHECK(run(options).status == BuildStatus::kAlreadyComplete);
+}
+
+TEST_CASE("a manifest that lies about its records is found out", "[convert][malformed]") {
+  const TempFolder folder;
+  for (const Format format : {Format::kTar, Format::kTfrecord, Format::kHdf5}) {
+    const fs::path root = folder / std::string(name(format));
+    const test::MadeDataset made = make(root / "made", {.format = format});
+    const auto damage = [&](const std::function<void(SplitEntry&)>& change) {
+      test::MadeDataset lying = made;
+      change(lying.manifest.splits.begin()->second);
+      lying.write_manifest();
+      CHECK_THROWS_AS(run(options_for(root / "made", root / "out", "tar")), CorruptData);
+      CHECK_FALSE(fs::exists(root / "out" / kManifestName));
+      fs::remove_all(root / "out");
+    };
+    damage([](SplitEntry& split) { split.shards[1].crc32c ^= 1; });
+    damage([](SplitEntry& split) { split.shards[0].columns.image.stride <<= 20; });
+    damage([](SplitEntry& split) {
+      split.shards[0].columns.image.stride = 64;
+      split.shards[0].columns.image.base = 0;
+    });
+    // Records would have too little room for their names.
+    damage([](SplitEntry& split) { split.names = NameLimits(); });
+  }
+}
+
+TEST_CASE("a conversion is refused where it would harm", "[convert]") {
+  const TempFolder folder;
+  make(folder / "made", {});
+  CHECK_THROWS_AS(run(options_for(folder / "made", folder / "made", "tar")), InvalidArgument);
+  CHECK_THROWS_AS(run(options_for(folder / "made", folder / "made" / ".", "tar")), InvalidArgument);
+  CHECK_THROWS_AS(run(options_for("", folder / "out", "tar")), InvalidArgument);
+  CHECK_THROWS_AS(run(options_for(folder / "made", folder / "out", "zip")), InvalidArgument);
+  CHECK_THROWS_AS(run(options_for(folder / "none", folder / "out", "tar")), Error);
+  test::write_text(folder / "file", "x");
+  CHECK_THROWS_AS(run(options_for(folder / "made", folder / "file", "tar")), IoError);
+  CHECK_FALSE(fs::exists(folder / "out"));
+}
+
+}  // namespace
+}  // namespace precache

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/reformat/tensor_conversion.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "precache/convert/recipe.hpp"
+#include "precache/formats/error.hpp"
+#include "tests/support/catch.hpp"
+
+namespace precache {
+namespace {
+
+using Json = nlohmann::json;
+
+TensorMeaning built(DType dtype, std::optional<Normalization> normalize = {}) {
+  Recipe recipe;
+  recipe.height = 4;
+  recipe.width = 6;
+  recipe.dtype = dtype;
+  recipe.normalize = normalize;
+  return {recipe.spec(), recipe.to_json()};
+}
+
+const Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
+
+TEST_CASE("a conversion that asks for nothing copies", "[convert][tensor_conversion]") {
+  for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+    const TensorConversion conversion(built(dtype), {});
+    CHECK(conversion.is_copy());
+    CHECK(conversion.result().spec == built(dtype).spec);
+    CHECK(conversion.result().recipe == built(dtype).recipe);
+  }
+}
+
+TEST_CASE("the recipe of a conversion is the one that build writes",
+          "[convert][tensor_conversion]") {
+  ConvertOptions options;
+  options.dtype = DType::kFloat16;
+  options.normalize = kHalf;
+  const TensorConversion there(built(DType::kUint8), options);
+  CHECK_FALSE(there.is_copy());
+  CHECK(there.result().recipe == built(DType::kFloat16, kHalf).recipe);
+  options.dtype = DType::kUint8;
+  options.normalize.reset();
+  CHECK(TensorConversion(there.result(), options).result().recipe == built(DType::kUint8).recipe);
+}
+
+TEST_CASE("tensors of others have a recipe that says what is known",
+          "[convert][tensor_conversion]") {
+  const TensorMeaning pixels = foreign_meaning({DType::kUint8, AxisOrder::kHwc, 4, 6, 3});
+  CHECK(Json::parse(pixels.recipe) ==
+        Json::parse(R"({"size":[4,6],"dtype":"uint8","layout":"hwc"})"));
+  const TensorMeaning floats = foreign_meaning({DType::kFloat32, AxisOrder::kHwc, 4, 6, 3});
+  CHECK(Json::parse(floats.recipe).at("values") == "unknown");
+  // Of four channels, too.
+  ConvertOptions options;
+  options.dtype = DType::kFloat32;
+  const TensorConversion four(foreign_meaning({DType::kUint8, AxisOrder::kHwc, 1, 1, 4}), options);
+  const std::array<std::uint8_t, 4> in{0, 51, 102, 255};
+  std::array<float, 4> out{};
+  std::vector<std::uint8_t> scratch;
+  CHECK(four.run(std::as_bytes(std::span(in)), std::as_writable_bytes(std::span(out)), scratch));
+  CHECK(out == std::array{0.0F, 51 / 255.0F, 102 / 255.0F, 1.0F});
+}
+
+TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conversion]") {
+  const auto message = [](const TensorMeaning& stored, const ConvertOptions& options) {
+    try {
+      const TensorConversion conversion(stored, options);
+    } catch (const InvalidArgument& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  ConvertOptions normalize;
+  normalize.normalize = kHalf;
+  CHECK_THAT(message(built(DType::kFloat32, kHalf), normalize), test::contains("already"));
+  CHECK_THAT(message(built(DType::kUint8), normalize), test::contains("float --dtype"));
+  const TensorMeaning foreign = foreign_meaning({DType::kFloat32, AxisOrder::kHwc, 4, 6, 3});
+  CHECK_THAT(message(foreign, normalize), test::contains("nobody knows"));
+  ConvertOptions pixels;
+  pixels.dtype = DType::kUint8;
+  CHECK_THAT(message(foreign, pixels), test::contains("cannot be found again"));
+  const Normalization shifted{{-100, -100, -100}, {1, 1, 1}};
+  CHECK_THAT(message(built(DType::kBfloat16, shifted), pixels),
+             test::contains("cannot be found again"));
+  ConvertOptions gray;
+  gray.dtype = DType::kFloat32;
+  gray.normalize = Normalization{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  CHECK_THAT(message(foreign_meaning({DType::kUint8, AxisOrder::kChw, 4, 6, 1}), gray),
+             test::contains("three channels"));
+  gray.normalize->std = {0, 1, 1};
+  CHECK_THAT(message(built(DType::kUint8), gray), test::contains("above 0"));
+  CHECK_THAT(message({built(DType::kFloat32).spec, R"({"dtype":"float32","normalize":5})"}, pixels),
+             test::contains("makes no sense"));
+}
+
+}  // namespace
+}  // namespace precache

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "formats/tar/tar_contents.hpp"
+#include "formats/tfrecord/tfrecord_contents.hpp"
+#include "precache/formats/error.hpp"
+#include "tests/support/bytes.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/example_writer.hpp"
+#include "tests/support/tar_writer.hpp"
+
+namespace precache {
+namespace {
+
+using test::bytes_of;
+using test::tar_entry;
+
+using Extensions = std::vector<std::string>;
+
+TEST_CASE("the anatomy of a tar counts entries, extensions and groups", "[formats][tar]") {
+  const std::string archive = tar_entry("d/", "", {.type = '5'}) + tar_entry("d/a.jpg", "123") +
+                              tar_entry("d/a.cls", "0") + tar_entry("d/b.jpg", "12345") +
+                              tar_entry("d/b.cls", "1") + tar_entry("c.seg.png", "x") +
+                              tar_entry("README", "words") + tar_entry("__x__/y.jpg", "dropped") +
+                              tar_entry("link", "", {.type = '2'}) + test::kTarEnd;
+  tar::Dissector dissector;
+  dissector.add(bytes_of(archive), "a.tar");
+  const TarAnatomy anatomy = dissector.result();
+  CHECK(anatomy.files == 7);
+  CHECK(anatomy.directories == 1);
+  CHECK(anatomy.links == 1);
+  CHECK(anatomy.ungrouped_files == 2);
+  CHECK(anatomy.samples == 3);
+  REQUIRE(anatomy.extensions.size() == 3);
+  CHECK(anatomy.extensions[0].name == "cls");
+  CHECK(anatomy.extensions[1].name == "jpg");
+  CHECK(anatomy.extensions[1].bytes == Range{2, 3, 5, 8});
+  CHECK(anatomy.extensions[2].name == "seg.png");
+  REQUIRE(anatomy.patterns.size() == 2);
+  CHECK(anatomy.patterns[0].extensions == Extensions{"jpg", "cls"});
+  CHECK(anatomy.patterns[0].samples == 2);
+}
+
+TEST_CASE("an extension that comes again begins another sample", "[formats][tar]") {
+  tar::Dissector dissector;
+  dissector.add(bytes_of(tar_entry("a.jpg", "1") + tar_entry("a.jpg", "2") + test::kTarEnd), "a");
+  dissector.add(bytes_of(tar_entry("a.jpg", "3") + test::kTarEnd), "b");
+  CHECK(dissector.result().samples == 3);
+}
+
+TEST_CASE("the anatomy of a tar keeps what comes before damage", "[formats][tar][malformed]") {
+  const std::string whole = tar_entry("a.jpg", "1") + tar_entry("b.jpg", "2") + test::kTarEnd;
+  for (std::size_t size = 1; size < 2048; ++size) {
+    CAPTURE(size);
+    const auto cut = test::cut(bytes_of(whole), size);
+    tar::Dissector dissector;
+    const bool is_at_end = size % 1024 == 0;  // where nothing tells that more should follow
+    if (is_at_end) {
+      CHECK_NOTHROW(dissector.add(cut, "a"));
+    } else {
+      CHECK_THROWS_AS(dissector.add(cut, "a"), CorruptData);
+    }
+    CHECK(dissector.result().files == size / 1024);
+    CHECK(dissector.result().samples == size / 1024);
+  }
+}
+
+TEST_CASE("names without end make no list without end", "[formats][tar][malformed]") {
+  std::string archive;
+  for (int i = 0; i < 1500; ++i) archive += tar_entry(fmt::format("a{0}.x{0}", i), "");
+  tar::Dissector dissector;
+  dissector.add(bytes_of(archive + test::kTarEnd), "a");
+  CHECK(dissector.result().extensions.size() == 1000);
+  CHECK(dissector.result().patterns.size() == 1000);
+  CHECK(dissector.result().samples == 1500);
+  CHECK(dissector.result().has_more);
+}
+
+const TfrecordAnatomy::Feature& feature_of(const TfrecordAnatomy& anatomy,
+                                           const std::string& name) {
+  const auto found = std::ranges::find(anatomy.features, name, &TfrecordAnatomy::Feature::name);
+  if (found == anatomy.features.end()) FAIL("there is no feature " << name);
+  return *found;
+}
+
+TEST_CASE("the anatomy of TFRecords lists features with types and sizes", "[formats][tfrecord]") {
+  const std::string floats = test::feature("f", 2, test::delimited(1, std::string(12, '\0')));
+  const std::string none = test::delimited(1, test::delimited(1, "n"));
+  const std::string jpeg = "\xff\xd8\xff and so on";
+  const std::string file =
+      test::tfrecord(test::example(test::bytes_feature("image", jpeg) +
+                                   test::int_feature("i", {1, 300, -1}) + floats + none)) +
+      test::tfrecord(
+          test::example(test::bytes_feature("image", "raw") + test::int_feature("i", {5}, false))) +
+      test::tfrecord("no Example at all");
+  tfrecord::Dissector dissector;
+  dissector.add(bytes_of(file), "a");
+  const TfrecordAnatomy anatomy = dissector.result();
+  CHECK(anatomy.records == 3);
+  CHECK(anatomy.examples == 2);
+  CHECK(anatomy.sequence_examples == 0);
+  REQUIRE(anatomy.features.size() == 4);
+  const auto& image = feature_of(anatomy, "image");
+  CHECK(image.kind == "bytes");
+  CHECK(image.records == 2);
+  CHECK(image.bytes == Range{2, 3, jpeg.size(), 3 + jpeg.size()});
+  CHECK(image.content == "JPEG");
+  CHECK(feature_of(anatomy, "i").kind == "int64");
+  CHECK(feature_of(anatomy, "i").values == Range{2, 1, 3, 4});
+  CHECK(feature_of(anatomy, "f").kind == "float");
+  CHECK(feature_of(anatomy, "f").values == Range{1, 3, 3, 3});
+  CHECK(feature_of(anatomy, "n").kind == "empty");
+}
+
+TEST_CASE("a SequenceExample shows its context and its lists", "[formats][tfrecord]") {
+  const std::string step = test::delimited(1, test::delimited(1, test::delimited(1, "word")));
+  const std::string list =
+      test::delimited(1, test::delimited(1, "steps") + test::delimited(2, step + step));
+  const std::string record =
+      test::delimited(1, test::int_feature("i", {7})) + test::delimited(2, list);
+  tfrecord::Dissector dissector;
+  dissector.add(bytes_of(test::tfrecord(record)), "a");
+  const TfrecordAnatomy anatomy = dissector.result();
+  CHECK(anatomy.sequence_examples == 1);
+  CHECK_FALSE(feature_of(anatomy, "i").is_sequence);
+  CHECK(feature_of(anatomy, "steps").is_sequence);
+  CHECK(feature_of(anatomy, "steps").values == Range{1, 2, 2, 2});
+  CHECK(feature_of(anatomy, "steps").bytes == Range{1, 4, 4, 4});
+}
+
+TEST_CASE("the anatomy of TFRecords keeps what comes before damage",
+          "[formats][tfrecord][malformed]") {
+  const std::string record = test::tfrecord(test::example(test::bytes_feature("image", "raw")));
+  const auto whole = bytes_of(record + record);
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    if (size == record.size()) continue;
+    CAPTURE(size);
+    tfrecord::Dissector dissector;
+    CHECK_THROWS_AS(dissector.add(test::cut(whole, size), "a"), CorruptData);
+    CHECK(dissector.result().records == size / record.size());
+  }
+}
+
+}  // namespace
+}  // namespace precache
