@@ -57,7 +57,7 @@ void read_dependent_options(BuildCommand& command) {
   }
 }
 
-ProgressLine describe(const BuildProgress& progress, double seconds) {
+ProgressLine describe(const JobProgress& progress, double seconds) {
   const std::uint64_t planned = progress.samples_planned;
   const std::uint64_t done = progress.samples_done;
   if (planned == 0 && progress.bytes_unpacked != 0) {
@@ -80,11 +80,11 @@ ExitCode run_build(BuildCommand& command) {
   const BuildOptions& options = command.options;
   Workers workers(command.jobs);
   if (command.dry_run) {
-    const BuildPreview preview = workers.execute([&] { return preview_build(options); });
+    const BuildEstimate preview = workers.execute([&] { return estimate_build(options); });
     print_preview(preview, options, command.json);
     return ExitCode::kDone;
   }
-  BuildProgress progress;
+  JobProgress progress;
   const auto begin = std::chrono::steady_clock::now();
   BuildReport report;
   {
@@ -97,7 +97,7 @@ ExitCode run_build(BuildCommand& command) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   print_report(report, options, seconds, command.json);
   const ExitCode code = conclude(report, options);
-  if (report.status == BuildStatus::kInterrupted) StopOnSignal::raise_again();
+  if (report.status == JobStatus::kInterrupted) StopOnSignal::raise_again();
   return code;
 }
 
@@ -126,7 +126,7 @@ void add_image_options(CLI::App& app, BuildCommand& command) {
   add(app, "--normalize", "imagenet|MEAN/STD", "(x/255 - mean)/std, only for float dtypes",
       [&](const std::string& text) { command.normalize = text; });
   add_choice(app, "--layout", {"chw", "hwc"}, "chw", "Order of the tensor's axes",
-             [&](std::size_t i) { recipe.order = static_cast<AxisOrder>(i); });
+             [&](std::size_t i) { recipe.layout = static_cast<Layout>(i); });
   add_choice(app, "--color", {"rgb", "gray"}, "rgb", "Channels",
              [&](std::size_t i) { recipe.color = static_cast<Color>(i); });
   add_choice(app, "--exif", {"apply", "ignore"}, "apply",

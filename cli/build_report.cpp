@@ -27,7 +27,7 @@ constexpr std::size_t kShownReasons = 5;
 // --- reports
 // ----------------------------------------------------------------------------------------------------------
 
-std::string left_out_text(const BuildPreview& preview) {
+std::string left_out_text(const BuildEstimate& preview) {
   std::uint64_t total = 0;
   std::vector<std::pair<std::uint64_t, std::string>> reasons;
   for (const auto& [reason, count] : preview.left_out) {
@@ -50,7 +50,7 @@ double overhead_percent(std::uint64_t bytes, std::uint64_t samples, std::uint64_
   return tensors == 0 ? 0 : (static_cast<double>(bytes) / tensors - 1) * 100;
 }
 
-Json preview_json(const BuildPreview& preview, const BuildOptions& options) {
+Json preview_json(const BuildEstimate& preview, const BuildOptions& options) {
   const TensorSpec spec = options.recipe.spec();
   return {{"samples", preview.samples},
           {"classes", preview.classes.size()},
@@ -61,7 +61,7 @@ Json preview_json(const BuildPreview& preview, const BuildOptions& options) {
           {"format", options.format},
           {"dtype", name(spec.dtype)},
           {"shape", spec.shape()},
-          {"layout", name(spec.order)},
+          {"layout", name(spec.layout)},
           {"shards", preview.shards},
           {"tensor_bytes", preview.tensor_bytes},
           {"record_bytes", preview.record_bytes},
@@ -79,7 +79,7 @@ std::string tensor_text(const BuildOptions& options) {
   const TensorSpec spec = options.recipe.spec();
   const auto shape = spec.shape();
   return fmt::format("{} {}x{}x{} ({})", name(spec.dtype), shape[0], shape[1], shape[2],
-                     name(spec.order));
+                     name(spec.layout));
 }
 
 /// What training can no longer vary, said before it is too late.
@@ -105,7 +105,7 @@ std::string frozen_text(const Recipe& recipe) {
 }
 
 /// Why tar records are larger than they need to be, and some readers see cut names.
-std::string pax_text(const BuildPreview& preview) {
+std::string pax_text(const BuildEstimate& preview) {
   if (preview.pax_key.empty()) return {};
   constexpr std::size_t kShown = 60;
   return fmt::format(
@@ -115,14 +115,14 @@ std::string pax_text(const BuildPreview& preview) {
       preview.pax_key.size() > kShown ? "..." : "");
 }
 
-std::string empty_classes_text(const BuildPreview& preview) {
+std::string empty_classes_text(const BuildEstimate& preview) {
   if (preview.empty_classes.empty()) return {};
   return fmt::format("{} without images, '{}' first",
                      human::count(preview.empty_classes.size(), "class"),
                      preview.empty_classes.front());
 }
 
-void print_preview_rows(const BuildPreview& preview, const BuildOptions& options) {
+void print_preview_rows(const BuildEstimate& preview, const BuildOptions& options) {
   print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "image"),
                                   labels_text(preview.classes.size(), preview.labels),
                                   size_text(preview.source_bytes)));
@@ -146,17 +146,17 @@ void print_preview_rows(const BuildPreview& preview, const BuildOptions& options
                                 preview.bytes_needed > preview.bytes_free ? ": NOT ENOUGH" : ""));
 }
 
-std::string_view status_name(BuildStatus status) {
+std::string_view status_name(JobStatus status) {
   switch (status) {
-    case BuildStatus::kComplete:
+    case JobStatus::kComplete:
       return "complete";
-    case BuildStatus::kAlreadyComplete:
+    case JobStatus::kAlreadyComplete:
       return "complete";
-    case BuildStatus::kPartDone:
+    case JobStatus::kPartDone:
       return "part done";
-    case BuildStatus::kTooManyBad:
+    case JobStatus::kTooManyBad:
       return "too many bad samples";
-    case BuildStatus::kInterrupted:
+    case JobStatus::kInterrupted:
       return "interrupted";
   }
   return {};
@@ -182,8 +182,8 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
 }
 
 void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
-  const BuildPreview& preview = report.preview;
-  if (report.status == BuildStatus::kAlreadyComplete) {
+  const BuildEstimate& preview = report.preview;
+  if (report.status == JobStatus::kAlreadyComplete) {
     print("{}\n", complete_text(options.out, report.compared));
   }
   print_row(options.split, fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
@@ -196,7 +196,7 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
             fmt::format("{}, overhead {:.2f} %", size_text(report.bytes),
                         overhead_percent(report.bytes, report.samples, preview.tensor_bytes)));
   print_row("left out", left_out_text(preview));
-  if (report.shards_resumed != 0 && report.status != BuildStatus::kAlreadyComplete) {
+  if (report.shards_resumed != 0 && report.status != JobStatus::kAlreadyComplete) {
     print_row("resumed", human::count(report.shards_resumed, "shard") + " of an earlier run");
   }
   if (report.damaged != 0) {
@@ -218,8 +218,8 @@ void print_skipped(const BuildReport& report, const BuildOptions& options) {
   if (report.skipped.empty()) return;
   const double percent = 100.0 * static_cast<double>(report.skipped.size()) /
                          static_cast<double>(report.preview.samples);
-  const bool listed = report.status == BuildStatus::kComplete ||
-                      (report.status == BuildStatus::kTooManyBad && options.part_count == 0);
+  const bool listed = report.status == JobStatus::kComplete ||
+                      (report.status == JobStatus::kTooManyBad && options.part_count == 0);
   say("precache: {} skipped ({}){}:\n", human::count(report.skipped.size(), "sample"),
       percent_text(percent),
       listed ? fmt::format(", listed in '{}'", (options.out / "skipped.tsv").string()) : "");
@@ -247,7 +247,7 @@ ExitCode fail_for_bad(const BuildReport& report, const BuildOptions& options,
 
 }  // namespace
 
-void print_preview(const BuildPreview& preview, const BuildOptions& options, bool json) {
+void print_preview(const BuildEstimate& preview, const BuildOptions& options, bool json) {
   if (json) {
     print_json(preview_json(preview, options));
   } else {
@@ -259,8 +259,7 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
                   bool json) {
   if (json) {
     print_report_json(report, options, seconds);
-  } else if (report.status != BuildStatus::kTooManyBad &&
-             report.status != BuildStatus::kInterrupted) {
+  } else if (report.status != JobStatus::kTooManyBad && report.status != JobStatus::kInterrupted) {
     print_report_rows(report, options, seconds);
   }
   std::fflush(stdout);  // before what follows on stderr
@@ -282,17 +281,17 @@ ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
   const std::string same =
       options.overwrite ? "the same command without --overwrite" : "the same command";
   switch (report.status) {
-    case BuildStatus::kComplete:
-    case BuildStatus::kAlreadyComplete:
+    case JobStatus::kComplete:
+    case JobStatus::kAlreadyComplete:
       break;
-    case BuildStatus::kPartDone:
+    case JobStatus::kPartDone:
       say("precache: part {}/{} is done\n"
           "  When all parts are, run the same command with --finish in place of --part.\n",
           options.part_index, options.part_count);
       break;
-    case BuildStatus::kTooManyBad:
+    case JobStatus::kTooManyBad:
       return fail_for_bad(report, options, done + "; " + same);
-    case BuildStatus::kInterrupted:
+    case JobStatus::kInterrupted:
       say("precache: interrupted\n  {}; run {} again to continue.\n", done, same);
       break;
   }

@@ -7,7 +7,7 @@
 namespace precache {
 
 /// Prints what a build would do.
-void print_preview(const BuildPreview& preview, const BuildOptions& options, bool json);
+void print_preview(const BuildEstimate& preview, const BuildOptions& options, bool json);
 
 /// Prints what a build has done on stdout, and the first of the skipped samples on stderr.
 void print_report(const BuildReport& report, const BuildOptions& options, double seconds,

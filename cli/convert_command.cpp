@@ -27,7 +27,7 @@ using cli::add_choice;
 using option_values::integer;
 
 struct ConvertCommand {
-  ConvertOptions options;
+  ReformatOptions options;
   bool keep_encoded = false;
   std::optional<std::string> labels;
   std::optional<std::string> image_key;
@@ -40,7 +40,7 @@ struct ConvertCommand {
   bool json = false;
 };
 
-ProgressLine describe(const BuildProgress& progress, double seconds) {
+ProgressLine describe(const JobProgress& progress, double seconds) {
   const std::uint64_t planned = progress.samples_planned;
   const std::uint64_t done = progress.samples_done;
   if (planned == 0 && progress.bytes_unpacked != 0) {
@@ -59,27 +59,27 @@ ProgressLine describe(const BuildProgress& progress, double seconds) {
 }
 
 /// The same request, for images that stay encoded.
-RepackOptions repack_options(const ConvertCommand& command) {
-  const ConvertOptions& options = command.options;
+PackOptions repack_options(const ConvertCommand& command) {
+  const ReformatOptions& options = command.options;
   if (options.dtype || options.layout || options.normalize) {
     throw InvalidArgument("--dtype, --layout and --normalize have no meaning with --keep-encoded",
                           "precache build makes tensors of images.");
   }
-  RepackOptions repack;
-  repack.source = options.shards;
-  repack.out = options.out;
-  repack.format = options.format.value_or(repack.format);
-  repack.split = options.split.value_or(repack.split);
-  repack.labels = command.labels.value_or(repack.labels);
-  repack.image_key = command.image_key.value_or("");
-  repack.label_key = command.label_key.value_or("");
-  repack.image_name = command.image_name.value_or("");
-  repack.classes = command.classes.value_or("");
-  repack.shard_size_bytes = options.shard_size_bytes.value_or(repack.shard_size_bytes);
-  repack.shards = options.shards_per_split.value_or(0);
-  repack.seed = options.seed;
-  repack.overwrite = options.overwrite;
-  return repack;
+  PackOptions pack;
+  pack.source = options.shards;
+  pack.out = options.out;
+  pack.format = options.format.value_or(pack.format);
+  pack.split = options.split.value_or(pack.split);
+  pack.labels = command.labels.value_or(pack.labels);
+  pack.image_key = command.image_key.value_or("");
+  pack.label_key = command.label_key.value_or("");
+  pack.image_name = command.image_name.value_or("");
+  pack.classes = command.classes.value_or("");
+  pack.shard_size_bytes = options.shard_size_bytes.value_or(pack.shard_size_bytes);
+  pack.shards = options.shards_per_split.value_or(0);
+  pack.seed = options.seed;
+  pack.overwrite = options.overwrite;
+  return pack;
 }
 
 /// Does either kind of work, and reports it. `call` does it; `preview` says what it would do.
@@ -91,7 +91,7 @@ ExitCode run_job(const ConvertCommand& command, const Options& options, const au
     print_preview(workers.execute([&] { return preview(options); }), command.json);
     return ExitCode::kDone;
   }
-  BuildProgress progress;
+  JobProgress progress;
   const auto begin = std::chrono::steady_clock::now();
   decltype(call(options, progress)) report;
   {
@@ -103,13 +103,13 @@ ExitCode run_job(const ConvertCommand& command, const Options& options, const au
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   print_report(report, options, seconds, command.json);
-  if (report.status == BuildStatus::kInterrupted) StopOnSignal::raise_again();
+  if (report.status == JobStatus::kInterrupted) StopOnSignal::raise_again();
   return ExitCode::kDone;
 }
 
 ExitCode run_convert(const ConvertCommand& command) {
   if (command.keep_encoded) {
-    return run_job(command, repack_options(command), preview_repacking, repack);
+    return run_job(command, repack_options(command), estimate_pack, pack);
   }
   if (command.image_name) {
     throw InvalidArgument("--image-name applies only with --keep-encoded",
@@ -120,17 +120,17 @@ ExitCode run_convert(const ConvertCommand& command) {
         "--classes and --labels other than none have no meaning without --keep-encoded",
         "Tensor shards keep the labels and classes that they have.");
   }
-  ConvertOptions options = command.options;
+  ReformatOptions options = command.options;
   options.image_key = command.image_key.value_or("");
   options.label_key = command.label_key.value_or("");
   options.without_labels = command.labels.has_value();
   if (options.without_labels && !options.label_key.empty()) {
     throw InvalidArgument("--labels none and --label-key contradict each other");
   }
-  return run_job(command, options, preview_conversion, convert);
+  return run_job(command, options, estimate_reformat, reformat);
 }
 
-void add_tensor_options(CLI::App& app, ConvertOptions& options) {
+void add_tensor_options(CLI::App& app, ReformatOptions& options) {
   const std::vector<std::string> formats{"tar", "tfrecord", "hdf5"};
   add_choice(app, "--format", formats, "", "File format of the shards; as it was",
              [&options, formats](std::size_t i) { options.format = formats[i]; });
@@ -143,10 +143,10 @@ void add_tensor_options(CLI::App& app, ConvertOptions& options) {
         options.normalize = option_values::normalization(text, Color::kRgb);
       });
   add_choice(app, "--layout", {"chw", "hwc"}, "", "Order of the tensor's axes; as it was",
-             [&](std::size_t i) { options.layout = static_cast<AxisOrder>(i); });
+             [&](std::size_t i) { options.layout = static_cast<Layout>(i); });
 }
 
-void add_dataset_options(CLI::App& app, ConvertOptions& options) {
+void add_dataset_options(CLI::App& app, ReformatOptions& options) {
   add(app, "--split", "NAME [all]",
       "Only this split of a dataset. Of shards without a manifest: its name in OUT [train]",
       [&](const std::string& text) { options.split = option_values::not_empty("--split", text); });

@@ -25,10 +25,10 @@ Json spec_json(const std::string& format, const TensorSpec& spec) {
   return {{"format", format},
           {"dtype", name(spec.dtype)},
           {"shape", spec.shape()},
-          {"layout", name(spec.order)}};
+          {"layout", name(spec.layout)}};
 }
 
-Json preview_json(const ConvertPreview& preview) {
+Json preview_json(const ReformatEstimate& preview) {
   Json splits = Json::object();
   for (const ConvertedSplit& split : preview.splits) {
     splits[split.name] = {{"samples", split.samples}, {"shards", split.shards}};
@@ -49,18 +49,18 @@ Json preview_json(const ConvertPreview& preview) {
   return json;
 }
 
-void print_tensors(const ConvertPreview& preview) {
+void print_tensors(const ReformatEstimate& preview) {
   print_row("from", fmt::format("{}, {}", preview.source_format, preview.source_spec.text()));
   print_row("to", fmt::format("{}, {}{}", preview.format, preview.spec.text(),
                               preview.tensors_stay ? ", tensors copied as they are" : ""));
 }
 
-std::string shards_text(const ConvertPreview& preview, const ConvertedSplit& split) {
+std::string shards_text(const ReformatEstimate& preview, const ConvertedSplit& split) {
   return fmt::format("{} in {}", human::count(split.samples, "sample"),
                      human::count(split.shards, preview.format + " shard"));
 }
 
-Json preview_json(const RepackPreview& preview) {
+Json preview_json(const PackEstimate& preview) {
   return {{"samples", preview.samples},
           {"classes", preview.classes},
           {"labels", labels_json(preview.labels)},
@@ -96,7 +96,7 @@ void say_interrupted(std::uint64_t done, std::uint64_t planned, bool overwrite) 
 
 }  // namespace
 
-void print_preview(const ConvertPreview& preview, bool json) {
+void print_preview(const ReformatEstimate& preview, bool json) {
   if (json) {
     print_json(preview_json(preview));
     return;
@@ -114,10 +114,10 @@ void print_preview(const ConvertPreview& preview, bool json) {
   print_disk(preview.bytes_needed, 0, preview.bytes_free);
 }
 
-void print_report(const ConvertReport& report, const ConvertOptions& options, double seconds,
+void print_report(const ReformatReport& report, const ReformatOptions& options, double seconds,
                   bool json) {
-  const ConvertPreview& preview = report.preview;
-  const bool is_complete = report.status != BuildStatus::kInterrupted;
+  const ReformatEstimate& preview = report.preview;
+  const bool is_complete = report.status != JobStatus::kInterrupted;
   if (json) {
     const Json summary = {{"status", is_complete ? "complete" : "interrupted"},
                           {"out", options.out.string()},
@@ -129,7 +129,7 @@ void print_report(const ConvertReport& report, const ConvertOptions& options, do
                           {"plan", preview_json(preview)}};
     print_json(summary);
   } else if (is_complete) {
-    if (report.status == BuildStatus::kAlreadyComplete) {
+    if (report.status == JobStatus::kAlreadyComplete) {
       print("{}\n", complete_text(options.out, report.compared));
     }
     for (const ConvertedSplit& split : preview.splits) {
@@ -137,14 +137,14 @@ void print_report(const ConvertReport& report, const ConvertOptions& options, do
     }
     print_tensors(preview);
     print_row("bytes", size_text(report.bytes));
-    const bool resumed = report.status == BuildStatus::kComplete;
+    const bool resumed = report.status == JobStatus::kComplete;
     print_done(resumed ? report.shards_resumed : 0, report.converted, "samples", seconds);
   }
   std::fflush(stdout);  // before what follows on stderr
   if (!is_complete) say_interrupted(report.shards_done, preview.shards, options.overwrite);
 }
 
-void print_preview(const RepackPreview& preview, bool json) {
+void print_preview(const PackEstimate& preview, bool json) {
   if (json) {
     print_json(preview_json(preview));
     return;
@@ -158,9 +158,8 @@ void print_preview(const RepackPreview& preview, bool json) {
   print_disk(preview.bytes_needed, preview.bytes_unpacked, preview.bytes_free);
 }
 
-void print_report(const RepackReport& report, const RepackOptions& options, double seconds,
-                  bool json) {
-  const bool is_complete = report.status != BuildStatus::kInterrupted;
+void print_report(const PackReport& report, const PackOptions& options, double seconds, bool json) {
+  const bool is_complete = report.status != JobStatus::kInterrupted;
   if (json) {
     const Json summary = {{"status", is_complete ? "complete" : "interrupted"},
                           {"out", options.out.string()},
@@ -175,7 +174,7 @@ void print_report(const RepackReport& report, const RepackOptions& options, doub
                           {"plan", preview_json(report.preview)}};
     print_json(summary);
   } else if (is_complete) {
-    if (report.status == BuildStatus::kAlreadyComplete) {
+    if (report.status == JobStatus::kAlreadyComplete) {
       print("{}\n", complete_text(options.out, report.compared));
     }
     print_row(options.split,
@@ -183,7 +182,7 @@ void print_report(const RepackReport& report, const RepackOptions& options, doub
                           human::count(report.shards_done, options.format + " shard"),
                           labels_text(report.preview.classes, report.preview.labels)));
     print_row("bytes", size_text(report.bytes));
-    const bool resumed = report.status == BuildStatus::kComplete;
+    const bool resumed = report.status == JobStatus::kComplete;
     print_done(resumed ? report.shards_resumed : 0, report.converted, "images", seconds);
   }
   std::fflush(stdout);  // before what follows on stderr

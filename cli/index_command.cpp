@@ -19,15 +19,15 @@ using Json = nlohmann::ordered_json;
 
 struct IndexCommand {
   std::filesystem::path path;
-  IndexOptions options;
+  SidecarOptions options;
   unsigned jobs = usable_threads();
   bool json = false;
 };
 
 ExitCode run_index(const IndexCommand& command) {
   Workers workers(command.jobs);
-  const IndexReport report =
-      workers.execute([&] { return write_indexes(command.path, command.options); });
+  const SidecarReport report =
+      workers.execute([&] { return write_sidecars(command.path, command.options); });
   if (command.json) {
     print_json(to_json(report));
   } else {

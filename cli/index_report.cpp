@@ -12,12 +12,12 @@ namespace precache {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<std::string> index_lines(const IndexReport& report) {
+std::vector<std::string> index_lines(const SidecarReport& report) {
   std::vector<std::string> lines;
   std::uint64_t files = 0;
   std::uint64_t samples = 0;
   for (const WrittenIndex& index : report.written) {
-    if (index.kind == IndexKind::kDali) {
+    if (index.kind == SidecarKind::kDali) {
       files += 1;
       samples += index.samples;
     } else {
@@ -32,7 +32,7 @@ std::vector<std::string> index_lines(const IndexReport& report) {
   return lines;
 }
 
-Json to_json(const IndexReport& report) {
+Json to_json(const SidecarReport& report) {
   Json written = Json::array();
   for (const WrittenIndex& index : report.written) {
     written.push_back(
@@ -46,7 +46,7 @@ Json to_json(const IndexReport& report) {
   return {{"written", std::move(written)}, {"missing", std::move(missing)}};
 }
 
-void say_missing(const IndexReport& report) {
+void say_missing(const SidecarReport& report) {
   for (const MissingIndex& index : report.missing) {
     say("precache: no index of kind {} for '{}': {}\n", name(index.kind), index.of.string(),
         index.reason);

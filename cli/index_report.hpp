@@ -10,11 +10,11 @@
 namespace precache {
 
 /// What was written: a line for each file, but one for all that a kind has for every shard.
-[[nodiscard]] std::vector<std::string> index_lines(const IndexReport& report);
+[[nodiscard]] std::vector<std::string> index_lines(const SidecarReport& report);
 
-[[nodiscard]] nlohmann::ordered_json to_json(const IndexReport& report);
+[[nodiscard]] nlohmann::ordered_json to_json(const SidecarReport& report);
 
 /// Says on stderr what could not be written.
-void say_missing(const IndexReport& report);
+void say_missing(const SidecarReport& report);
 
 }  // namespace precache

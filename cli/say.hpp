@@ -15,7 +15,7 @@ namespace precache {
 
 /// Names and reasons come from files of others: what would command a terminal is spelt out.
 template <typename Value>
-decltype(auto) tamed(const Value& value) {
+decltype(auto) escaped_for_terminal(const Value& value) {
   if constexpr (std::is_convertible_v<const Value&, std::string_view>) {
     return printable(value);
   } else {
@@ -27,14 +27,16 @@ decltype(auto) tamed(const Value& value) {
 /// a build for.
 template <typename... Arguments>
 void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  const std::string text = fmt::format(fmt::runtime(fmt::string_view(format)), tamed(arguments)...);
+  const std::string text =
+      fmt::format(fmt::runtime(fmt::string_view(format)), escaped_for_terminal(arguments)...);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 /// Prints to stdout; whether it arrived is checked once, at the end of the program.
 template <typename... Arguments>
 void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  const std::string text = fmt::format(fmt::runtime(fmt::string_view(format)), tamed(arguments)...);
+  const std::string text =
+      fmt::format(fmt::runtime(fmt::string_view(format)), escaped_for_terminal(arguments)...);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 

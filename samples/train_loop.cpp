@@ -44,7 +44,7 @@ int main(int argc, char** argv) try {
   options.order.shuffle = precache::Shuffle::kBlock;
   options.transform.flip = true;
   options.transform.normalize = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-  options.transform.order = precache::AxisOrder::kChw;
+  options.transform.layout = precache::Layout::kChw;
   precache::Loader loader(dataset, options);
   if (dataset.classes().empty()) throw precache::InvalidArgument("the dataset names no classes");
 

@@ -84,7 +84,7 @@ void validate(const BuildOptions& options) {
     throw InvalidArgument("--index cannot go with --part: it needs all shards",
                           "Give it to --finish.");
   }
-  check_index_kinds(options.indexes, options.format);
+  check_sidecar_kinds(options.indexes, options.format);
   if (options.source.empty() || options.out.empty()) {
     throw InvalidArgument("SOURCE and OUT may not be empty");
   }
@@ -119,7 +119,7 @@ void check_fits(const Manifest& manifest, const BuildOptions& options) {
 
 /// A finished split may only be met by the build that made it, which then has nothing to do.
 void check_same_split(const OutFolder& out, const BuildOptions& options,
-                      const Preparation& preparation) {
+                      const BuildPlan& preparation) {
   const SplitEntry& split = *out.finished_split();
   const bool same = split.source_fingerprint == preparation.source().listing.fingerprint() &&
                     out.manifest()->classes == preparation.source().classes &&
@@ -136,7 +136,7 @@ void check_same_split(const OutFolder& out, const BuildOptions& options,
 /// One call of build(), from the lock to the manifest.
 class Build {
  public:
-  Build(const BuildOptions& options, BuildProgress& progress)
+  Build(const BuildOptions& options, JobProgress& progress)
       : options_(options),
         progress_(progress),
         work_(options.out, options.split, options.part_count != 0),
@@ -145,16 +145,16 @@ class Build {
   }
 
   BuildReport run() {
-    std::unique_ptr<Preparation> preparation;
+    std::unique_ptr<BuildPlan> preparation;
     try {
       if (out_.finished_split() != nullptr && !options_.overwrite && !work_.is_replacing()) {
         report_finished();
-        write_indexes();
+        write_sidecars();
         return std::move(report_);
       }
       preparation = prepare();
     } catch (const UnpackingStopped&) {
-      report_.status = BuildStatus::kInterrupted;
+      report_.status = JobStatus::kInterrupted;
       return std::move(report_);
     }
     report_.preview = preparation->preview(options_);
@@ -166,12 +166,12 @@ class Build {
           "Run the parts that have them, then --finish again.");
     }
     if (!pending.empty()) convert(*preparation, pending);
-    if (report_.status == BuildStatus::kComplete) {
+    if (report_.status == JobStatus::kComplete) {
       if (options_.part_count == 0) {
         publish(*preparation);
-        if (report_.status == BuildStatus::kComplete) write_indexes();
+        if (report_.status == JobStatus::kComplete) write_sidecars();
       } else {
-        report_.status = BuildStatus::kPartDone;
+        report_.status = JobStatus::kPartDone;
       }
     }
     return std::move(report_);
@@ -188,7 +188,7 @@ class Build {
 
   /// Takes up an unfinished build, or begins one. What --overwrite replaces is there until all that
   /// can be checked before the first image was found to be right.
-  std::unique_ptr<Preparation> prepare() {
+  std::unique_ptr<BuildPlan> prepare() {
     const File alone = work_.lock_preparation();
     auto preparation = work_.is_prepared() && !options_.overwrite ? load() : begin();
     if (!work_.replaced().empty()) {
@@ -198,14 +198,14 @@ class Build {
     return preparation;
   }
 
-  std::unique_ptr<Preparation> load() {
+  std::unique_ptr<BuildPlan> load() {
     auto preparation =
-        std::make_unique<Preparation>(options_, work_.load(identity_of(options_), options_.source));
+        std::make_unique<BuildPlan>(options_, work_.load(identity_of(options_), options_.source));
     check_classes(preparation->source());
     return preparation;
   }
 
-  std::unique_ptr<Preparation> begin() {
+  std::unique_ptr<BuildPlan> begin() {
     if (options_.finish) {
       throw InvalidArgument(
           fmt::format("there is nothing to finish in '{}'", options_.out.string()),
@@ -213,7 +213,7 @@ class Build {
     }
     const auto listed = out_.replaceable_shards(options_.overwrite);
     Unpacker unpacker(work_.folder_for_copies(), unpack_progress());
-    auto preparation = std::make_unique<Preparation>(options_, list_source(unpacker));
+    auto preparation = std::make_unique<BuildPlan>(options_, list_source(unpacker));
     check_classes(preparation->source());
     check_not_in_out(preparation->source().shard_files(), options_.out);
     const std::string identity = identity_of(options_);
@@ -251,9 +251,9 @@ class Build {
     check_fits(*out_.manifest(), options_);
     const SplitEntry& split = *out_.finished_split();
     Unpacker unpacker(work_.folder_for_copies(), unpack_progress());
-    const Preparation preparation(options_, list_source(unpacker));
+    const BuildPlan preparation(options_, list_source(unpacker));
     check_same_split(out_, options_, preparation);
-    const SourceSamples samples(options_.source, preparation.source());
+    const InputFiles samples(options_.source, preparation.source());
     report_.compared =
         compare_content({.first_shard = options_.out / split.shards.front().file,
                          .fingerprint = split.content_fingerprint,
@@ -263,7 +263,7 @@ class Build {
                          .reader = [&] { return samples.crc_reader(); }},
                         progress_);
     report_.preview = preparation.preview(options_);
-    report_.status = BuildStatus::kAlreadyComplete;
+    report_.status = JobStatus::kAlreadyComplete;
     report_.samples = split.samples;
     report_.skipped_count = split.skipped;
     report_.shards_planned = report_.shards_done = report_.shards_resumed = split.shards.size();
@@ -272,10 +272,10 @@ class Build {
   }
 
   /// The dataset is whole by now, whatever comes of this.
-  void write_indexes() {
+  void write_sidecars() {
     if (options_.indexes.empty()) return;
     try {
-      report_.indexes = write_indexes_unlocked(options_.out, {options_.indexes, options_.split});
+      report_.indexes = write_sidecars_unlocked(options_.out, {options_.indexes, options_.split});
     } catch (Error& error) {
       error.add_hint("The shards are complete; only an index is missing.");
       throw;
@@ -287,7 +287,7 @@ class Build {
   }
 
   /// Fills report_ with what is there already.
-  std::vector<PendingShard> find_pending(const Preparation& preparation) {
+  std::vector<PendingShard> find_pending(const BuildPlan& preparation) {
     std::vector<PendingShard> pending;
     const std::uint64_t parts = std::max<std::uint64_t>(1, options_.part_count);
     for (std::uint64_t shard = options_.part_index % parts; shard < preparation.plan().shards();
@@ -313,7 +313,7 @@ class Build {
     report_.skipped_count = report_.skipped.size();
   }
 
-  void convert(const Preparation& preparation, const std::vector<PendingShard>& pending) {
+  void convert(const BuildPlan& preparation, const std::vector<PendingShard>& pending) {
     std::uint64_t needed = 0;
     for (const auto& shard : pending) {
       const std::uint64_t records = preparation.plan().shard_records(shard.number);
@@ -325,8 +325,8 @@ class Build {
     // Of all samples, for a part too: --finish sees to the sum.
     const double allowed =
         std::floor(static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100);
-    const ImageSamples samples(options_.source, preparation.source(), preparation.keys(),
-                               options_.recipe, options_.max_pixels);
+    const ImageInput samples(options_.source, preparation.source(), preparation.keys(),
+                             options_.recipe, options_.max_pixels);
     const ShardRunInput input{
         .samples = samples,
         .plan = preparation.plan(),
@@ -349,9 +349,9 @@ class Build {
     }
     report_.converted = outcome.converted;
     if (outcome.too_many_rejections) {
-      report_.status = BuildStatus::kTooManyBad;
+      report_.status = JobStatus::kTooManyBad;
     } else if (outcome.stopped && report_.shards_done < report_.shards_planned) {
-      report_.status = BuildStatus::kInterrupted;
+      report_.status = JobStatus::kInterrupted;
     }
     // Also those of shards that are not whole: a user who is told of bad files wants to see them
     // all.
@@ -363,7 +363,7 @@ class Build {
     }
   }
 
-  void publish(const Preparation& preparation) {
+  void publish(const BuildPlan& preparation) {
     SplitEntry split;
     split.seed = options_.shuffle ? options_.seed : 0;
     split.shuffled = options_.shuffle;
@@ -374,7 +374,7 @@ class Build {
     std::uint64_t content = 0;
     for (std::uint64_t shard = 0; shard < preparation.plan().shards(); ++shard) {
       ShardResult result = work_.published_result(shard_path(shard));
-      result.entry.columns = preparation.framing().layout(result.entry.samples);
+      result.entry.columns = preparation.framing().columns(result.entry.samples);
       split.samples += result.entry.samples;
       content += result.content;
       split.shards.push_back(std::move(result.entry));
@@ -386,7 +386,7 @@ class Build {
             static_cast<double>(report_.preview.samples) * options_.max_bad_percent / 100 ||
         (options_.fail_on_bad &&
          !skipped.empty())) {  // parts may each have been within it, or an earlier run allowed more
-      report_.status = BuildStatus::kTooManyBad;
+      report_.status = JobStatus::kTooManyBad;
       report_.skipped = std::move(skipped);
       report_.skipped_count = report_.skipped.size();
       out_.publish_skipped(report_.skipped);
@@ -404,7 +404,7 @@ class Build {
   }
 
   const BuildOptions& options_;
-  BuildProgress& progress_;
+  JobProgress& progress_;
   WorkFolder work_;
   OutFolder out_;
   BuildReport report_;
@@ -412,7 +412,7 @@ class Build {
 
 }  // namespace
 
-BuildPreview preview_build(const BuildOptions& options) {
+BuildEstimate estimate_build(const BuildOptions& options) {
   validate(options);
   const OutFolder out(options.out, options.split);
   const bool finished = out.finished_split() != nullptr && !options.overwrite;
@@ -421,13 +421,13 @@ BuildPreview preview_build(const BuildOptions& options) {
   std::atomic<std::uint64_t> unpacked = 0;
   const std::atomic<bool> stop = false;
   Unpacker unpacker(fs::temp_directory_path(), {unpacked, stop});
-  const Preparation preparation(options,
-                                open_source(options.source, labelling_of(options, out), unpacker));
+  const BuildPlan preparation(options,
+                              open_source(options.source, labelling_of(options, out), unpacker));
   if (finished) check_same_split(out, options, preparation);
   return preparation.preview(options);
 }
 
-BuildReport build(const BuildOptions& options, BuildProgress& progress) {
+BuildReport build(const BuildOptions& options, JobProgress& progress) {
   validate(options);
   return Build(options, progress).run();
 }

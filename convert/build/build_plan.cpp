@@ -9,7 +9,7 @@
 
 namespace precache {
 
-Preparation::Preparation(const BuildOptions& options, Source source)
+BuildPlan::BuildPlan(const BuildOptions& options, Source source)
     : source_(std::move(source)),
       keys_(source_.listing, source_.key_rule, options.short_keys),
       framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(),
@@ -17,7 +17,7 @@ Preparation::Preparation(const BuildOptions& options, Source source)
       plan_(source_.listing.size(), shard_count(options),
             options.shuffle ? std::optional(options.seed) : std::nullopt) {}
 
-std::uint64_t Preparation::shard_count(const BuildOptions& options) const {
+std::uint64_t BuildPlan::shard_count(const BuildOptions& options) const {
   const std::uint64_t samples = source_.listing.size();
   if (options.shards > samples) {
     throw InvalidArgument(
@@ -27,7 +27,7 @@ std::uint64_t Preparation::shard_count(const BuildOptions& options) const {
   return shards_for_size(samples, framing_->record_bytes(), options.shard_size_bytes);
 }
 
-std::string Preparation::longest_key() const {
+std::string BuildPlan::longest_key() const {
   for (std::size_t i = 0; i < source_.listing.size(); ++i) {
     std::string key = keys_.key(i);
     if (key.size() == keys_.limits().longest_key) return key;
@@ -35,8 +35,8 @@ std::string Preparation::longest_key() const {
   return {};
 }
 
-BuildPreview Preparation::preview(const BuildOptions& options) const {
-  BuildPreview preview;
+BuildEstimate BuildPlan::preview(const BuildOptions& options) const {
+  BuildEstimate preview;
   preview.samples = source_.listing.size();
   preview.classes = source_.classes;
   preview.labels = source_.listing.labels();

@@ -13,18 +13,18 @@
 namespace precache {
 
 /// Everything that follows from the source and the options, before the first image is read.
-class Preparation {
+class BuildPlan {
  public:
   /// Throws InvalidArgument if the options do not fit the source.
-  Preparation(const BuildOptions& options, Source source);
-  Preparation(const Preparation&) = delete;
-  Preparation& operator=(const Preparation&) = delete;
+  BuildPlan(const BuildOptions& options, Source source);
+  BuildPlan(const BuildPlan&) = delete;
+  BuildPlan& operator=(const BuildPlan&) = delete;
 
   [[nodiscard]] const Source& source() const { return source_; }
   [[nodiscard]] const Keys& keys() const { return keys_; }
   [[nodiscard]] const Framing& framing() const { return *framing_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
-  [[nodiscard]] BuildPreview preview(const BuildOptions& options) const;
+  [[nodiscard]] BuildEstimate preview(const BuildOptions& options) const;
 
  private:
   [[nodiscard]] std::uint64_t shard_count(const BuildOptions& options) const;

@@ -13,7 +13,7 @@ namespace {
 
 class ImageMaker : public TensorMaker {
  public:
-  ImageMaker(const SourceSamples& samples, const Recipe& recipe, std::uint64_t max_pixels)
+  ImageMaker(const InputFiles& samples, const Recipe& recipe, std::uint64_t max_pixels)
       : samples_(samples),
         source_(samples.source()),
         reader_(samples.reader()),
@@ -42,7 +42,7 @@ class ImageMaker : public TensorMaker {
   [[nodiscard]] std::uint32_t source_crc() const override { return source_crc_; }
 
  private:
-  const SourceSamples& samples_;
+  const InputFiles& samples_;
   const Source& source_;
   std::unique_ptr<SampleReader> reader_;
   ImageTransform transform_;
@@ -51,7 +51,7 @@ class ImageMaker : public TensorMaker {
 
 }  // namespace
 
-std::unique_ptr<TensorMaker> ImageSamples::tensor_maker() const {
+std::unique_ptr<TensorMaker> ImageInput::tensor_maker() const {
   return std::make_unique<ImageMaker>(samples_, recipe_, max_pixels_);
 }
 

@@ -14,11 +14,11 @@
 namespace precache {
 
 /// Listed images, which a recipe turns into tensors. Borrows what it is made of.
-class ImageSamples : public Samples {
+class ImageInput : public RecordInput {
  public:
   /// `root` is the folder of a source that has no shards.
-  ImageSamples(const std::filesystem::path& root, const Source& source, const Keys& keys,
-               const Recipe& recipe, std::uint64_t max_pixels)
+  ImageInput(const std::filesystem::path& root, const Source& source, const Keys& keys,
+             const Recipe& recipe, std::uint64_t max_pixels)
       : samples_(root, source), keys_(keys), recipe_(recipe), max_pixels_(max_pixels) {}
 
   [[nodiscard]] SampleName name(std::uint64_t sample) const override {
@@ -30,7 +30,7 @@ class ImageSamples : public Samples {
   [[nodiscard]] std::unique_ptr<TensorMaker> tensor_maker() const override;
 
  private:
-  SourceSamples samples_;
+  InputFiles samples_;
   const Keys& keys_;
   const Recipe& recipe_;
   std::uint64_t max_pixels_;

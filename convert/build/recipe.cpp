@@ -66,7 +66,7 @@ std::uint32_t Recipe::shorter_side() const {
 
 TensorSpec Recipe::spec() const {
   return {.dtype = dtype,
-          .order = order,
+          .layout = layout,
           .height = height,
           .width = width,
           .channels = color == Color::kRgb ? 3U : 1U};
@@ -81,7 +81,7 @@ std::string Recipe::to_json() const {
   json["exif"] = apply_exif ? "apply" : "ignore";
   json["dtype"] = name(dtype);
   if (normalize) json["normalize"] = {{"mean", normalize->mean}, {"std", normalize->std}};
-  json["layout"] = name(order);
+  json["layout"] = name(layout);
   return json.dump();
 }
 

@@ -34,7 +34,7 @@ std::uint64_t content_term(std::uint64_t sample, std::uint32_t crc) {
 
 std::string content_fingerprint(std::uint64_t sum) { return fmt::format("sum64:{:016x}", sum); }
 
-SourceComparison compare_content(const ContentCheck& check, BuildProgress& progress) {
+SourceComparison compare_content(const ContentCheck& check, JobProgress& progress) {
   if (check.has_times && is_remembered(check.first_shard, check.plan)) {
     return SourceComparison::kTimes;
   }

@@ -33,7 +33,7 @@ struct ContentCheck {
 /// Whether a source is what it was when a split was made of it, although names, sizes and labels of
 /// its samples are the same: by modification times where they were remembered, else by reading all
 /// samples. Throws InvalidArgument if it is not, and UnpackingStopped if `progress` asks to stop.
-[[nodiscard]] SourceComparison compare_content(const ContentCheck& check, BuildProgress& progress);
+[[nodiscard]] SourceComparison compare_content(const ContentCheck& check, JobProgress& progress);
 
 /// Remembers at a split's first shard which plan it was made by, times of the source included. That
 /// is an extended attribute and not in the manifest, which equal images of other times have alike.

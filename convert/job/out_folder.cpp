@@ -189,7 +189,7 @@ void OutFolder::discard_split(const std::vector<ReplacedFile>& listed) {
     if (!now.empty() && now.front() == file) shards.push_back(out_ / file.name);
   }
   // Before the shards: a sidecar that a killed run left would be taken for one of the new shards.
-  remove_indexes(out_, split_, shards, manifest_ ? &*manifest_ : nullptr);
+  remove_sidecars(out_, split_, shards, manifest_ ? &*manifest_ : nullptr);
   for (const auto& shard : shards) remove_file(shard);
   publish_skipped({});
 }

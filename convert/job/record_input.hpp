@@ -31,9 +31,9 @@ class TensorMaker {
 };
 
 /// What the records of a run are made of. Any number of threads may use one at once.
-class Samples {
+class RecordInput {
  public:
-  virtual ~Samples() = default;
+  virtual ~RecordInput() = default;
 
   /// What the record of a sample says of it beside the tensor.
   [[nodiscard]] virtual SampleName name(std::uint64_t sample) const = 0;

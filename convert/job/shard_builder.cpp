@@ -179,7 +179,7 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
   result_.damaged = damaged_;
   result_.content = content_;
   result_.entry = {final_path_.filename().string(), slots.size(), end + envelope.epilogue.size(),
-                   crc, framing_.layout(slots.size())};
+                   crc, framing_.columns(slots.size())};
 }
 
 ShardResult ShardBuilder::commit(const std::function<void(const ShardResult&)>& save) {

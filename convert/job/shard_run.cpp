@@ -105,7 +105,7 @@ class RecordBuffer {
 
 class Run {
  public:
-  Run(const ShardRunInput& input, const std::vector<PendingShard>& pending, BuildProgress& progress,
+  Run(const ShardRunInput& input, const std::vector<PendingShard>& pending, JobProgress& progress,
       const ShardCalls& calls)
       : input_(input),
         pending_(pending),
@@ -227,7 +227,7 @@ class Run {
 
   const ShardRunInput& input_;
   const std::vector<PendingShard>& pending_;
-  BuildProgress& progress_;
+  JobProgress& progress_;
   std::vector<Shard> shards_;
   const std::size_t workers_ = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
   std::atomic<std::uint64_t> converted_{0};
@@ -240,7 +240,7 @@ class Run {
 }  // namespace
 
 ShardRunOutcome run_shards(const ShardRunInput& input, const std::vector<PendingShard>& pending,
-                           BuildProgress& progress, const ShardCalls& calls) {
+                           JobProgress& progress, const ShardCalls& calls) {
   return Run(input, pending, progress, calls).run();
 }
 

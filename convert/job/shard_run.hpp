@@ -22,7 +22,7 @@ struct PendingShard {
 
 /// What all records of a run have in common.
 struct ShardRunInput {
-  const Samples& samples;
+  const RecordInput& samples;
   const Plan& plan;
   const Framing& framing;
   std::uint64_t tensor_bytes;
@@ -54,6 +54,6 @@ struct ShardCalls {
 /// first.
 [[nodiscard]] ShardRunOutcome run_shards(const ShardRunInput& input,
                                          const std::vector<PendingShard>& pending,
-                                         BuildProgress& progress, const ShardCalls& calls);
+                                         JobProgress& progress, const ShardCalls& calls);
 
 }  // namespace precache

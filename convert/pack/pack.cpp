@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void validate(const RepackOptions& options) {
+void validate(const PackOptions& options) {
   if (options.source.empty() || options.out.empty()) {
     throw InvalidArgument("SHARDS and OUT may not be empty");
   }
@@ -60,16 +60,16 @@ struct ScopedRemoval {
   fs::path path;
 };
 
-/// One call of repack(), from the lock to the last shard.
+/// One call of pack(), from the lock to the last shard.
 class Repacking {
  public:
-  Repacking(const RepackOptions& options, BuildProgress& progress)
+  Repacking(const PackOptions& options, JobProgress& progress)
       : options_(options),
         progress_(progress),
         work_(options.out, options.split, false),
         out_(options.out, options.split) {}
 
-  RepackReport run() {
+  PackReport run() {
     const EncodedManifest manifest = EncodedManifest::read(options_.out);
     const auto finished = manifest.splits.find(options_.split);
     try {
@@ -79,12 +79,12 @@ class Repacking {
       }
       prepare();
     } catch (const UnpackingStopped&) {
-      report_.status = BuildStatus::kInterrupted;
+      report_.status = JobStatus::kInterrupted;
       return std::move(report_);
     }
     report_.preview = preparation_->preview(options_);
     const auto pending = find_pending();
-    const SourceSamples samples(options_.source, preparation_->source());
+    const InputFiles samples(options_.source, preparation_->source());
     try {
       tbb::parallel_for(
           std::size_t{0}, pending.size(), std::size_t{1},
@@ -101,7 +101,7 @@ class Repacking {
     if (report_.shards_done == plan().shards()) {
       publish();
     } else {
-      report_.status = BuildStatus::kInterrupted;
+      report_.status = JobStatus::kInterrupted;
     }
     return std::move(report_);
   }
@@ -126,7 +126,7 @@ class Repacking {
                             "Use --overwrite to replace it, --split to add another, or another "
                             "OUT.");
     }
-    const SourceSamples samples(options_.source, source());
+    const InputFiles samples(options_.source, source());
     report_.compared = compare_content({.first_shard = options_.out / split.shards.front().file,
                                         .fingerprint = split.content_fingerprint,
                                         .plan = plan_identity(identity_of(options_), source()),
@@ -135,7 +135,7 @@ class Repacking {
                                         .reader = [&] { return samples.crc_reader(); }},
                                        progress_);
     report_.preview = preparation_->preview(options_);
-    report_.status = BuildStatus::kAlreadyComplete;
+    report_.status = JobStatus::kAlreadyComplete;
     report_.samples = split.samples;
     report_.shards_done = report_.shards_resumed = split.shards.size();
     for (const EncodedShardEntry& shard : split.shards) report_.bytes += shard.bytes;
@@ -232,7 +232,7 @@ class Repacking {
     report_.skipped.insert(report_.skipped.end(), result.skipped.begin(), result.skipped.end());
   }
 
-  void write_shard(std::uint64_t number, const SourceSamples& samples) {
+  void write_shard(std::uint64_t number, const InputFiles& samples) {
     ShardResult result;
     const auto reader = samples.reader();
     const fs::path final_path = shard_path(number);
@@ -352,26 +352,26 @@ class Repacking {
     work_.remove();
   }
 
-  const RepackOptions& options_;
-  BuildProgress& progress_;
+  const PackOptions& options_;
+  JobProgress& progress_;
   WorkFolder work_;
   OutFolder out_;
-  std::optional<RepackPreparation> preparation_;
+  std::optional<PackPlan> preparation_;
   std::mutex mutex_;  // for the report
-  RepackReport report_;
+  PackReport report_;
 };
 
 }  // namespace
 
-RepackPreview preview_repacking(const RepackOptions& options) {
+PackEstimate estimate_pack(const PackOptions& options) {
   validate(options);
   std::atomic<std::uint64_t> unpacked = 0;
   const std::atomic<bool> stop = false;
   Unpacker unpacker(fs::temp_directory_path(), {unpacked, stop});
-  return RepackPreparation(options, list_source(options, unpacker)).preview(options);
+  return PackPlan(options, list_source(options, unpacker)).preview(options);
 }
 
-RepackReport repack(const RepackOptions& options, BuildProgress& progress) {
+PackReport pack(const PackOptions& options, JobProgress& progress) {
   validate(options);
   return Repacking(options, progress).run();
 }

@@ -30,7 +30,7 @@ Source only_encoded(Source source) {
   return source;
 }
 
-Format checked_format(const RepackOptions& options) {
+Format checked_format(const PackOptions& options) {
   const Format format = parse_format(options.format);
   const std::string& name = options.image_name;
   if (name.empty()) return format;
@@ -51,7 +51,7 @@ Format checked_format(const RepackOptions& options) {
 
 }  // namespace
 
-RepackPreparation::RepackPreparation(const RepackOptions& options, Source source)
+PackPlan::PackPlan(const PackOptions& options, Source source)
     : format_(checked_format(options)),
       source_(only_encoded(std::move(source))),
       keys_(source_.listing, source_.key_rule),
@@ -59,7 +59,7 @@ RepackPreparation::RepackPreparation(const RepackOptions& options, Source source
       plan_(make_plan(options)) {}
 
 /// Which image goes to which shard: by number, or as long as a shard is below the size asked for.
-Plan RepackPreparation::make_plan(const RepackOptions& options) const {
+Plan PackPlan::make_plan(const PackOptions& options) const {
   const std::uint64_t samples = listing().size();
   if (options.shards > samples) {
     throw InvalidArgument(
@@ -81,7 +81,7 @@ Plan RepackPreparation::make_plan(const RepackOptions& options) const {
   return {shards, options.seed};
 }
 
-std::uint64_t RepackPreparation::image_bytes(std::uint64_t shard) const {
+std::uint64_t PackPlan::image_bytes(std::uint64_t shard) const {
   std::uint64_t bytes = 0;
   for (std::uint64_t slot = 0; slot < plan_.shard_records(shard); ++slot) {
     bytes = checked_add(bytes, listing()[plan_.record(shard, slot).sample].size);
@@ -89,12 +89,12 @@ std::uint64_t RepackPreparation::image_bytes(std::uint64_t shard) const {
   return bytes;
 }
 
-std::uint64_t RepackPreparation::shard_bytes(std::uint64_t shard) const {
+std::uint64_t PackPlan::shard_bytes(std::uint64_t shard) const {
   return checked_add(image_bytes(shard), checked_mul(plan_.shard_records(shard), overhead_));
 }
 
-RepackPreview RepackPreparation::preview(const RepackOptions& options) const {
-  RepackPreview preview;
+PackEstimate PackPlan::preview(const PackOptions& options) const {
+  PackEstimate preview;
   preview.samples = plan_.records();
   preview.classes = source_.classes.size();
   preview.labels = source_.listing.labels();
@@ -114,14 +114,14 @@ RepackPreview RepackPreparation::preview(const RepackOptions& options) const {
   return preview;
 }
 
-Source list_source(const RepackOptions& options, Unpacker& unpacker) {
+Source list_source(const PackOptions& options, Unpacker& unpacker) {
   return open_source(
       options.source,
       parse_labelling(options.labels, options.classes, options.image_key, options.label_key),
       unpacker);
 }
 
-std::string identity_of(const RepackOptions& options) {
+std::string identity_of(const PackOptions& options) {
   using Json = nlohmann::ordered_json;
   Json json = {{"version", kIdentityVersion},
                {"command", "convert --keep-encoded"},

@@ -13,12 +13,12 @@
 namespace precache {
 
 /// Everything that follows from the source and the options, before the first image is read.
-class RepackPreparation {
+class PackPlan {
  public:
   /// Throws InvalidArgument if the options do not fit the source, Unsupported if it holds arrays.
-  RepackPreparation(const RepackOptions& options, Source source);
-  RepackPreparation(const RepackPreparation&) = delete;
-  RepackPreparation& operator=(const RepackPreparation&) = delete;
+  PackPlan(const PackOptions& options, Source source);
+  PackPlan(const PackPlan&) = delete;
+  PackPlan& operator=(const PackPlan&) = delete;
 
   [[nodiscard]] Format format() const { return format_; }
   [[nodiscard]] const Source& source() const { return source_; }
@@ -27,10 +27,10 @@ class RepackPreparation {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   /// About as large as the shard will be.
   [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t shard) const;
-  [[nodiscard]] RepackPreview preview(const RepackOptions& options) const;
+  [[nodiscard]] PackEstimate preview(const PackOptions& options) const;
 
  private:
-  [[nodiscard]] Plan make_plan(const RepackOptions& options) const;
+  [[nodiscard]] Plan make_plan(const PackOptions& options) const;
   [[nodiscard]] std::uint64_t image_bytes(std::uint64_t shard) const;
 
   Format format_;
@@ -41,9 +41,9 @@ class RepackPreparation {
 };
 
 /// Lists the source as the options say. Throws as open_source() does.
-[[nodiscard]] Source list_source(const RepackOptions& options, Unpacker& unpacker);
+[[nodiscard]] Source list_source(const PackOptions& options, Unpacker& unpacker);
 
 /// The options that decide over the bytes of the shards, as a JSON object. Throws IoError.
-[[nodiscard]] std::string identity_of(const RepackOptions& options);
+[[nodiscard]] std::string identity_of(const PackOptions& options);
 
 }  // namespace precache

@@ -71,7 +71,7 @@ std::optional<Rejection> EncodedPainter::paint(std::span<const std::byte> file, 
   recipe.height = tile_height;
   recipe.fit = Fit::kStretch;
   recipe.filter = grows ? Filter::kNearest : Filter::kBilinear;  // small ones show their pixels
-  recipe.order = AxisOrder::kHwc;
+  recipe.layout = Layout::kHwc;
   picture = {recipe.width, recipe.height, {}};
   picture.rgb.resize(std::size_t{picture.width} * picture.height * kColors);
   ImageTransform transform(recipe, kMostPixels);

@@ -54,7 +54,7 @@ std::string figures(const Inspection& facts) {
   if (facts.spec) {
     const auto shape = facts.spec->shape();
     add(fmt::format("{}\u00d7{}\u00d7{}", shape[0], shape[1], shape[2]),
-        fmt::format("{}, {}", name(facts.spec->dtype), name(facts.spec->order)));
+        fmt::format("{}, {}", name(facts.spec->dtype), name(facts.spec->layout)));
   } else if (facts.encoded && facts.encoded->width.count != 0) {
     const auto middle = [](const Range& range) { return range.total / range.count; };
     add(fmt::format("{}\u00d7{}", middle(facts.encoded->width), middle(facts.encoded->height)),

@@ -95,7 +95,7 @@ float TensorPainter::value(std::span<const std::byte> tensor, std::size_t elemen
 Picture TensorPainter::thinned(std::span<const std::byte> tensor) const {
   // More pixels than an average over so many changes nothing that can be seen.
   const std::uint32_t step = std::max(std::max(spec_.width, spec_.height) / kMostPixelsOfSide, 1U);
-  const bool chw = spec_.order == AxisOrder::kChw;
+  const bool chw = spec_.layout == Layout::kChw;
   const std::size_t channel_step = chw ? std::size_t{spec_.width} * spec_.height : 1;
   const std::size_t pixel_step = chw ? 1 : spec_.channels;
   const bool is_grey = spec_.channels < kColors;

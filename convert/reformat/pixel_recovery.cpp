@@ -57,7 +57,7 @@ template <typename Bits, typename ToFloat>
 bool PixelRecovery::recover(std::span<const std::byte> tensor, std::span<std::uint8_t> pixels,
                             const ToFloat& to_float) const {
   // Elements from one of a channel to the next, and of a plane of one channel.
-  const bool interleaved = stored_.order == AxisOrder::kHwc;
+  const bool interleaved = stored_.layout == Layout::kHwc;
   const std::size_t plane = std::size_t{stored_.height} * stored_.width;
   const std::size_t step = interleaved ? stored_.channels : 1;
   for (std::size_t c = 0; c < stored_.channels; ++c) {

@@ -37,7 +37,7 @@ constexpr const char* kWorkName = ".convert";
 constexpr std::size_t kShardsAtOnce = 8;
 constexpr const char* kSpaceHint = "Make room, or choose a smaller --dtype, or another OUT.";
 
-void validate(const ConvertOptions& options) {
+void validate(const ReformatOptions& options) {
   if (options.shards.empty() || options.out.empty()) {
     throw InvalidArgument("SHARDS and OUT may not be empty");
   }
@@ -74,10 +74,10 @@ bool is_replacing(const WorkFolder* work, const OutFolder& out) {
 /// The splits that are still to be made. Those that are there are replaced if --overwrite asks for
 /// it, or did so in a run that was interrupted, which `work` knows. Throws InvalidArgument if OUT
 /// has others by their names.
-std::vector<const ConvertPreparation::Split*> missing_splits(const ConvertPreparation& preparation,
-                                                             const ConvertOptions& options,
-                                                             const WorkFolder* work) {
-  std::vector<const ConvertPreparation::Split*> missing;
+std::vector<const ReformatPlan::Split*> missing_splits(const ReformatPlan& preparation,
+                                                       const ReformatOptions& options,
+                                                       const WorkFolder* work) {
+  std::vector<const ReformatPlan::Split*> missing;
   const auto is_replaced = [&](const std::string& split) {
     const bool is_made = std::ranges::any_of(
         preparation.splits, [&](const auto& made) { return made.source.name() == split; });
@@ -105,19 +105,19 @@ std::vector<const ConvertPreparation::Split*> missing_splits(const ConvertPrepar
 /// One call of convert(), from the lock to the manifest.
 class Conversion {
  public:
-  Conversion(const ConvertOptions& options, BuildProgress& progress)
+  Conversion(const ReformatOptions& options, JobProgress& progress)
       : options_(options), progress_(progress), preparation_(options) {
     check_not_in_out(preparation_.source.files, options.out);
     work_.emplace(options.out, kWorkName, false);
     splits_ = missing_splits(preparation_, options, &*work_);
   }
 
-  ConvertReport run() {
+  ReformatReport run() {
     report_.preview = preparation_.preview(options_.out);
     try {
       if (splits_.empty()) return report_finished();
     } catch (const UnpackingStopped&) {
-      report_.status = BuildStatus::kInterrupted;
+      report_.status = JobStatus::kInterrupted;
       return std::move(report_);
     }
     prepare();
@@ -126,21 +126,21 @@ class Conversion {
     if (report_.shards_done == shards_planned_ && all_checked_) {
       publish();
     } else {
-      report_.status = BuildStatus::kInterrupted;
+      report_.status = JobStatus::kInterrupted;
     }
     return std::move(report_);
   }
 
  private:
-  using Split = ConvertPreparation::Split;
+  using Split = ReformatPlan::Split;
 
   [[nodiscard]] fs::path shard_path(const Split& split, std::uint64_t shard) const {
     return OutFolder(options_.out, split.source.name())
         .shard_path(shard, extension(preparation_.format));
   }
 
-  ConvertReport report_finished() {
-    report_.status = BuildStatus::kAlreadyComplete;
+  ReformatReport report_finished() {
+    report_.status = JobStatus::kAlreadyComplete;
     const Manifest manifest = Manifest::read(options_.out / kManifestName);
     for (const Split& split : preparation_.splits) {
       report_.compared = compare(split, manifest.splits.at(split.source.name()));
@@ -157,8 +157,8 @@ class Conversion {
   /// Of shards without a manifest nothing but their content tells that they are the same.
   SourceComparison compare(const Split& split, const SplitEntry& finished) {
     if (preparation_.source.has_manifest) return SourceComparison::kManifest;
-    InputCheck check(split.source);
-    const TensorSamples samples(split.source, preparation_.conversion, check);
+    SourceCrcs check(split.source);
+    const TensorInput samples(split.source, preparation_.conversion, check);
     const std::size_t tensor_bytes = preparation_.conversion.result().spec.size_bytes();
     const auto reader = [&]() -> SampleCrc {
       return [maker = std::shared_ptr<TensorMaker>(samples.tensor_maker()),
@@ -277,9 +277,9 @@ class Conversion {
   }
 
   void run_split(const Split& split, const std::vector<PendingShard>& pending) {
-    InputCheck check(split.source);
+    SourceCrcs check(split.source);
     check.check_empty();
-    const TensorSamples samples(split.source, preparation_.conversion, check);
+    const TensorInput samples(split.source, preparation_.conversion, check);
     const ShardRunInput input{.samples = samples,
                               .plan = split.plan,
                               .framing = *split.framing,
@@ -327,28 +327,28 @@ class Conversion {
     work_->remove();
   }
 
-  const ConvertOptions& options_;
-  BuildProgress& progress_;
-  ConvertPreparation preparation_;
+  const ReformatOptions& options_;
+  JobProgress& progress_;
+  ReformatPlan preparation_;
   std::optional<WorkFolder> work_;
   std::vector<const Split*> splits_;                // that are to be made
   std::vector<std::vector<PendingShard>> pending_;  // of each
   std::uint64_t shards_planned_ = 0;
   bool all_checked_ = true;  // what was read
-  ConvertReport report_;
+  ReformatReport report_;
 };
 
 }  // namespace
 
-ConvertPreview preview_conversion(const ConvertOptions& options) {
+ReformatEstimate estimate_reformat(const ReformatOptions& options) {
   validate(options);
-  const ConvertPreparation preparation(options);
+  const ReformatPlan preparation(options);
   check_not_in_out(preparation.source.files, options.out);
   (void)missing_splits(preparation, options, nullptr);
   return preparation.preview(options.out);
 }
 
-ConvertReport convert(const ConvertOptions& options, BuildProgress& progress) {
+ReformatReport reformat(const ReformatOptions& options, JobProgress& progress) {
   validate(options);
   return Conversion(options, progress).run();
 }

@@ -18,7 +18,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kIdentityVersion = 2;  // changes when equal options give other bytes than before
 
-Plan plan_for(const SourceSplit& split, std::uint64_t record_bytes, const ConvertOptions& options) {
+Plan plan_for(const SourceSplit& split, std::uint64_t record_bytes,
+              const ReformatOptions& options) {
   const std::uint64_t samples = split.shards().samples();
   if (options.shards_per_split.value_or(0) > samples) {
     throw InvalidArgument(fmt::format("{} shards are more than the {} samples of '{}'",
@@ -35,7 +36,7 @@ Plan plan_for(const SourceSplit& split, std::uint64_t record_bytes, const Conver
 
 }  // namespace
 
-ConvertPreparation::ConvertPreparation(const ConvertOptions& options)
+ReformatPlan::ReformatPlan(const ReformatOptions& options)
     : source(open_tensor_source(options)),
       conversion(source.meaning, options),
       format(parse_format(options.format.value_or(source.format))) {
@@ -46,7 +47,7 @@ ConvertPreparation::ConvertPreparation(const ConvertOptions& options)
   }
 }
 
-Manifest ConvertPreparation::dataset() const {
+Manifest ReformatPlan::dataset() const {
   Manifest manifest;
   manifest.classes = source.classes;
   manifest.spec = conversion.result().spec;
@@ -55,8 +56,8 @@ Manifest ConvertPreparation::dataset() const {
   return manifest;
 }
 
-ConvertPreview ConvertPreparation::preview(const std::filesystem::path& out) const {
-  ConvertPreview preview;
+ReformatEstimate ReformatPlan::preview(const std::filesystem::path& out) const {
+  ReformatEstimate preview;
   preview.classes = source.classes.size();
   preview.source_format = source.format;
   preview.source_spec = source.meaning.spec;
@@ -87,7 +88,7 @@ ConvertPreview ConvertPreparation::preview(const std::filesystem::path& out) con
   return preview;
 }
 
-std::string ConvertPreparation::identity(const ConvertOptions& options) const {
+std::string ReformatPlan::identity(const ReformatOptions& options) const {
   std::vector<std::string> names;
   for (const Split& split : splits) names.push_back(split.source.name());
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(); };
@@ -106,7 +107,7 @@ std::string ConvertPreparation::identity(const ConvertOptions& options) const {
   return json.dump();
 }
 
-SplitEntry ConvertPreparation::Split::planned_entry(const ConvertOptions& options) const {
+SplitEntry ReformatPlan::Split::planned_entry(const ReformatOptions& options) const {
   SplitEntry entry = source.facts();
   entry.samples = plan.records();
   if (options.seed) {
@@ -115,7 +116,7 @@ SplitEntry ConvertPreparation::Split::planned_entry(const ConvertOptions& option
   }
   for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
     const std::uint64_t records = plan.shard_records(shard);
-    entry.shards.push_back({{}, records, 0, 0, framing->layout(records)});
+    entry.shards.push_back({{}, records, 0, 0, framing->columns(records)});
   }
   return entry;
 }

@@ -16,24 +16,24 @@
 namespace precache {
 
 /// All that follows from the shards and the options, before the first tensor is read.
-struct ConvertPreparation {
+struct ReformatPlan {
   struct Split {
     const SourceSplit& source;
     std::unique_ptr<const Framing> framing;
     Plan plan;
 
     /// What the manifest will say of the split, but for names, sizes and CRCs of its shards.
-    [[nodiscard]] SplitEntry planned_entry(const ConvertOptions& options) const;
+    [[nodiscard]] SplitEntry planned_entry(const ReformatOptions& options) const;
   };
 
   /// Throws InvalidArgument if the options do not fit the shards, and what opening them throws.
-  explicit ConvertPreparation(const ConvertOptions& options);
+  explicit ReformatPlan(const ReformatOptions& options);
 
   /// All that the manifest will say of the dataset but its splits.
   [[nodiscard]] Manifest dataset() const;
-  [[nodiscard]] ConvertPreview preview(const std::filesystem::path& out) const;
+  [[nodiscard]] ReformatEstimate preview(const std::filesystem::path& out) const;
   /// What decides over the bytes that come out: a JSON object.
-  [[nodiscard]] std::string identity(const ConvertOptions& options) const;
+  [[nodiscard]] std::string identity(const ReformatOptions& options) const;
 
   TensorSource source;
   TensorConversion conversion;

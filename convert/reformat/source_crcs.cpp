@@ -17,7 +17,7 @@ constexpr std::uint64_t kBufferBytes = 256 << 10;
 
 }  // namespace
 
-InputCheck::InputCheck(const SourceSplit& split) : split_(split) {
+SourceCrcs::SourceCrcs(const SourceSplit& split) : split_(split) {
   const ShardSet& set = split.shards();
   if (set.shard_count() == 0 || split.entry(0) == nullptr) return;
   shards_ = std::vector<Shard>(set.shard_count());
@@ -41,20 +41,20 @@ InputCheck::InputCheck(const SourceSplit& split) : split_(split) {
   }
 }
 
-std::optional<RecordExtent> InputCheck::extent(const ShardSet::Place& place) const {
+std::optional<RecordExtent> SourceCrcs::extent(const ShardSet::Location& place) const {
   if (shards_.empty()) return std::nullopt;
   RecordExtent record = shards_[place.shard].first;
   record.begin += place.row * shards_[place.shard].stride;
   return record;
 }
 
-void InputCheck::note(const ShardSet::Place& place, std::uint32_t crc) {
+void SourceCrcs::note(const ShardSet::Location& place, std::uint32_t crc) {
   Shard& shard = shards_[place.shard];
   shard.crcs[place.row] = crc;
   if (shard.missing.fetch_sub(1) == 1) compare(place.shard);
 }
 
-std::uint32_t InputCheck::crc_of(std::size_t shard, std::uint64_t begin, std::uint64_t end) const {
+std::uint32_t SourceCrcs::crc_of(std::size_t shard, std::uint64_t begin, std::uint64_t end) const {
   const auto mapped = split_.shards().map(shard);
   std::vector<std::byte> buffer(std::min(kBufferBytes, end - begin));
   std::uint32_t crc = 0;
@@ -68,7 +68,7 @@ std::uint32_t InputCheck::crc_of(std::size_t shard, std::uint64_t begin, std::ui
   return crc;
 }
 
-void InputCheck::compare(std::size_t number) const {
+void SourceCrcs::compare(std::size_t number) const {
   const Shard& shard = shards_[number];
   const std::uint64_t end = shard.first.begin + shard.crcs.size() * shard.stride;
   const std::uint64_t bytes = split_.shards().index(number).bytes;
@@ -78,7 +78,7 @@ void InputCheck::compare(std::size_t number) const {
   expect(number, crc32c::combine(crc, crc_of(number, end, bytes), bytes - end));
 }
 
-void InputCheck::expect(std::size_t shard, std::uint32_t crc) const {
+void SourceCrcs::expect(std::size_t shard, std::uint32_t crc) const {
   const std::uint32_t expected = split_.entry(shard)->crc32c;
   if (crc == expected) return;
   CorruptData error(
@@ -88,14 +88,14 @@ void InputCheck::expect(std::size_t shard, std::uint32_t crc) const {
   throw error;
 }
 
-void InputCheck::check_rest(const std::atomic<bool>& stop) {
+void SourceCrcs::check_rest(const std::atomic<bool>& stop) {
   tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
     if (shards_[i].missing == 0 || stop) return;
     expect(i, crc_of(i, 0, split_.shards().index(i).bytes));
   });
 }
 
-void InputCheck::check_empty() {
+void SourceCrcs::check_empty() {
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     if (shards_[i].crcs.empty()) expect(i, crc_of(i, 0, split_.shards().index(i).bytes));
   }

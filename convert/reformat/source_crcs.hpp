@@ -22,16 +22,16 @@ struct RecordExtent {
 /// is combined from those of its records, whatever order they were read in.
 ///
 /// Any number of threads may use one at once.
-class InputCheck {
+class SourceCrcs {
  public:
   /// Borrows `split`. Throws CorruptData if the records of a manifest do not lie one behind
   /// another.
-  explicit InputCheck(const SourceSplit& split);
+  explicit SourceCrcs(const SourceSplit& split);
 
   /// None where there is no manifest to compare with.
-  [[nodiscard]] std::optional<RecordExtent> extent(const ShardSet::Place& place) const;
+  [[nodiscard]] std::optional<RecordExtent> extent(const ShardSet::Location& place) const;
   /// Takes note of a record's CRC. With the last of a shard, compares; throws CorruptData.
-  void note(const ShardSet::Place& place, std::uint32_t crc);
+  void note(const ShardSet::Location& place, std::uint32_t crc);
   /// Reads and compares the shards of which records are missing: some were converted by an earlier
   /// run. Throws CorruptData. Ends early when `stop` is set.
   void check_rest(const std::atomic<bool>& stop);

@@ -52,7 +52,7 @@ std::string recipe_text(const std::string& before, const TensorSpec& spec,
   recipe["dtype"] = name(spec.dtype);
   if (normalize) recipe["normalize"] = {{"mean", normalize->mean}, {"std", normalize->std}};
   if (!values_are_known) recipe["values"] = "unknown";
-  recipe["layout"] = name(spec.order);
+  recipe["layout"] = name(spec.layout);
   return recipe.dump();
 }
 
@@ -95,7 +95,7 @@ TensorMeaning foreign_meaning(const TensorSpec& spec) {
   return {spec, recipe_text(size.dump(), spec, {}, spec.dtype == DType::kUint8)};
 }
 
-TensorConversion::TensorConversion(const TensorMeaning& stored, const ConvertOptions& options)
+TensorConversion::TensorConversion(const TensorMeaning& stored, const ReformatOptions& options)
     : stored_dtype_(stored.spec.dtype) {
   const Values values = values_of(stored);
   const bool has_floats = stored.spec.dtype != DType::kUint8;
@@ -115,7 +115,7 @@ TensorConversion::TensorConversion(const TensorMeaning& stored, const ConvertOpt
   }
   BatchTransform transform;
   transform.dtype = dtype;
-  transform.order = options.layout.value_or(stored.spec.order);
+  transform.layout = options.layout.value_or(stored.spec.layout);
   // What was normalised stays so, in every float type.
   const auto normalize = options.normalize ? options.normalize : values.normalize;
   if (dtype != DType::kUint8 && (recovery_ || !has_floats)) transform.normalize = normalize;

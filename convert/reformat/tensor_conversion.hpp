@@ -30,7 +30,7 @@ struct TensorMeaning {
 class TensorConversion {
  public:
   /// Throws InvalidArgument for what cannot be had from these tensors, or has no meaning.
-  TensorConversion(const TensorMeaning& stored, const ConvertOptions& options);
+  TensorConversion(const TensorMeaning& stored, const ReformatOptions& options);
 
   /// What the tensors become, and the recipe that makes such tensors.
   [[nodiscard]] const TensorMeaning& result() const { return result_; }

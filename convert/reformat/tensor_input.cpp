@@ -27,7 +27,7 @@ void read_parts(const File& file, std::uint64_t offset, std::span<std::byte> hea
 /// meanwhile is an error and no signal.
 class StoredTensorMaker : public TensorMaker {
  public:
-  StoredTensorMaker(const SourceSplit& split, const TensorConversion& conversion, InputCheck& check)
+  StoredTensorMaker(const SourceSplit& split, const TensorConversion& conversion, SourceCrcs& check)
       : split_(split),
         conversion_(conversion),
         check_(check),
@@ -38,7 +38,7 @@ class StoredTensorMaker : public TensorMaker {
   std::optional<Rejection> make(std::uint64_t sample, std::span<std::byte> tensor) override {
     copied_crc_.reset();
     const ShardSet& shards = split_.shards();
-    const ShardSet::Place place = shards.place_of(sample);
+    const ShardSet::Location place = shards.locate(sample);
     const auto mapped = shards.map(place.shard);
     const std::span<std::byte> stored = conversion_.is_copy() ? tensor : std::span(stored_);
     if (const auto extent = check_.extent(place)) {
@@ -72,7 +72,7 @@ class StoredTensorMaker : public TensorMaker {
  private:
   const SourceSplit& split_;
   const TensorConversion& conversion_;
-  InputCheck& check_;
+  SourceCrcs& check_;
   crc32c::BlockCombiner tensor_;
   std::uint32_t source_crc_ = 0;
   std::optional<std::uint32_t> copied_crc_;
@@ -83,7 +83,7 @@ class StoredTensorMaker : public TensorMaker {
 
 }  // namespace
 
-std::unique_ptr<TensorMaker> TensorSamples::tensor_maker() const {
+std::unique_ptr<TensorMaker> TensorInput::tensor_maker() const {
   return std::make_unique<StoredTensorMaker>(split_, conversion_, check_);
 }
 

@@ -12,9 +12,9 @@
 namespace precache {
 
 /// Tensors of a split's shards, as a conversion makes them. Borrows what it is made of.
-class TensorSamples : public Samples {
+class TensorInput : public RecordInput {
  public:
-  TensorSamples(const SourceSplit& split, const TensorConversion& conversion, InputCheck& check)
+  TensorInput(const SourceSplit& split, const TensorConversion& conversion, SourceCrcs& check)
       : split_(split), conversion_(conversion), check_(check) {}
 
   [[nodiscard]] SampleName name(std::uint64_t sample) const override {
@@ -29,7 +29,7 @@ class TensorSamples : public Samples {
  private:
   const SourceSplit& split_;
   const TensorConversion& conversion_;
-  InputCheck& check_;
+  SourceCrcs& check_;
 };
 
 }  // namespace precache

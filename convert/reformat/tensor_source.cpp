@@ -62,13 +62,13 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
   }
 }
 
-constexpr const char* kHowOthersGo =
+constexpr const char* kUseBuildHint =
     "precache build makes tensors of encoded images, and of images that HDF5 holds in any type and "
     "storage; --keep-encoded repacks encoded ones as they are.";
 
 /// Labels that the shards have are not left out without a word.
 void check_labels(const ShardSet& shards) {
-  const std::string& unfit = shards.unfit_labels();
+  const std::string& unfit = shards.mismatched_labels();
   const std::string& maybe = shards.maybe_labels();
   if (unfit.empty() && maybe.empty()) return;
   throw InvalidArgument(unfit.empty() ? maybe : unfit + "; a label is one integer or name",
@@ -76,7 +76,7 @@ void check_labels(const ShardSet& shards) {
 }
 
 void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
-                  const ConvertOptions& options) {
+                  const ReformatOptions& options) {
   OpenOptions open;
   open.image_key = options.image_key;
   open.label_key = options.label_key;
@@ -85,13 +85,13 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
     source.splits.push_back(
         std::make_unique<const SourceSplit>(options.split.value_or("train"), listed, open));
   } catch (Unsupported& error) {
-    error.add_hint(kHowOthersGo);
+    error.add_hint(kUseBuildHint);
     throw;
   }
   const ShardSet& shards = source.splits.front()->shards();
   if (!shards.spec()) {
     throw Unsupported("the samples are not tensors of one shape and type: " + shards.obstacle(),
-                      kHowOthersGo);
+                      kUseBuildHint);
   }
   check_labels(shards);
   source.meaning = foreign_meaning(*shards.spec());
@@ -143,7 +143,7 @@ std::optional<LabelRange> SourceSplit::labels() const {
 }
 
 SampleName SourceSplit::stored_name(std::uint64_t sample) const {
-  const ShardSet::Place place = shards_->place_of(sample);
+  const ShardSet::Location place = shards_->locate(sample);
   const auto mapped = shards_->map(place.shard);
   const ColumnValues& values = shards_->values(place.shard);
   SampleName stored{values.key(mapped->bytes(), place.row),
@@ -158,7 +158,7 @@ SampleName SourceSplit::sample_name(std::uint64_t sample) const {
   NameLimits with = limits();
   with.include(stored.key, stored.label);
   if (with == limits()) return stored;
-  const ShardSet::Place place = shards_->place_of(sample);
+  const ShardSet::Location place = shards_->locate(sample);
   throw CorruptData(listed_[place.shard].path, 0,
                     fmt::format("the key or the label of record {} is beyond what the manifest "
                                 "says of all",
@@ -173,7 +173,7 @@ std::vector<std::uint64_t> SourceSplit::shard_samples() const {
   return samples;
 }
 
-TensorSource open_tensor_source(const ConvertOptions& options) {
+TensorSource open_tensor_source(const ReformatOptions& options) {
   const fs::path& path = options.shards;
   const std::optional<std::string>& split = options.split;
   // Of shards without a manifest not all are meant, as tests may lie beside what is trained with.

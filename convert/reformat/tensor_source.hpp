@@ -70,6 +70,6 @@ struct TensorSource {
 /// The shards, split and keys that the options name. Throws InvalidArgument where path, split or
 /// keys name nothing, shards do not belong together or labels would be lost, Unsupported where they
 /// are not tensors of one shape, IoError and CorruptData.
-[[nodiscard]] TensorSource open_tensor_source(const ConvertOptions& options);
+[[nodiscard]] TensorSource open_tensor_source(const ReformatOptions& options);
 
 }  // namespace precache

@@ -10,12 +10,12 @@
 namespace precache {
 namespace {
 
-constexpr std::array kAllKinds{IndexKind::kDali, IndexKind::kWids, IndexKind::kVds,
-                               IndexKind::kTfds};
+constexpr std::array kAllKinds{SidecarKind::kDali, SidecarKind::kWids, SidecarKind::kVds,
+                               SidecarKind::kTfds};
 
-std::string names_of(const std::vector<IndexKind>& kinds) {
+std::string names_of(const std::vector<SidecarKind>& kinds) {
   std::string names;
-  for (const IndexKind kind : kinds) {
+  for (const SidecarKind kind : kinds) {
     names += (names.empty() ? "" : kind == kinds.back() ? " and " : ", ") + std::string(name(kind));
   }
   return names;
@@ -23,26 +23,27 @@ std::string names_of(const std::vector<IndexKind>& kinds) {
 
 }  // namespace
 
-std::string_view name(IndexKind kind) {
+std::string_view name(SidecarKind kind) {
   switch (kind) {
-    case IndexKind::kDali:
+    case SidecarKind::kDali:
       return "dali";
-    case IndexKind::kWids:
+    case SidecarKind::kWids:
       return "wids";
-    case IndexKind::kVds:
+    case SidecarKind::kVds:
       return "vds";
-    case IndexKind::kTfds:
+    case SidecarKind::kTfds:
       return "tfds";
   }
   return {};
 }
 
-std::vector<IndexKind> parse_index_kinds(std::string_view names) {
-  std::vector<IndexKind> kinds;
+std::vector<SidecarKind> parse_index_kinds(std::string_view names) {
+  std::vector<SidecarKind> kinds;
   for (bool more = true; more;) {
     const std::size_t comma = names.find(',');
     const std::string_view one = names.substr(0, comma);
-    const auto known = std::ranges::find(kAllKinds, one, [](IndexKind kind) { return name(kind); });
+    const auto known =
+        std::ranges::find(kAllKinds, one, [](SidecarKind kind) { return name(kind); });
     if (known == kAllKinds.end()) {
       throw InvalidArgument(fmt::format("'{}' is no kind of index", one),
                             "There are dali, wids, vds and tfds; a comma separates several.");
@@ -56,24 +57,24 @@ std::vector<IndexKind> parse_index_kinds(std::string_view names) {
   return kinds;
 }
 
-std::vector<IndexKind> kinds_for(Format format, bool has_manifest) {
+std::vector<SidecarKind> kinds_for(Format format, bool has_manifest) {
   switch (format) {
     case Format::kTar:
-      return {IndexKind::kDali, IndexKind::kWids};
+      return {SidecarKind::kDali, SidecarKind::kWids};
     case Format::kTfrecord:
-      if (has_manifest) return {IndexKind::kDali, IndexKind::kTfds};
-      return {IndexKind::kDali};
+      if (has_manifest) return {SidecarKind::kDali, SidecarKind::kTfds};
+      return {SidecarKind::kDali};
     case Format::kHdf5:
       break;
   }
-  if (has_manifest) return {IndexKind::kVds};
+  if (has_manifest) return {SidecarKind::kVds};
   return {};
 }
 
-void check_kind(IndexKind kind, Format format, bool has_manifest, const std::string& what) {
-  const std::vector<IndexKind> fitting = kinds_for(format, has_manifest);
+void check_kind(SidecarKind kind, Format format, bool has_manifest, const std::string& what) {
+  const std::vector<SidecarKind> fitting = kinds_for(format, has_manifest);
   if (std::ranges::find(fitting, kind) != fitting.end()) return;
-  const std::vector<IndexKind> with_manifest = kinds_for(format, true);
+  const std::vector<SidecarKind> with_manifest = kinds_for(format, true);
   const bool lacks_manifest = std::ranges::find(with_manifest, kind) != with_manifest.end();
   throw InvalidArgument(
       fmt::format("an index of kind {} {} {}", name(kind),
@@ -81,8 +82,8 @@ void check_kind(IndexKind kind, Format format, bool has_manifest, const std::str
       fitting.empty() ? "" : fmt::format("Such shards can have {}.", names_of(fitting)));
 }
 
-void check_index_kinds(const std::vector<IndexKind>& kinds, std::string_view format) {
-  for (const IndexKind kind : kinds) {
+void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, std::string_view format) {
+  for (const SidecarKind kind : kinds) {
     check_kind(kind, parse_format(format), true, fmt::format("shards of the format {}", format));
   }
 }

@@ -95,7 +95,7 @@ std::vector<SplitShards> splits_of(const std::vector<ListedShard>& listed) {
 
 // --- one function for each kind ------------------------------------------------------------------
 
-void write_dali(const SplitShards& shards, IndexReport& report) {
+void write_dali(const SplitShards& shards, SidecarReport& report) {
   std::vector<std::uint64_t> samples(shards.paths.size());
   tbb::parallel_for(std::size_t{0}, shards.paths.size(), [&](std::size_t i) {
     const fs::path& shard = shards.paths[i];
@@ -113,15 +113,15 @@ void write_dali(const SplitShards& shards, IndexReport& report) {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const fs::path& shard = shards.paths[i];
     if (samples[i] != 0) {
-      report.written.push_back({IndexKind::kDali, dali::index_path(shard), samples[i]});
+      report.written.push_back({SidecarKind::kDali, dali::index_path(shard), samples[i]});
     } else {
       report.missing.push_back(
-          {IndexKind::kDali, shard, "it has no samples; leave it out of what DALI is given"});
+          {SidecarKind::kDali, shard, "it has no samples; leave it out of what DALI is given"});
     }
   }
 }
 
-void write_wids(const SplitShards& shards, IndexReport& report) {
+void write_wids(const SplitShards& shards, SidecarReport& report) {
   const fs::path path = wids::index_path(shards.folder, shards.split);
   std::vector<wids::Shard> found(shards.paths.size());
   try {
@@ -134,7 +134,7 @@ void write_wids(const SplitShards& shards, IndexReport& report) {
   std::uint64_t samples = 0;
   for (const wids::Shard& shard : found) samples += shard.samples;
   write_sidecar(path, wids::index_text(shards.split, found), wids::is_index);
-  report.written.push_back({IndexKind::kWids, path, samples});
+  report.written.push_back({SidecarKind::kWids, path, samples});
 }
 
 fs::path vds_path(const fs::path& folder, const std::string& split) {
@@ -152,7 +152,7 @@ void check_sizes(const SplitShards& shards) {
   }
 }
 
-void write_vds(const SplitShards& shards, IndexReport& report) {
+void write_vds(const SplitShards& shards, SidecarReport& report) {
   const SplitEntry& split = shards.entry();
   hdf5::VirtualShards shown{shards.manifest->spec, 1, shards.manifest->classes, {}};
   for (const ShardEntry& shard : split.shards) {
@@ -167,35 +167,35 @@ void write_vds(const SplitShards& shards, IndexReport& report) {
   const bool is_same = fs::exists(path) && fs::file_size(path) == fs::file_size(temporary.path()) &&
                        read_file(path) == read_file(temporary.path());
   if (!is_same) temporary.commit();
-  report.written.push_back({IndexKind::kVds, path, split.samples});
+  report.written.push_back({SidecarKind::kVds, path, split.samples});
 }
 
-void write_tfds(const SplitShards& shards, IndexReport& report) {
+void write_tfds(const SplitShards& shards, SidecarReport& report) {
   check_sizes(shards);
   const fs::path path = tfds::write_metadata(shards.folder, *shards.manifest);
   const auto is_same = [&](const WrittenIndex& index) { return index.file == path; };
   if (std::ranges::any_of(report.written, is_same)) return;  // another split of the dataset
   std::uint64_t samples = 0;
   for (const auto& [split, entry] : shards.manifest->splits) samples += entry.samples;
-  report.written.push_back({IndexKind::kTfds, path, samples});
+  report.written.push_back({SidecarKind::kTfds, path, samples});
 }
 
-void write_kind(IndexKind kind, const SplitShards& shards, IndexReport& report) {
+void write_kind(SidecarKind kind, const SplitShards& shards, SidecarReport& report) {
   switch (kind) {
-    case IndexKind::kDali:
+    case SidecarKind::kDali:
       return write_dali(shards, report);
-    case IndexKind::kWids:
+    case SidecarKind::kWids:
       return write_wids(shards, report);
-    case IndexKind::kVds:
+    case SidecarKind::kVds:
       return write_vds(shards, report);
-    case IndexKind::kTfds:
+    case SidecarKind::kTfds:
       return write_tfds(shards, report);
   }
 }
 
 /// All kinds that fit; a reader that cannot read the shards is no reason to stop.
-void write_fitting(const SplitShards& shards, IndexReport& report) {
-  for (const IndexKind kind : kinds_for(shards.format, shards.manifest != nullptr)) {
+void write_fitting(const SplitShards& shards, SidecarReport& report) {
+  for (const SidecarKind kind : kinds_for(shards.format, shards.manifest != nullptr)) {
     try {
       write_kind(kind, shards, report);
     } catch (const Unsupported& error) {
@@ -204,41 +204,42 @@ void write_fitting(const SplitShards& shards, IndexReport& report) {
   }
 }
 
-std::vector<SplitShards> find_splits(const fs::path& path, const IndexOptions& options) {
+std::vector<SplitShards> find_splits(const fs::path& path, const SidecarOptions& options) {
   const auto split = options.split ? std::optional<std::string_view>(*options.split) : std::nullopt;
   return splits_of(list_shards(path, split));
 }
 
 }  // namespace
 
-IndexReport write_indexes(const fs::path& path, const IndexOptions& options) {
+SidecarReport write_sidecars(const fs::path& path, const SidecarOptions& options) {
   std::map<fs::path, WorkFolder> locks;
   for (const SplitShards& shards : find_splits(path, options)) {
     locks.try_emplace(shards.folder, shards.folder.empty() ? "." : shards.folder, kWorkName, false);
   }
-  return write_indexes_unlocked(path, options);  // which lists again: now they stay as they are
+  return write_sidecars_unlocked(path, options);  // which lists again: now they stay as they are
 }
 
-IndexReport write_indexes_unlocked(const fs::path& path, const IndexOptions& options) {
+SidecarReport write_sidecars_unlocked(const fs::path& path, const SidecarOptions& options) {
   bus_fault::install_handler();
   const std::vector<SplitShards> splits = find_splits(path, options);
   for (const SplitShards& shards : splits) {
     const bool ours = shards.manifest != nullptr;
-    for (const IndexKind kind : options.kinds) check_kind(kind, shards.format, ours, shards.text());
+    for (const SidecarKind kind : options.kinds)
+      check_kind(kind, shards.format, ours, shards.text());
     if (kinds_for(shards.format, ours).empty()) {
-      check_kind(IndexKind::kVds, shards.format, ours, shards.text());
+      check_kind(SidecarKind::kVds, shards.format, ours, shards.text());
     }
   }
-  IndexReport report;
+  SidecarReport report;
   for (const SplitShards& shards : splits) {
     if (options.kinds.empty()) write_fitting(shards, report);
-    for (const IndexKind kind : options.kinds) write_kind(kind, shards, report);
+    for (const SidecarKind kind : options.kinds) write_kind(kind, shards, report);
   }
   return report;
 }
 
-void remove_indexes(const fs::path& folder, const std::string& split,
-                    const std::vector<fs::path>& shards, const Manifest* rest) {
+void remove_sidecars(const fs::path& folder, const std::string& split,
+                     const std::vector<fs::path>& shards, const Manifest* rest) {
   for (const fs::path& shard : shards) {
     remove_sidecar(dali::index_path(shard), [](std::string_view text) {
       return dali::is_index(text, Format::kTar) || dali::is_index(text, Format::kTfrecord);

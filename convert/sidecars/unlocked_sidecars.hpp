@@ -5,7 +5,8 @@
 
 namespace precache {
 
-/// As write_indexes(), for who holds the lock of the folder already.
-IndexReport write_indexes_unlocked(const std::filesystem::path& path, const IndexOptions& options);
+/// As write_sidecars(), for who holds the lock of the folder already.
+SidecarReport write_sidecars_unlocked(const std::filesystem::path& path,
+                                      const SidecarOptions& options);
 
 }  // namespace precache

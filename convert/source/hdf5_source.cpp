@@ -18,7 +18,7 @@ constexpr float kSurelyOf255 = 16;
 
 }  // namespace
 
-void Hdf5Images::see_floats(std::span<const std::byte> bytes) {
+void Hdf5Images::track_max(std::span<const std::byte> bytes) {
   for (std::size_t at = 0; at + sizeof(float) <= bytes.size() && brightest_ < kSurelyOf255;
        at += sizeof(float)) {
     float value = 0;
@@ -33,12 +33,12 @@ void Hdf5Images::check_labels(const hdf5::ImageRows& rows,
     return;
   }
   throw InvalidArgument(
-      rows.unfit_labels.empty()
+      rows.mismatched_labels.empty()
           ? fmt::format("'{}' has no dataset of labels that is known by its name{}", path.string(),
                         rows.maybe_labels.empty() ? "" : "; it has " + rows.maybe_labels)
           : fmt::format("{} of '{}' does not have one integer or name for each of the {} images "
                         "in '{}'",
-                        rows.unfit_labels, path.string(), rows.count, rows.name),
+                        rows.mismatched_labels, path.string(), rows.count, rows.name),
       "Name it with --label-key, or use --labels none, or --labels FILE.csv.");
 }
 
@@ -50,14 +50,14 @@ void Hdf5Images::add(std::span<const std::byte> file, SourceShard& shard, Unpack
   const bool floats = rows.array && rows.array->type == PixelType::kFloat32;
   std::vector<std::uint64_t> ends;  // of rows of various lengths in the copy
   if (rows.offset) {
-    if (floats) see_floats(file.subspan(*rows.offset, rows.count * rows.row_bytes));
+    if (floats) track_max(file.subspan(*rows.offset, rows.count * rows.row_bytes));
   } else {
     const std::string name = fmt::format("{:06}.rows", files_);
     shard.data = unpacker.write(path, name, [&](const auto& append) {
       std::uint64_t end = 0;
       hdf5::read_rows(file, path, rows, [&](std::span<const std::byte> bytes) {
         append(bytes);
-        if (floats) see_floats(bytes);
+        if (floats) track_max(bytes);
         if (rows.row_bytes == 0) ends.push_back(end += bytes.size());
       });
     });

@@ -25,7 +25,7 @@ class Hdf5Images {
   [[nodiscard]] Source finish(std::vector<SourceShard> shards, const std::filesystem::path& root);
 
  private:
-  void see_floats(std::span<const std::byte> bytes);
+  void track_max(std::span<const std::byte> bytes);
   void check_labels(const hdf5::ImageRows& rows, const std::filesystem::path& path) const;
 
   const Labelling& labelling_;

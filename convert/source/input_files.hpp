@@ -14,10 +14,10 @@ namespace precache {
 
 /// The bytes of a source's samples, and where they come from. Borrows what it is made of. Any
 /// number of threads may use one at once.
-class SourceSamples {
+class InputFiles {
  public:
   /// `root` is the folder of a source that has no shards.
-  SourceSamples(const std::filesystem::path& root, const Source& source)
+  InputFiles(const std::filesystem::path& root, const Source& source)
       : root_(root), source_(source), shards_(source.shards) {}
 
   [[nodiscard]] const Source& source() const { return source_; }
@@ -33,7 +33,7 @@ class SourceSamples {
  private:
   const std::filesystem::path& root_;
   const Source& source_;
-  mutable OpenShards shards_;
+  mutable ShardFileCache shards_;
 };
 
 }  // namespace precache

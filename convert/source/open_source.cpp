@@ -57,7 +57,7 @@ void probe_hdf5(const SourceShard& shard) {
   const fs::path& program = hdf5::scan_program();
   if (program.empty()) return;
   try {
-    static_cast<void>(hdf5::scan_apart(program, shard.data.path, shard.data.bytes));
+    static_cast<void>(hdf5::scan_in_helper(program, shard.data.path, shard.data.bytes));
   } catch (const Unsupported&) {
     // No mapping can read it: that is no obstacle here.
   } catch (const CorruptData& error) {
@@ -94,7 +94,7 @@ class ShardSource {
     try {
       shard.data = unpacker_.unpack(file, number);
     } catch (Unsupported& error) {
-      if (error.hint().empty()) error.add_hint(kWhatSourceIs);
+      if (error.hint().empty()) error.add_hint(kSourceHelp);
       throw;
     }
     if (!shard.is_copied()) return;
@@ -110,12 +110,12 @@ class ShardSource {
       if (const auto kind = image_file_kind(bytes); !kind.empty()) {
         throw InvalidArgument(
             fmt::format("'{}' is a {} image, no shard of them", shard.given.path.string(), kind),
-            kWhatSourceIs);
+            kSourceHelp);
       }
       try {
         return detect_format(bytes, shard.given.path);
       } catch (Unsupported& error) {
-        if (error.hint().empty()) error.add_hint(kWhatSourceIs);
+        if (error.hint().empty()) error.add_hint(kSourceHelp);
         throw;
       }
     });
@@ -216,7 +216,7 @@ std::vector<fs::path> shards_instead_of_images(const fs::path& folder) {
   if (fs::exists(folder / kManifestName, ignored)) {
     throw InvalidArgument(
         fmt::format("'{}' is a dataset of tensors: it has a {}", folder.string(), kManifestName),
-        kHowTensorsGo);
+        kUseConvertHint);
   }
   return shards_in_folder(folder);
 }

@@ -21,7 +21,7 @@ constexpr std::size_t kKeptBuffer = std::size_t{32} << 20;
 
 }  // namespace
 
-std::shared_ptr<const File> OpenShards::open(std::uint32_t shard) {
+std::shared_ptr<const File> ShardFileCache::open(std::uint32_t shard) {
   const FileStamp& listed = shards_[shard].data;
   std::shared_ptr<const File> file;
   {

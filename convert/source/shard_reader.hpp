@@ -14,10 +14,10 @@
 namespace precache {
 
 /// The shards of a source, of which some are open. Any number of threads may use one at once.
-class OpenShards {
+class ShardFileCache {
  public:
   /// Borrows `shards`.
-  explicit OpenShards(const std::vector<SourceShard>& shards)
+  explicit ShardFileCache(const std::vector<SourceShard>& shards)
       : shards_(shards), files_(shards.size()) {}
 
   /// Throws IoError if it cannot be opened, or is not the file that was listed.
@@ -34,13 +34,13 @@ class OpenShards {
 /// Reads samples of shards.
 class ShardReader : public SampleReader {
  public:
-  explicit ShardReader(OpenShards& shards) : shards_(shards) {}
+  explicit ShardReader(ShardFileCache& shards) : shards_(shards) {}
 
   std::optional<Rejection> read(const ListedFile& listed,
                                 std::span<const std::byte>& bytes) override;
 
  private:
-  OpenShards& shards_;
+  ShardFileCache& shards_;
   std::vector<std::byte> buffer_;
 };
 

@@ -37,7 +37,7 @@ Json to_json(const SampleForm& form) {
   return {{"kind", static_cast<int>(form.kind)},
           {"image_key", form.image_key},
           {"type", static_cast<int>(pixels.type)},
-          {"order", static_cast<int>(pixels.order)},
+          {"order", static_cast<int>(pixels.layout)},
           {"shape", {pixels.height, pixels.width, pixels.channels}},
           {"is_unit_range", form.array.is_unit_range}};
 }
@@ -48,7 +48,7 @@ SampleForm form_of_json(const Json& json) {
   form.image_key = json.at("image_key").get<std::string>();
   PixelArray& pixels = form.array.pixels;
   pixels.type = enum_of_json<PixelType>(json.at("type"), PixelType::kFloat32);
-  pixels.order = enum_of_json<AxisOrder>(json.at("order"), AxisOrder::kHwc);
+  pixels.layout = enum_of_json<Layout>(json.at("order"), Layout::kHwc);
   pixels.height = extent_of_json(json.at("shape").at(0));
   pixels.width = extent_of_json(json.at("shape").at(1));
   pixels.channels = extent_of_json(json.at("shape").at(2));

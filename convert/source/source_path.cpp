@@ -23,7 +23,7 @@ using Kind = SourcePath::Kind;
 
 Kind kind_of(const fs::path& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) throw IoError("cannot open", path, errno, kWhatSourceIs);
+  if (::stat(path.c_str(), &status) != 0) throw IoError("cannot open", path, errno, kSourceHelp);
   if (S_ISDIR(status.st_mode)) return Kind::kFolder;
   return S_ISREG(status.st_mode) ? Kind::kShards : Kind::kStream;
 }

@@ -6,11 +6,11 @@
 
 namespace precache {
 
-inline constexpr const char* kWhatSourceIs =
+inline constexpr const char* kSourceHelp =
     "SOURCE is a folder of images, a shard of them, a pattern of shards, or - for one on standard "
     "input.";
 
-inline constexpr const char* kHowTensorsGo =
+inline constexpr const char* kUseConvertHint =
     "Shards of tensors go from format to format by: precache convert, without --keep-encoded";
 
 /// What SOURCE names.

@@ -96,7 +96,7 @@ class Scanner {
       return;
     }
     if (entry.type == tar::EntryType::kDirectory) {
-      if (name.empty()) found_.names_its_top = true;
+      if (name.empty()) found_.has_root_entry = true;
       if (!name.empty() && reason_to_hide(name) == nullptr) found_.folders.insert(name);
       return;
     }

@@ -29,7 +29,7 @@ struct TarImages {
   std::vector<std::uint32_t> groups;  // of each image
   std::vector<Group> labels;          // by group
   std::set<std::string> folders;
-  bool names_its_top = false;  // by an entry "./"
+  bool has_root_entry = false;  // by an entry "./"
   bool has_arrays = false;
   /// The first group that has something in place of a label, and what.
   std::optional<std::pair<std::uint32_t, std::string>> unfit_label;

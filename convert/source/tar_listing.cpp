@@ -44,14 +44,14 @@ std::string common_folders(const Listing& images) {
 /// As a folder that the archives would unpack to.
 FolderWalk as_folder(std::vector<TarImages>& tars) {
   FolderWalk walk;
-  bool names_its_top = false;
+  bool has_root_entry = false;
   Listing images;
   for (const TarImages& tar : tars) {
-    names_its_top = names_its_top || tar.names_its_top;
+    has_root_entry = has_root_entry || tar.has_root_entry;
     images.append(tar.images);
     for (const auto& [reason, count] : tar.left_out) walk.left_out[reason] += count;
   }
-  const std::string top = names_its_top ? "" : common_folders(images);
+  const std::string top = has_root_entry ? "" : common_folders(images);
   images.sort_by_path();
   for (std::size_t i = 0; i < images.size(); ++i) {
     ListedFile image = images[i];
@@ -205,7 +205,7 @@ Source list_tar_images(std::vector<TarImages> tars, const std::filesystem::path&
   if (walk.images.size() == 0 &&
       std::ranges::any_of(tars, [](const TarImages& tar) { return tar.has_arrays; })) {
     throw InvalidArgument(fmt::format("'{}' holds arrays (.npy), no images", root.string()),
-                          kHowTensorsGo);
+                          kUseConvertHint);
   }
   if (is_webdataset(tars, walk, labelling)) return list_groups(tars, root, labelling);
   return label_by_folder(std::move(walk), root, labelling);

@@ -103,7 +103,7 @@ std::string image_feature(const std::vector<Feature>& features, const std::files
   throw InvalidArgument(
       fmt::format("the first record of '{}' holds no JPEG or PNG file", path.string()),
       fmt::format("It has: {}. Name the feature with --image-key. {}", names_of(features),
-                  kHowTensorsGo));
+                  kUseConvertHint));
 }
 
 std::string first_present(const std::vector<Feature>& features,

@@ -18,7 +18,7 @@ constexpr std::size_t kLongestName = 4096;
 constexpr std::ptrdiff_t kDeepestGroup = 32;  // the library recurses
 constexpr std::size_t kLongestTarget = 4096;
 
-using Object = Hdf5Anatomy::Object;
+using Object = Hdf5Contents::Object;
 
 /// What a visit of all links has found. No exception may pass through the library.
 struct Visit {
@@ -182,18 +182,18 @@ Object describe(hid_t file, const Visit::Link& link) {
 
 }  // namespace
 
-Hdf5Anatomy dissect(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+Hdf5Contents survey(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   const LibraryLock lock;
   try {
     const MemoryFile file(bytes);
     Visit visit;
     const herr_t status = H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, note_link, &visit);
     if (status < 0 && visit.links.empty()) throw LibraryFailure();
-    Hdf5Anatomy anatomy;
-    anatomy.has_more = visit.has_more || status < 0;
-    for (const Visit::Link& link : visit.links) anatomy.objects.push_back(describe(file, link));
-    std::ranges::sort(anatomy.objects, {}, &Object::name);
-    return anatomy;
+    Hdf5Contents contents;
+    contents.has_more = visit.has_more || status < 0;
+    for (const Visit::Link& link : visit.links) contents.objects.push_back(describe(file, link));
+    std::ranges::sort(contents.objects, {}, &Object::name);
+    return contents;
   } catch (const LibraryFailure& failure) {
     throw CorruptData(path, 0, fmt::format("the HDF5 library cannot read it: {}", failure.reason));
   }

@@ -13,7 +13,7 @@ namespace precache::hdf5 {
 /// named, not followed; elements are not read. A single object that the library cannot open is
 /// listed as such. Throws CorruptData if it cannot open the file, Unsupported in a build without
 /// the library.
-[[nodiscard]] Hdf5Anatomy dissect(std::span<const std::byte> file,
+[[nodiscard]] Hdf5Contents survey(std::span<const std::byte> file,
                                   const std::filesystem::path& path);
 
 }  // namespace precache::hdf5

@@ -153,7 +153,7 @@ Envelope Hdf5Framing::make_envelope(std::span<const WrittenRecord> records,
   const std::array<hsize_t, 4> images{count, shape[0], shape[1], shape[2]};
   errno = 0;
   const std::array offsets{
-      skeleton.add("images", hdf5::image_type(spec_.dtype), images, nullptr, name(spec_.order)),
+      skeleton.add("images", hdf5::image_type(spec_.dtype), images, nullptr, name(spec_.layout)),
       skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1),
                    labels.data()),
       skeleton.add("keys", hdf5::string_type(key_bytes_), std::span(&count, 1), keys.data()),
@@ -161,7 +161,7 @@ Envelope Hdf5Framing::make_envelope(std::span<const WrittenRecord> records,
                    crcs.data())};
   skeleton.add_classes(classes_);  // after all datasets, whose places are fixed
   skeleton.close();
-  const ShardLayout wanted = layout(count);
+  const ShardColumns wanted = columns(count);
   if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base,
                                           wanted.crc32c.base}) {
     throw Unsupported("this version of the HDF5 library places datasets elsewhere",
@@ -174,7 +174,7 @@ Envelope Hdf5Framing::make_envelope(std::span<const WrittenRecord> records,
   return envelope;
 }
 
-ShardLayout Hdf5Framing::layout(std::uint64_t samples) const {
+ShardColumns Hdf5Framing::columns(std::uint64_t samples) const {
   const std::uint64_t labels =
       labels_base(checked_add(kImagesBase, checked_mul(samples, record_bytes_)));
   const std::uint64_t keys =
@@ -188,7 +188,7 @@ ShardLayout Hdf5Framing::layout(std::uint64_t samples) const {
 }
 
 std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
-  const ShardLayout all = layout(samples);
+  const ShardColumns all = columns(samples);
   const std::uint64_t crcs_end =
       checked_add(all.crc32c.base, checked_mul(samples, all.crc32c.stride));
   const std::uint64_t class_bytes = hdf5::pack(classes_).bytes.size();

@@ -19,7 +19,7 @@ class Hdf5Framing : public Framing {
                       std::uint32_t tensor_crc) const override;
   [[nodiscard]] Envelope envelope(std::span<const WrittenRecord> records,
                                   const std::filesystem::path& scratch_folder) const override;
-  [[nodiscard]] ShardLayout layout(std::uint64_t samples) const override;
+  [[nodiscard]] ShardColumns columns(std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t samples) const override;
 
  private:

@@ -257,7 +257,7 @@ class Finder {
       refuse(fmt::format("'{}' is an array of {}; images have 1, 3 or 4 channels", images.name,
                          fmt::join(images.extents, " x ")));
     }
-    return {pixel_type(images), guess.spec->order, guess.spec->height, guess.spec->width,
+    return {pixel_type(images), guess.spec->layout, guess.spec->height, guess.spec->width,
             guess.spec->channels};
   }
 
@@ -275,7 +275,7 @@ class Finder {
       rows.labels = labels(group_ + name, rows.count);
       if (!rows.labels.empty()) return;
       const auto dataset = open_dataset(file_, group_ + name);
-      if (dataset && !lists_classes(*dataset)) rows.unfit_labels = describe(*dataset);
+      if (dataset && !lists_classes(*dataset)) rows.mismatched_labels = describe(*dataset);
     }
     rows.maybe_labels = other_integers(file_, rows.count);
   }

@@ -24,7 +24,7 @@ struct ImageRows {
   /// read_rows().
   std::optional<std::uint64_t> offset;
   std::vector<std::string> labels;   // numbers or names, or none
-  std::string unfit_labels;          // what is called so and has not one for each row
+  std::string mismatched_labels;     // what is called so and has not one for each row
   std::string maybe_labels;          // integers whose name does not say what they are
   std::vector<std::string> keys;     // or none
   std::vector<std::string> classes;  // or none

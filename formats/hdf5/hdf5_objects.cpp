@@ -188,7 +188,7 @@ std::optional<std::uint64_t> Dataset::contiguous_offset() const {
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<std::uint64_t>(offset);
 }
 
-std::optional<AxisOrder> order_of(const Dataset& images) {
+std::optional<Layout> order_of(const Dataset& images) {
   if (H5Aexists(images.id, "layout") <= 0) return std::nullopt;
   const Id attribute(H5Aopen(images.id, "layout", H5P_DEFAULT), H5Aclose);
   const Id type(H5Aget_type(attribute), H5Tclose);
@@ -200,8 +200,8 @@ std::optional<AxisOrder> order_of(const Dataset& images) {
   }
   check(H5Aread(attribute, type, text.data()));
   const std::string_view value(text.data(), std::min<std::size_t>(H5Tget_size(type), 3));
-  if (value == "chw") return AxisOrder::kChw;
-  if (value == "hwc") return AxisOrder::kHwc;
+  if (value == "chw") return Layout::kChw;
+  if (value == "hwc") return Layout::kHwc;
   return std::nullopt;
 }
 

@@ -63,7 +63,7 @@ struct Dataset {
 [[nodiscard]] std::string without_slash(const std::string& name);
 
 /// What an attribute `layout` of `chw` or `hwc` says.
-[[nodiscard]] std::optional<AxisOrder> order_of(const Dataset& images);
+[[nodiscard]] std::optional<Layout> order_of(const Dataset& images);
 
 /// Why images that MATLAB wrote are refused, and what to do; empty for others.
 ///

@@ -16,7 +16,7 @@ namespace {
 // 20,000.
 constexpr std::uint64_t kMostChunks = 4096;
 
-void find_chunks(const ScannedFile& file, const Dataset& images, RowPlaces& rows) {
+void find_chunks(const ScannedFile& file, const Dataset& images, RowOffsets& rows) {
   std::array<hsize_t, 4> shape{};
   const auto rank = static_cast<int>(images.extents.size());
   check(H5Pget_chunk(images.create, rank, shape.data()));
@@ -77,8 +77,8 @@ void ScannedFile::check_range(const Dataset& dataset, std::uint64_t offset,
   }
 }
 
-RowPlaces find_rows(const ScannedFile& file, const Dataset& images, std::uint64_t element_bytes) {
-  RowPlaces rows{.count = images.extents[0], .bytes = element_bytes, .chunks = {}};
+RowOffsets find_rows(const ScannedFile& file, const Dataset& images, std::uint64_t element_bytes) {
+  RowOffsets rows{.count = images.extents[0], .bytes = element_bytes, .chunks = {}};
   for (const std::uint64_t extent : std::span(images.extents).subspan(1)) {
     if (__builtin_mul_overflow(rows.bytes, extent, &rows.bytes)) {
       throw CorruptData(file.path, 0, "the extents of its images exceed 64 bits");

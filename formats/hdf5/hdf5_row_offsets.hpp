@@ -29,7 +29,7 @@ struct ScannedFile {
 };
 
 /// Where the rows of a dataset lie: one after another from `base`, or in chunks of some.
-struct RowPlaces {
+struct RowOffsets {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;  // of one
   std::uint64_t base = 0;
@@ -44,7 +44,7 @@ struct RowPlaces {
 
 /// Finds the rows, whose elements take `element_bytes` each. Throws Unsupported for storage that no
 /// mapping can read, and CorruptData.
-[[nodiscard]] RowPlaces find_rows(const ScannedFile& file, const Dataset& dataset,
-                                  std::uint64_t element_bytes);
+[[nodiscard]] RowOffsets find_rows(const ScannedFile& file, const Dataset& dataset,
+                                   std::uint64_t element_bytes);
 
 }  // namespace precache::hdf5

@@ -58,7 +58,7 @@ struct Labels {
 /// The samples: rows of an array, or what references in rows lead to.
 struct SampleRows {
   std::uint64_t count = 0;
-  RowPlaces places;
+  RowOffsets places;
   std::vector<GlobalHeaps::Extent> files;  // of references only
 
   [[nodiscard]] GlobalHeaps::Extent payload(std::uint64_t row) const {
@@ -83,7 +83,7 @@ class Scanner {
     const Labels labels = find_labels(images, rows);
     const Column keys = find_keys(rows.count);
     ShardIndex index;
-    const RowPlaces& places = rows.places;
+    const RowOffsets& places = rows.places;
     if (rows.count == 0 || (guess.spec && places.chunks.empty() && !labels.need_table())) {
       index.format = Format::kHdf5;
       index.bytes = bytes_.size();
@@ -106,9 +106,9 @@ class Scanner {
     const bool has_labels = !labels.column.type.empty() || labels.need_table();
     if (!has_labels && !wanted_.without_labels && rows.count != 0) {
       const std::string others = other_integers(file_, rows.count);
-      index.maybe_labels = !unfit_labels_.empty() ? unfit_labels_
-                           : others.empty()       ? ""
-                                                  : others + " may be its labels";
+      index.maybe_labels = !mismatched_labels_.empty() ? mismatched_labels_
+                           : others.empty()            ? ""
+                                                       : others + " may be its labels";
     }
     return index;
   }
@@ -154,7 +154,7 @@ class Scanner {
   }
 
   [[nodiscard]] SampleRows find_array(const Dataset& images) const {
-    const RowPlaces places = find_rows(scanned_, images, H5Tget_size(images.type));
+    const RowOffsets places = find_rows(scanned_, images, H5Tget_size(images.type));
     return {places.count, places, {}};
   }
 
@@ -211,15 +211,15 @@ class Scanner {
       if (!dataset) continue;
       Labels labels = read_labels(*dataset, rows);
       if (labels.need_table() || !labels.column.type.empty()) return labels;
-      if (unfit_labels_.empty() && !lists_classes(*dataset)) {
-        unfit_labels_ =
+      if (mismatched_labels_.empty() && !lists_classes(*dataset)) {
+        mismatched_labels_ =
             fmt::format("{} does not have one integer or name for each of the {} images in '{}'",
                         describe(*dataset), rows.count, images.name);
       }
     }
     if (wanted_.label.empty()) return {};
-    if (unfit_labels_.empty()) refuse_name(fmt::format("has no dataset '{}'", wanted_.label));
-    throw InvalidArgument(fmt::format("'{}': {}", path_.string(), unfit_labels_),
+    if (mismatched_labels_.empty()) refuse_name(fmt::format("has no dataset '{}'", wanted_.label));
+    throw InvalidArgument(fmt::format("'{}': {}", path_.string(), mismatched_labels_),
                           fmt::format("It has: {}.", fmt::join(dataset_names(file_), ", ")));
   }
 
@@ -277,7 +277,7 @@ class Scanner {
   /// Those that a file of ours has.
   [[nodiscard]] Column find_crcs(const ShardIndex& index) const {
     const auto dataset = open_dataset(file_, group_ + kCrcName);
-    const ShardLayout& columns = index.columns;
+    const ShardColumns& columns = index.columns;
     if (!dataset || columns.label.type.empty() || columns.key.type.empty() ||
         dataset->extents != std::vector<std::uint64_t>{index.samples} ||
         H5Tequal(dataset->type, H5T_STD_U32LE) <= 0 || !dataset->contiguous_offset()) {
@@ -317,7 +317,7 @@ class Scanner {
                                       const Labels& labels, const Column& keys) const {
     check_row_of_table(rows);
     IndexBuilder builder(Format::kHdf5, bytes_.size(), path_);
-    using Kind = ValueSpot::Kind;
+    using Kind = ValueLocation::Kind;
     for (std::uint64_t i = 0; i < rows.count; ++i) {
       const auto [offset, size] = rows.payload(i);
       FoundSample sample{.record = offset,
@@ -354,7 +354,7 @@ class Scanner {
   MemoryFile file_;
   ScannedFile scanned_{bytes_, path_, file_};
   std::string group_;  // of the images, with a slash behind it
-  std::string unfit_labels_;
+  std::string mismatched_labels_;
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ void write_all(const std::filesystem::path& path, const VirtualShards& shown) {
   const auto shape = shown.spec.shape();
   Id images = add_virtual(file, "images", image_type(shown.spec.dtype),
                           {0, shape[0], shape[1], shape[2]}, shown);
-  add_attribute(images, "layout", name(shown.spec.order));
+  add_attribute(images, "layout", name(shown.spec.layout));
   images.close();
   Id labels = add_virtual(file, "labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), {0}, shown);
   add_attribute(labels, kClassesAttribute, shown.classes);

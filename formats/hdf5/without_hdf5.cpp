@@ -44,17 +44,19 @@ void hdf5::write_virtual_file(const std::filesystem::path&, const VirtualShards&
 
 bool hdf5::is_virtual_file(const std::filesystem::path&) { return false; }
 
-ShardIndex hdf5::scan_apart(const std::filesystem::path&, const std::filesystem::path&,
-                            std::uint64_t, const SampleKeys&) {
+ShardIndex hdf5::scan_in_helper(const std::filesystem::path&, const std::filesystem::path&,
+                                std::uint64_t, const SampleKeys&) {
   refuse();
 }
 
-Hdf5Anatomy hdf5::dissect_apart(const std::filesystem::path&, const std::filesystem::path&,
-                                std::uint64_t) {
+Hdf5Contents hdf5::survey_in_helper(const std::filesystem::path&, const std::filesystem::path&,
+                                    std::uint64_t) {
   refuse();
 }
 
-void hdf5::answer_scan(const std::filesystem::path&, ScanQuestion, const SampleKeys&) { refuse(); }
+void hdf5::serve_helper_request(const std::filesystem::path&, HelperRequest, const SampleKeys&) {
+  refuse();
+}
 
 const std::filesystem::path& hdf5::scan_program() {
   static const std::filesystem::path none;
@@ -65,7 +67,7 @@ void isolate_hdf5(const std::filesystem::path&) {}
 
 void hdf5::forgo_exit_handler() {}
 
-Hdf5Anatomy hdf5::dissect(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
+Hdf5Contents hdf5::survey(std::span<const std::byte>, const std::filesystem::path&) { refuse(); }
 
 hdf5::ImageRows hdf5::find_images(std::span<const std::byte>, const std::filesystem::path&,
                                   const std::string&, const std::string&) {

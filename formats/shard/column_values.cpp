@@ -245,7 +245,7 @@ void ColumnValues::verify_row(Bytes file, std::uint64_t i) const {
     if (value.size() < size) throw CorruptData(path_, at(column, i), "the file ends too early");
     return value.first(size);
   };
-  const ShardLayout& columns = index_->columns;
+  const ShardColumns& columns = index_->columns;
   std::uint32_t crc = crc32c::value(bytes(columns.image, tensor_bytes_));
   crc = crc32c::extend(crc, bytes(columns.label, kInt64Bytes));
   crc = crc32c::extend(crc, bytes(columns.key, columns.key.stride));

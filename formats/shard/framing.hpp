@@ -65,7 +65,7 @@ class Framing {
   /// `scratch_folder`.
   [[nodiscard]] virtual Envelope envelope(std::span<const WrittenRecord> records,
                                           const std::filesystem::path& scratch_folder) const = 0;
-  [[nodiscard]] virtual ShardLayout layout(std::uint64_t samples) const = 0;
+  [[nodiscard]] virtual ShardColumns columns(std::uint64_t samples) const = 0;
   /// The size of a whole shard, or a little more: where an HDF5 file has many class names, only the
   /// library knows what they take.
   [[nodiscard]] virtual std::uint64_t shard_bytes(std::uint64_t samples) const = 0;

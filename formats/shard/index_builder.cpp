@@ -7,13 +7,13 @@
 #include "precache/formats/error.hpp"
 
 namespace precache {
-void IndexBuilder::Track::add(const ValueSpot& spot) {
+void IndexBuilder::Track::add(const ValueLocation& spot) {
   if (count_ == 0) {
     first_ = spot;
-    is_regular_ = spot.kind != ValueSpot::Kind::kElsewhere;
+    is_regular_ = spot.kind != ValueLocation::Kind::kElsewhere;
   } else if (spot.kind != first_.kind || spot.type != first_.type) {
     is_regular_ = false;
-  } else if (spot.kind == ValueSpot::Kind::kColumn) {
+  } else if (spot.kind == ValueLocation::Kind::kColumn) {
     if (count_ == 1) stride_ = spot.offset - last_;
     is_regular_ = is_regular_ && spot.offset > last_ && spot.offset - last_ == stride_;
   }
@@ -22,7 +22,7 @@ void IndexBuilder::Track::add(const ValueSpot& spot) {
 }
 
 Column IndexBuilder::Track::column(std::uint64_t only_stride) const {
-  if (first_.kind != ValueSpot::Kind::kColumn) return {};
+  if (first_.kind != ValueLocation::Kind::kColumn) return {};
   return {first_.offset, count_ == 1 ? only_stride : stride_, std::string(first_.type)};
 }
 
@@ -40,7 +40,7 @@ std::optional<TensorSpec> IndexBuilder::spec_of(const FoundSample& sample) const
         sample.spec->dtype == given_->dtype && sample.spec->shape() == given_->shape();
     return is_same_array ? given_ : sample.spec;
   }
-  const bool fits = sample.is_untold && given_->size_bytes() == sample.payload_bytes;
+  const bool fits = sample.shape_unknown && given_->size_bytes() == sample.payload_bytes;
   return fits ? given_ : std::nullopt;
 }
 
@@ -75,9 +75,9 @@ void IndexBuilder::add(const FoundSample& sample) {
   note_spec(sample);
   if (samples() == 0) first_record_bytes_ = sample.record_end - sample.record;
   if (index_.spec) {
-    image_.add({ValueSpot::Kind::kColumn, sample.payload, name(index_.spec->dtype)});
-    ValueSpot label = sample.label_spot;
-    if (!sample.label_name.empty()) label.kind = ValueSpot::Kind::kElsewhere;
+    image_.add({ValueLocation::Kind::kColumn, sample.payload, name(index_.spec->dtype)});
+    ValueLocation label = sample.label_spot;
+    if (!sample.label_name.empty()) label.kind = ValueLocation::Kind::kElsewhere;
     label_.add(label);
     key_.add(sample.key_spot);
   }

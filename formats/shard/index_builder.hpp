@@ -13,7 +13,7 @@
 namespace precache {
 
 /// Where a sample's label or key stands, as far as a column could find it there.
-struct ValueSpot {
+struct ValueLocation {
   enum class Kind {
     kAbsent,    // the sample has none
     kColumn,    // a column of `type` reads it at `offset`
@@ -31,13 +31,13 @@ struct FoundSample {
   std::uint64_t payload = 0;
   std::uint64_t payload_bytes = 0;
   std::optional<TensorSpec> spec{};
-  std::string obstacle{};  // why there is no spec
-  bool is_untold = false;  // nothing contradicts any spec of that size
+  std::string obstacle{};      // why there is no spec
+  bool shape_unknown = false;  // nothing contradicts any spec of that size
   std::int64_t label = -1;
   std::string_view label_name{};  // of a sample whose label is no number
   std::string_view key{};
-  ValueSpot label_spot{};
-  ValueSpot key_spot{};
+  ValueLocation label_spot{};
+  ValueLocation key_spot{};
 };
 
 /// Puts samples together to an index: a table, or columns if every record lies at one stride, has
@@ -55,7 +55,7 @@ class IndexBuilder {
   [[nodiscard]] std::uint64_t samples() const { return index_.places.size(); }
   /// Notes what has the name of a label but cannot be one; the first is kept.
   void note_unfit_labels(const std::string& what) {
-    if (index_.unfit_labels.empty()) index_.unfit_labels = what;
+    if (index_.mismatched_labels.empty()) index_.mismatched_labels = what;
   }
   /// Notes that the label of a sample is the text of a `.txt` file, or would be if it were shorter.
   void note_text(bool is_label) { ++(is_label ? index_.text_labels : index_.long_texts); }
@@ -65,13 +65,13 @@ class IndexBuilder {
   /// Whether one value of every sample so far lies at one stride.
   class Track {
    public:
-    void add(const ValueSpot& spot);
+    void add(const ValueLocation& spot);
     [[nodiscard]] bool is_regular() const { return is_regular_; }
     /// `only_stride` is that of a shard with one sample.
     [[nodiscard]] Column column(std::uint64_t only_stride) const;
 
    private:
-    ValueSpot first_;
+    ValueLocation first_;
     std::uint64_t last_ = 0;
     std::uint64_t stride_ = 0;
     std::uint64_t count_ = 0;

@@ -137,7 +137,7 @@ SplitEntry split_from(const Json& json) {
 TensorSpec spec_from(const Json& json) {
   TensorSpec spec;
   spec.dtype = parse_dtype(json.at("dtype").get<std::string>());
-  spec.order = parse_axis_order(json.at("layout").get<std::string>());
+  spec.layout = parse_layout(json.at("layout").get<std::string>());
   std::vector<std::uint32_t> shape;
   for (const Json& extent : array_at(json, "shape")) {
     const std::uint64_t value = strict_json::count(extent, UINT32_MAX);
@@ -145,7 +145,7 @@ TensorSpec spec_from(const Json& json) {
     shape.push_back(static_cast<std::uint32_t>(value));
   }
   if (shape.size() != 3) throw std::invalid_argument("the shape has not three extents");
-  const bool chw = spec.order == AxisOrder::kChw;
+  const bool chw = spec.layout == Layout::kChw;
   spec.channels = shape[chw ? 0 : 2];
   spec.height = shape[chw ? 1 : 0];
   spec.width = shape[chw ? 2 : 1];
@@ -162,7 +162,7 @@ std::string Manifest::to_json() const {
       {"version", kVersion},
       {"format", format},
       {"spec",
-       {{"dtype", name(spec.dtype)}, {"shape", spec.shape()}, {"layout", name(spec.order)}}},
+       {{"dtype", name(spec.dtype)}, {"shape", spec.shape()}, {"layout", name(spec.layout)}}},
       {"classes", classes},
       {"recipe", Json::parse(recipe)},
       {"splits", std::move(all_splits)}};

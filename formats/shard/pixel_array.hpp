@@ -18,7 +18,7 @@ enum class PixelType { kUint8, kUint16, kInt32, kFloat32 };
 /// An array that is an image, of one, three or four channels.
 struct PixelArray {
   PixelType type = PixelType::kUint8;
-  AxisOrder order = AxisOrder::kHwc;
+  Layout layout = Layout::kHwc;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   std::uint32_t channels = 0;

@@ -131,7 +131,7 @@ ShardIndex scan_shard(std::span<const std::byte> file, const std::filesystem::pa
   }
   const auto& program = hdf5::scan_program();
   return program.empty() ? hdf5::scan(file, path, keys)
-                         : hdf5::scan_apart(program, path, file.size(), keys);
+                         : hdf5::scan_in_helper(program, path, file.size(), keys);
 }
 
 }  // namespace precache

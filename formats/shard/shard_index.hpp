@@ -13,14 +13,14 @@
 namespace precache {
 
 /// Where one sample lies that no stride finds, and what was read of it on the way.
-struct SamplePlace {
+struct SampleLocation {
   std::uint64_t record = 0;  // offset in the file where its framing begins
   std::uint64_t payload = 0;
   std::uint64_t payload_bytes = 0;
   std::int64_t label = -1;
   std::uint64_t key_begin = 0;  // in ShardIndex::keys
   std::uint64_t key_bytes = 0;
-  bool operator==(const SamplePlace&) const = default;
+  bool operator==(const SampleLocation&) const = default;
 };
 
 /// All that reading one shard takes: columns where its records are equal, a table where they are
@@ -33,14 +33,14 @@ struct ShardIndex {
   std::optional<TensorSpec> spec;
   /// Why there is no spec, as in "its samples are JPEG files".
   std::string obstacle;
-  ShardLayout columns;              // if `places` is empty
-  std::vector<SamplePlace> places;  // else one for each sample
-  std::string keys;                 // the keys of `places`, one after another
+  ShardColumns columns;                // if `places` is empty
+  std::vector<SampleLocation> places;  // else one for each sample
+  std::string keys;                    // the keys of `places`, one after another
   std::vector<std::string> classes;
   /// Where labels are names: these, and labels of `places` are numbers of them.
   std::vector<std::string> label_names;
   /// What some samples have in place of a label, as in "'label' has 3 values in record 0".
-  std::string unfit_labels;
+  std::string mismatched_labels;
   /// How many labels come from `.txt` files, and how many more of these cannot be labels.
   std::uint64_t text_labels = 0;
   std::uint64_t long_texts = 0;

@@ -20,26 +20,26 @@ bool are_channels(std::uint64_t extent) { return extent >= 1 && extent <= kMostC
 
 }  // namespace
 
-SpecGuess spec_of(DType dtype, AxisOrder order, std::span<const std::uint64_t> extents) {
+SpecGuess spec_of(DType dtype, Layout layout, std::span<const std::uint64_t> extents) {
   const auto fits = [](std::uint64_t extent) { return extent >= 1 && extent <= UINT32_MAX; };
   if (extents.size() != 3 || !std::ranges::all_of(extents, fits)) {
     return {std::nullopt, text_of(extents) + ", no images"};
   }
   const auto at = [&](std::size_t axis) { return static_cast<std::uint32_t>(extents[axis]); };
-  const bool chw = order == AxisOrder::kChw;
-  return {TensorSpec{dtype, order, at(chw ? 1 : 0), at(chw ? 2 : 1), at(chw ? 0 : 2)}, {}};
+  const bool chw = layout == Layout::kChw;
+  return {TensorSpec{dtype, layout, at(chw ? 1 : 0), at(chw ? 2 : 1), at(chw ? 0 : 2)}, {}};
 }
 
 SpecGuess guess_spec(DType dtype, std::span<const std::uint64_t> extents) {
   if (extents.size() == 2) {
     const std::array<std::uint64_t, 3> plane{1, extents[0], extents[1]};
-    return spec_of(dtype, AxisOrder::kChw, plane);
+    return spec_of(dtype, Layout::kChw, plane);
   }
   if (extents.size() == 3 && are_channels(extents[0])) {
-    return spec_of(dtype, AxisOrder::kChw, extents);
+    return spec_of(dtype, Layout::kChw, extents);
   }
   if (extents.size() == 3 && are_channels(extents[2])) {
-    return spec_of(dtype, AxisOrder::kHwc, extents);
+    return spec_of(dtype, Layout::kHwc, extents);
   }
   return {std::nullopt, text_of(extents) + ", which do not tell an image's axes"};
 }

@@ -20,7 +20,6 @@ struct SpecGuess {
 [[nodiscard]] SpecGuess guess_spec(DType dtype, std::span<const std::uint64_t> extents);
 
 /// As above, where the order of three axes is known.
-[[nodiscard]] SpecGuess spec_of(DType dtype, AxisOrder order,
-                                std::span<const std::uint64_t> extents);
+[[nodiscard]] SpecGuess spec_of(DType dtype, Layout layout, std::span<const std::uint64_t> extents);
 
 }  // namespace precache

@@ -7,16 +7,16 @@
 
 namespace precache {
 
-std::string_view name(AxisOrder order) { return order == AxisOrder::kChw ? "chw" : "hwc"; }
+std::string_view name(Layout layout) { return layout == Layout::kChw ? "chw" : "hwc"; }
 
-AxisOrder parse_axis_order(std::string_view name) {
-  if (name == "chw") return AxisOrder::kChw;
-  if (name == "hwc") return AxisOrder::kHwc;
+Layout parse_layout(std::string_view name) {
+  if (name == "chw") return Layout::kChw;
+  if (name == "hwc") return Layout::kHwc;
   throw InvalidArgument(fmt::format("unknown layout '{}'", name), "Known are chw and hwc.");
 }
 
 std::array<std::uint32_t, 3> TensorSpec::shape() const {
-  if (order == AxisOrder::kChw) return {channels, height, width};
+  if (layout == Layout::kChw) return {channels, height, width};
   return {height, width, channels};
 }
 
@@ -28,7 +28,7 @@ std::uint64_t TensorSpec::size_bytes() const {
 std::string TensorSpec::text() const {
   const auto extents = shape();
   return fmt::format("{} {}x{}x{} {}", name(dtype), extents[0], extents[1], extents[2],
-                     name(order));
+                     name(layout));
 }
 
 }  // namespace precache

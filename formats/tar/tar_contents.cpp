@@ -16,7 +16,7 @@ constexpr std::size_t kLongestExtension = 64;
 
 }  // namespace
 
-void Dissector::add(std::span<const std::byte> file, const std::filesystem::path& path) {
+void ContentsSurvey::add(std::span<const std::byte> file, const std::filesystem::path& path) {
   EntryCursor entries(file, path);
   try {
     while (const auto entry = entries.next()) take(*entry);
@@ -27,7 +27,7 @@ void Dissector::add(std::span<const std::byte> file, const std::filesystem::path
   end_sample();
 }
 
-void Dissector::take(const Entry& entry) {
+void ContentsSurvey::take(const Entry& entry) {
   switch (entry.type) {
     case EntryType::kFile:
       return take_file(entry);
@@ -46,7 +46,7 @@ void Dissector::take(const Entry& entry) {
   }
 }
 
-void Dissector::take_file(const Entry& entry) {
+void ContentsSurvey::take_file(const Entry& entry) {
   ++counts_.files;
   const SplitName name = split_name(entry.name);
   if (name.key.empty()) {
@@ -70,7 +70,7 @@ void Dissector::take_file(const Entry& entry) {
   if (sample_.size() < kMostFieldsOfSample) sample_.push_back(std::move(extension));
 }
 
-void Dissector::end_sample() {
+void ContentsSurvey::end_sample() {
   if (!has_sample_) return;
   ++counts_.samples;
   if (const auto known = patterns_.find(sample_); known != patterns_.end()) {
@@ -84,16 +84,16 @@ void Dissector::end_sample() {
   has_sample_ = false;
 }
 
-TarAnatomy Dissector::result() const {
-  TarAnatomy anatomy = counts_;
-  for (const auto& [name, bytes] : extensions_) anatomy.extensions.push_back({name, bytes});
+TarContents ContentsSurvey::result() const {
+  TarContents contents = counts_;
+  for (const auto& [name, bytes] : extensions_) contents.extensions.push_back({name, bytes});
   for (const auto& [extensions, samples] : patterns_) {
-    anatomy.patterns.push_back({extensions, samples});
+    contents.patterns.push_back({extensions, samples});
   }
-  std::ranges::stable_sort(anatomy.extensions, std::greater{},
+  std::ranges::stable_sort(contents.extensions, std::greater{},
                            [](const auto& extension) { return extension.bytes.count; });
-  std::ranges::stable_sort(anatomy.patterns, std::greater{}, &TarAnatomy::Pattern::samples);
-  return anatomy;
+  std::ranges::stable_sort(contents.patterns, std::greater{}, &TarContents::Pattern::samples);
+  return contents;
 }
 
 }  // namespace precache::tar

@@ -14,12 +14,12 @@
 namespace precache::tar {
 
 /// Counts what tar archives hold: kinds of entries, extensions, and how they group to samples.
-class Dissector {
+class ContentsSurvey {
  public:
   /// Walks over one more archive; `file` is the whole of it. Throws CorruptData and Unsupported
   /// as EntryCursor does; what stood before that counts.
   void add(std::span<const std::byte> file, const std::filesystem::path& path);
-  [[nodiscard]] TarAnatomy result() const;
+  [[nodiscard]] TarContents result() const;
 
  private:
   using Extensions = std::vector<std::string>;
@@ -28,7 +28,7 @@ class Dissector {
   void take_file(const Entry& entry);
   void end_sample();
 
-  TarAnatomy counts_;
+  TarContents counts_;
   std::map<std::string, Range, std::less<>> extensions_;
   std::map<Extensions, std::uint64_t> patterns_;
   std::string key_;  // of the sample in work

@@ -104,7 +104,7 @@ Envelope TarFraming::envelope(std::span<const WrittenRecord>, const std::filesys
   return {.prologue = {}, .epilogue = std::vector<std::byte>(kEndBytes)};
 }
 
-ShardLayout TarFraming::layout(std::uint64_t) const {
+ShardColumns TarFraming::columns(std::uint64_t) const {
   return {.image = {tensor_offset_, record_bytes_, dtype_name_},
           .label = {cls_offset_ + headers_bytes(), record_bytes_, "decimal"},
           .key = {0, record_bytes_, pax_bytes_ == 0 ? "ustar" : "pax"}};

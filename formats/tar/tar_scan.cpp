@@ -192,7 +192,7 @@ class Scanner {
       SpecGuess guess = npy::guess_spec(header);
       sample.spec = guess.spec;
       sample.obstacle = std::move(guess.obstacle);
-      sample.is_untold = header.descr == "<u2" && !header.fortran_order;  // our bfloat16, maybe
+      sample.shape_unknown = header.descr == "<u2" && !header.fortran_order;  // our bfloat16, maybe
     } else {
       const std::string_view kind = image_kind(field.extension);
       sample.obstacle = kind.empty() ? fmt::format("its samples are '.{}' files", field.extension)
@@ -236,7 +236,7 @@ class Scanner {
   }
 
   void find_label(FoundSample& sample) {
-    using Kind = ValueSpot::Kind;
+    using Kind = ValueLocation::Kind;
     label_name_.clear();
     if (without_labels_) return;
     FoundLabel found = found_label();
@@ -264,8 +264,8 @@ class Scanner {
     }
   }
 
-  static ValueSpot key_spot(const Field& field) {
-    using Kind = ValueSpot::Kind;
+  static ValueLocation key_spot(const Field& field) {
+    using Kind = ValueLocation::Kind;
     if (!field.is_plain_npy || field.name_source == NameSource::kOther) {
       return {Kind::kElsewhere, 0, {}};
     }

@@ -51,7 +51,7 @@ std::uint64_t count_values(const Feature& feature) {
 
 }  // namespace
 
-void Dissector::add(std::span<const std::byte> file, const std::filesystem::path& path) {
+void ContentsSurvey::add(std::span<const std::byte> file, const std::filesystem::path& path) {
   RecordCursor records(file, path);
   while (const auto record = records.next()) {
     ++counts_.records;
@@ -60,7 +60,7 @@ void Dissector::add(std::span<const std::byte> file, const std::filesystem::path
   }
 }
 
-void Dissector::take(std::span<const std::byte> record) {
+void ContentsSurvey::take(std::span<const std::byte> record) {
   notes_.clear();
   bool is_sequence = false;
   WireCursor parts(record);
@@ -74,7 +74,7 @@ void Dissector::take(std::span<const std::byte> record) {
   for (const Note& note : notes_) count(note);
 }
 
-bool Dissector::read_context(std::span<const std::byte> features) {
+bool ContentsSurvey::read_context(std::span<const std::byte> features) {
   WireCursor entries(features);
   while (const auto entry = entries.next()) {
     const auto named = read_entry(*entry);
@@ -85,7 +85,7 @@ bool Dissector::read_context(std::span<const std::byte> features) {
   return !entries.is_malformed();
 }
 
-bool Dissector::read_sequences(std::span<const std::byte> lists) {
+bool ContentsSurvey::read_sequences(std::span<const std::byte> lists) {
   WireCursor entries(lists);
   while (const auto entry = entries.next()) {
     const auto named = read_entry(*entry);
@@ -104,14 +104,14 @@ bool Dissector::read_sequences(std::span<const std::byte> lists) {
   return !entries.is_malformed();
 }
 
-void Dissector::count(const Note& note) {
+void ContentsSurvey::count(const Note& note) {
   const std::string name(note.feature.name.substr(0, kLongestName));
   const auto key = std::pair(name, note.is_sequence);
   if (features_.size() >= kMostFeatures && !features_.contains(key)) {
     counts_.has_more = true;
     return;
   }
-  TfrecordAnatomy::Feature& feature = features_[key];
+  TfrecordContents::Feature& feature = features_[key];
   const char* const kind = kind_text(note.feature.kind);
   if (feature.records++ == 0) {
     feature.name = name;
@@ -128,10 +128,10 @@ void Dissector::count(const Note& note) {
   if (feature.content.empty()) feature.content = image_file_kind(note.feature.bytes);
 }
 
-TfrecordAnatomy Dissector::result() const {
-  TfrecordAnatomy anatomy = counts_;
-  for (const auto& [key, feature] : features_) anatomy.features.push_back(feature);
-  return anatomy;
+TfrecordContents ContentsSurvey::result() const {
+  TfrecordContents contents = counts_;
+  for (const auto& [key, feature] : features_) contents.features.push_back(feature);
+  return contents;
 }
 
 }  // namespace precache::tfrecord

@@ -15,12 +15,12 @@
 namespace precache::tfrecord {
 
 /// Counts what TFRecord files hold: Examples and SequenceExamples, and their features.
-class Dissector {
+class ContentsSurvey {
  public:
   /// Walks over the records of one more file; `file` is the whole of it. Throws CorruptData as
   /// RecordCursor does; what stood before that counts.
   void add(std::span<const std::byte> file, const std::filesystem::path& path);
-  [[nodiscard]] TfrecordAnatomy result() const;
+  [[nodiscard]] TfrecordContents result() const;
 
  private:
   /// What one record says of a feature.
@@ -35,8 +35,8 @@ class Dissector {
   [[nodiscard]] bool read_sequences(std::span<const std::byte> lists);
   void count(const Note& note);
 
-  TfrecordAnatomy counts_;
-  std::map<std::pair<std::string, bool>, TfrecordAnatomy::Feature> features_;
+  TfrecordContents counts_;
+  std::map<std::pair<std::string, bool>, TfrecordContents::Feature> features_;
   std::vector<Note> notes_;  // of the record in work
 };
 

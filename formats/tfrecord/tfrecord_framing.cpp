@@ -168,7 +168,7 @@ Envelope TfrecordFraming::envelope(std::span<const WrittenRecord>,
   return {};
 }
 
-ShardLayout TfrecordFraming::layout(std::uint64_t) const {
+ShardColumns TfrecordFraming::columns(std::uint64_t) const {
   const std::uint64_t label = tensor_offset_ + tensor_bytes_ + label_head_.size();
   const std::uint64_t key = label + static_cast<std::uint64_t>(label_width_) +
                             entry_head("key", 0, kBytesList, key_width_).size() -

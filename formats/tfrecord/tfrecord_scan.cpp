@@ -80,9 +80,8 @@ std::optional<TensorSpec> spec_of_shape(const Feature& shape, std::uint64_t byte
   }
   const std::span<const std::uint64_t> all(extents.data(), shape.count);
   // What writes a shape beside raw bytes is used to hwc, so only a clear chw is taken for it.
-  auto guess = all.size() == 3 && all[2] <= 4
-                   ? precache::spec_of(DType::kUint8, AxisOrder::kHwc, all)
-                   : guess_spec(DType::kUint8, all);
+  auto guess = all.size() == 3 && all[2] <= 4 ? precache::spec_of(DType::kUint8, Layout::kHwc, all)
+                                              : guess_spec(DType::kUint8, all);
   return has_size(guess.spec, bytes) ? guess.spec : std::nullopt;
 }
 
@@ -98,7 +97,7 @@ std::optional<TensorSpec> spec_of(const Fields& fields, std::uint64_t bytes) {
   const std::uint64_t channels = extent(fields.channels).value_or(bytes / area);
   if (channels < 1 || channels > 4) return std::nullopt;
   const std::array<std::uint64_t, 3> extents{*height, *width, channels};
-  const auto guess = precache::spec_of(DType::kUint8, AxisOrder::kHwc, extents);
+  const auto guess = precache::spec_of(DType::kUint8, Layout::kHwc, extents);
   return has_size(guess.spec, bytes) ? guess.spec : std::nullopt;
 }
 
@@ -196,7 +195,7 @@ class Scanner {
     if (sample.spec) return;
     // The first bytes lie beside the feature's head, so looking at them costs no page.
     const std::string_view kind = image_file_kind(image.bytes);
-    sample.is_untold = kind.empty();
+    sample.shape_unknown = kind.empty();
     sample.obstacle =
         kind.empty() ? "its samples are raw bytes of unknown shape; no height, width and channels, "
                        "or shape, beside them agree with their number"
@@ -209,7 +208,7 @@ class Scanner {
   }
 
   void take_label(const Fields& fields, FoundSample& sample) {
-    using Kind = ValueSpot::Kind;
+    using Kind = ValueLocation::Kind;
     if (!fields.label && !fields.label_text) {
       if (!keys_.label.empty()) refuse_without(keys_.label);
       return;
@@ -238,7 +237,7 @@ class Scanner {
   void take_key(const Fields& fields, FoundSample& sample) const {
     if (!fields.key) return;
     sample.key = as_text(fields.key->bytes);
-    sample.key_spot = {ValueSpot::Kind::kColumn, offset_of(fields.key->encoded), "bytes"};
+    sample.key_spot = {ValueLocation::Kind::kColumn, offset_of(fields.key->encoded), "bytes"};
   }
 
   [[nodiscard]] std::uint64_t offset_of(const std::byte* place) const {

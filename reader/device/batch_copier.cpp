@@ -48,7 +48,7 @@ std::uint64_t BatchLayout::choices_at(std::uint64_t rows) const {
 }
 
 std::uint64_t BatchLayout::bytes(std::uint64_t rows, bool with_choices) const {
-  return with_choices ? checked_add(choices_at(rows), rows * sizeof(PixelChoice))
+  return with_choices ? checked_add(choices_at(rows), rows * sizeof(AugmentationDraw))
                       : checked_add(labels_at(rows), rows * sizeof(std::int64_t));
 }
 
@@ -76,8 +76,8 @@ BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, const PixelPass
   work_.in_width = stored.width;
   work_.height = result.height;
   work_.width = result.width;
-  work_.in_hwc = stored.order == AxisOrder::kHwc;
-  work_.out_hwc = result.order == AxisOrder::kHwc;
+  work_.in_hwc = stored.layout == Layout::kHwc;
+  work_.out_hwc = result.layout == Layout::kHwc;
   work_.in_type = stored.dtype;
   work_.out_type = result.dtype;
   set_table();
@@ -139,7 +139,7 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
   work_.out = ring.memory(place);
   work_.labels_in = reinterpret_cast<const std::int64_t*>(to_ + labels_at);
   work_.labels_out = copied.labels;
-  work_.choices = reinterpret_cast<const PixelChoice*>(to_ + stored_.choices_at(rows));
+  work_.choices = reinterpret_cast<const AugmentationDraw*>(to_ + stored_.choices_at(rows));
   work_.samples = static_cast<std::uint32_t>(rows);
   check(launch_pixels(work_, ring.stream()), "cudaLaunchKernel", device_);
   return copied;
@@ -152,13 +152,13 @@ void BatchCopier::write_notes(const Batch& batch, const OrderState& state, std::
   if (pass_.is_copy()) return;
   std::byte* const choices = notes + stored_.choices_at(rows) - stored_.labels_at(rows);
   for (std::uint64_t i = 0; i < rows; ++i) {
-    const PixelChoice choice = pass_.choose(state.seed, state.epoch, batch.samples()[i]);
+    const AugmentationDraw choice = pass_.choose(state.seed, state.epoch, batch.samples()[i]);
     std::memcpy(choices + i * sizeof choice, &choice, sizeof choice);
   }
 }
 
 const std::byte* BatchCopier::tensor_of(std::uint64_t sample) const {
-  const ShardSet::Place place = shards_->place_of(sample);
+  const ShardSet::Location place = shards_->locate(sample);
   return registered_->bytes(place.shard).data() +
          shards_->values(place.shard).payload(place.row).offset;
 }
@@ -166,7 +166,7 @@ const std::byte* BatchCopier::tensor_of(std::uint64_t sample) const {
 void BatchCopier::find_runs(std::span<const std::uint64_t> samples) {
   runs_.clear();
   for (std::size_t i = 0; i < samples.size();) {
-    const ShardSet::Place first = shards_->place_of(samples[i]);
+    const ShardSet::Location first = shards_->locate(samples[i]);
     const ShardIndex& index = shards_->index(first.shard);
     const bool equal = index.places.empty();
     Run run{tensor_of(samples[i]), equal ? index.columns.image.stride : stored_.row_bytes, 1};

@@ -75,7 +75,7 @@ struct Position {
   }
   /// The index of the stored element that goes here.
   PRECACHE_HOST_DEVICE std::uint32_t source(const PixelWork& work,
-                                            const PixelChoice& choice) const {
+                                            const AugmentationDraw& choice) const {
     const std::uint32_t row = choice.y + y;
     const std::uint32_t column = choice.x + (choice.flip ? work.width - 1 - x : x);
     if (work.in_hwc) return (row * work.in_width + column) * work.channels + channel;
@@ -86,7 +86,7 @@ struct Position {
 /// Elements from `at` on that lie in the stored tensor as in the result: one after another, or, in
 /// a flipped row, one before another.
 PRECACHE_HOST_DEVICE inline std::uint32_t run_length(const PixelWork& work, const Position& at,
-                                                     const PixelChoice& choice) {
+                                                     const AugmentationDraw& choice) {
   if (work.in_hwc != work.out_hwc && work.channels != 1) return 1;
   if (!work.out_hwc || work.channels == 1) return work.width - at.x;
   return choice.flip ? 1 : (work.width - at.x) * work.channels - at.channel;
@@ -105,7 +105,7 @@ PRECACHE_HOST_DEVICE inline void write_chunk(const PixelWork& work, const Conver
   const std::uint32_t first = chunk * kCount;
   Out* const out = reinterpret_cast<Out*>(work.out) + sample * std::uint64_t{elements} + first;
   const std::uint32_t count = elements - first < kCount ? elements - first : kCount;
-  const PixelChoice choice = work.choices[sample];
+  const AugmentationDraw choice = work.choices[sample];
   Position at = Position::of(work, first);
   OutPack result;
   InPack run;

@@ -15,7 +15,7 @@ namespace precache::device {
 struct PixelWork {
   const std::byte* in = nullptr;  // tensors one after another
   std::byte* out = nullptr;       // likewise
-  const PixelChoice* choices = nullptr;
+  const AugmentationDraw* choices = nullptr;
   const std::int64_t* labels_in = nullptr;
   std::int64_t* labels_out = nullptr;
   std::uint32_t samples = 0;

@@ -6,7 +6,7 @@
 namespace precache {
 
 /// What is drawn for one sample. Copied to GPUs as it lies in memory.
-struct PixelChoice {
+struct AugmentationDraw {
   std::uint32_t y = 0;  // of the crop
   std::uint32_t x = 0;
   bool flip = false;

@@ -25,7 +25,7 @@ AlignedBuffer::AlignedBuffer(std::size_t size) {
   if (is_large) (void)::madvise(bytes, size, MADV_HUGEPAGE);
 }
 
-std::byte* Batch::Slot::make_writable() {
+std::byte* Batch::Buffer::make_writable() {
   if (view == nullptr) return buffer.data();
   if (!own) {
     own.emplace(view, static_cast<std::uint64_t>(data - view->bytes().data()), bytes());
@@ -34,13 +34,13 @@ std::byte* Batch::Slot::make_writable() {
   return own->bytes().data();
 }
 
-SlotPool::SlotPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer)
+BufferPool::BufferPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer)
     : capacity_(capacity), make_buffer_(std::move(make_buffer)) {
   free_.reserve(capacity);
   free_buffers_.reserve(capacity);
 }
 
-AlignedBuffer SlotPool::take_buffer() {
+AlignedBuffer BufferPool::take_buffer() {
   {
     const std::lock_guard lock(mutex_);
     if (!free_buffers_.empty()) {
@@ -52,8 +52,8 @@ AlignedBuffer SlotPool::take_buffer() {
   return make_buffer_();
 }
 
-std::unique_ptr<Batch::Slot> SlotPool::take() {
-  std::unique_ptr<Batch::Slot> slot;
+std::unique_ptr<Batch::Buffer> BufferPool::take() {
+  std::unique_ptr<Batch::Buffer> slot;
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -61,14 +61,14 @@ std::unique_ptr<Batch::Slot> SlotPool::take() {
       free_.erase(free_.begin());
     }
   }
-  if (slot == nullptr) return std::make_unique<Batch::Slot>();
+  if (slot == nullptr) return std::make_unique<Batch::Buffer>();
   slot->ends_epoch = slot->is_announced = false;
   slot->rows_claimed = slot->rows_done = 0;
   slot->error = nullptr;
   return slot;
 }
 
-void SlotPool::give_back(std::unique_ptr<Batch::Slot> slot) {
+void BufferPool::give_back(std::unique_ptr<Batch::Buffer> slot) {
   AlignedBuffer buffer = std::move(slot->buffer);  // freed, if so, after the lock is released
   const std::lock_guard lock(mutex_);
   if (buffer.data() != nullptr && free_buffers_.size() < capacity_) {
@@ -77,7 +77,7 @@ void SlotPool::give_back(std::unique_ptr<Batch::Slot> slot) {
   if (free_.size() < capacity_) free_.push_back(std::move(slot));
 }
 
-Batch::Batch(std::unique_ptr<Slot> slot) : slot_(std::move(slot)) {}
+Batch::Batch(std::unique_ptr<Buffer> slot) : slot_(std::move(slot)) {}
 
 Batch::Batch(Batch&&) noexcept = default;
 
@@ -89,7 +89,7 @@ Batch& Batch::operator=(Batch&& other) noexcept {
 Batch::~Batch() {
   if (slot_ == nullptr) return;
   // The pool may be the last of its loader: it goes when this call returns.
-  const std::shared_ptr<SlotPool> home = std::move(slot_->home);
+  const std::shared_ptr<BufferPool> home = std::move(slot_->home);
   home->give_back(std::move(slot_));
 }
 

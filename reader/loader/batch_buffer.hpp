@@ -16,7 +16,7 @@
 
 namespace precache {
 
-class SlotPool;
+class BufferPool;
 
 /// Memory that is aligned for vectors.
 class AlignedBuffer {
@@ -51,7 +51,7 @@ struct BatchPlacement {
 ///
 /// The fields of progress belong to the pipeline's lock; the others to whoever fills the batch,
 /// then to whoever holds it.
-struct Batch::Slot {
+struct Batch::Buffer {
   TensorSpec spec;
   std::vector<std::uint64_t> samples;
   std::vector<std::int64_t> labels;
@@ -68,7 +68,7 @@ struct Batch::Slot {
   std::size_t rows_done = 0;
   std::exception_ptr error;
 
-  std::shared_ptr<SlotPool> home;  // while a Batch has it
+  std::shared_ptr<BufferPool> home;  // while a Batch has it
 
   [[nodiscard]] std::size_t bytes() const {
     return samples.empty() ? 0 : (samples.size() - 1) * stride_bytes + spec.size_bytes();
@@ -82,23 +82,23 @@ struct Batch::Slot {
 
 /// Slots and buffers that nobody uses, so that the next batch allocates nothing. Any thread may
 /// give them back.
-class SlotPool {
+class BufferPool {
  public:
   /// Keeps up to `capacity` of each.
-  SlotPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer);
+  BufferPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer);
   /// The slot that is unused for the longest time, or a new one. It still has the mapping that it
   /// had: to unmap it is not the consumer's work.
-  [[nodiscard]] std::unique_ptr<Batch::Slot> take();
+  [[nodiscard]] std::unique_ptr<Batch::Buffer> take();
   /// An unused buffer, or a new one. Views need none, so there may be fewer than slots.
   [[nodiscard]] AlignedBuffer take_buffer();
   /// Takes the slot and its buffer; frees them if there are enough.
-  void give_back(std::unique_ptr<Batch::Slot> slot);
+  void give_back(std::unique_ptr<Batch::Buffer> slot);
 
  private:
   std::size_t capacity_;
   std::function<AlignedBuffer()> make_buffer_;
   ForkSafeMutex mutex_;
-  std::vector<std::unique_ptr<Batch::Slot>> free_;
+  std::vector<std::unique_ptr<Batch::Buffer>> free_;
   std::vector<AlignedBuffer> free_buffers_;
 };
 

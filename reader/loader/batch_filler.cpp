@@ -48,7 +48,7 @@ BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTran
       writable_(writable),
       in_place_(std::move(in_place)) {}
 
-void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
+void BatchFiller::announce(Batch::Buffer& slot, BufferPool& pool) const {
   slot.own.reset();
   slot.view.reset();
   slot.spec = pass_.result();
@@ -61,17 +61,17 @@ void BatchFiller::announce(Batch::Slot& slot, SlotPool& pool) const {
   if (!in_place_) read_ahead(slot);
 }
 
-std::size_t BatchFiller::chunk_rows(const Batch::Slot& slot) const {
+std::size_t BatchFiller::chunk_rows(const Batch::Buffer& slot) const {
   const std::size_t bytes = slot.view != nullptr ? kViewChunkBytes : kChunkBytes;
   return std::max<std::size_t>(1, bytes / slot.spec.size_bytes());
 }
 
-bool BatchFiller::make_view(Batch::Slot& slot) const {
+bool BatchFiller::make_view(Batch::Buffer& slot) const {
   if (!pass_.is_copy() || writable_ || in_place_) return false;
   for (std::size_t i = 1; i < slot.samples.size(); ++i) {
     if (slot.samples[i] != slot.samples[0] + i) return false;
   }
-  const ShardSet::Place first = shards_->place_of(slot.samples.front());
+  const ShardSet::Location first = shards_->locate(slot.samples.front());
   const auto& stride = shards_->stride(first.shard);
   if (!stride || slot.samples.size() > shards_->rows_from(first)) return false;
   slot.view = shards_->map(first.shard);
@@ -80,10 +80,10 @@ bool BatchFiller::make_view(Batch::Slot& slot) const {
   return true;
 }
 
-void BatchFiller::read_ahead(const Batch::Slot& slot) const {
+void BatchFiller::read_ahead(const Batch::Buffer& slot) const {
   const auto each = [&](std::size_t step, const auto& call) {
     for (std::size_t i = 0; i < slot.samples.size(); i += step) {
-      const ShardSet::Place place = shards_->place_of(slot.samples[i]);
+      const ShardSet::Location place = shards_->locate(slot.samples[i]);
       const auto [offset, bytes] = shards_->values(place.shard).payload(place.row);
       call(*shards_->map(place.shard), offset, bytes);
     }
@@ -98,20 +98,20 @@ void BatchFiller::read_ahead(const Batch::Slot& slot) const {
 }
 
 /// Rows of a view, with what lies between them.
-void BatchFiller::touch(const Batch::Slot& slot, std::size_t first, std::size_t count) {
+void BatchFiller::touch(const Batch::Buffer& slot, std::size_t first, std::size_t count) {
   const std::byte* const begin = slot.data + first * slot.stride_bytes;
   const std::size_t bytes = (count - 1) * slot.stride_bytes + slot.spec.size_bytes();
   slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()), bytes);
 }
 
-std::uint64_t BatchFiller::fill(Batch::Slot& slot, std::size_t first, std::size_t count,
+std::uint64_t BatchFiller::fill(Batch::Buffer& slot, std::size_t first, std::size_t count,
                                 std::uint64_t seed) const {
   std::shared_ptr<const MappedShard> mapped;
   std::size_t mapped_shard = 0;
   std::uint64_t touched = 0;
   for (std::size_t i = first; i < first + count; ++i) {
     const std::uint64_t sample = slot.samples[i];
-    const ShardSet::Place place = shards_->place_of(sample);
+    const ShardSet::Location place = shards_->locate(sample);
     if (mapped == nullptr || place.shard != mapped_shard) {
       if (mapped != nullptr) mapped->check();  // after the reading: what was read is good
       mapped = shards_->map(place.shard);

@@ -114,7 +114,7 @@ class Loader::Impl {
         dataset_(std::move(dataset)),
         filler_(tensor_shards(dataset_), options_.transform, largest_batch(), options_.writable,
                 placement.in_place),
-        pool_(std::make_shared<SlotPool>(options_.prefetch + 1, buffers(placement))),
+        pool_(std::make_shared<BufferPool>(options_.prefetch + 1, buffers(placement))),
         warnings_(filler_.pass().warnings()),
         consumed_(begin_of(0), options_),
         planned_(consumed_),
@@ -294,7 +294,7 @@ class Loader::Impl {
     // (docs/performance.md).
     const std::size_t batches = calls_ != 0 && stats_.batches == 0 ? 1 : count_;
     for (std::size_t i = 0; i < batches; ++i) {
-      Batch::Slot& slot = at(i);
+      Batch::Buffer& slot = at(i);
       if (!slot.is_announced || slot.error || slot.rows_claimed == slot.samples.size()) continue;
       fill_rows(slot, lock);
       return true;
@@ -304,7 +304,7 @@ class Loader::Impl {
 
   void begin_batch(std::unique_lock<std::mutex>& lock) {
     at_pointer(count_) = pool_->take();
-    Batch::Slot& slot = at(count_++);
+    Batch::Buffer& slot = at(count_++);
     slot.epoch = planned_.state.epoch;
     if (!planned_.has_batch()) {
       slot.ends_epoch = true;
@@ -327,7 +327,7 @@ class Loader::Impl {
     if (slot.is_ready()) batch_ready_.notify_one();
   }
 
-  void fill_rows(Batch::Slot& slot, std::unique_lock<std::mutex>& lock) {
+  void fill_rows(Batch::Buffer& slot, std::unique_lock<std::mutex>& lock) {
     const std::size_t first = slot.rows_claimed;
     const std::size_t rows = std::min(filler_.chunk_rows(slot), slot.samples.size() - first);
     slot.rows_claimed += rows;
@@ -340,7 +340,7 @@ class Loader::Impl {
   }
 
   /// Checks a view that is about to be handed out, and remembers its shard.
-  void note_view(Batch::Slot& slot) {
+  void note_view(Batch::Buffer& slot) {
     try {
       slot.view->check();
     } catch (...) {
@@ -354,7 +354,7 @@ class Loader::Impl {
 
   /// Calls without the lock; what is thrown becomes the slot's error.
   template <typename Call>
-  void run_unlocked(Batch::Slot& slot, std::unique_lock<std::mutex>& lock, const Call& call) {
+  void run_unlocked(Batch::Buffer& slot, std::unique_lock<std::mutex>& lock, const Call& call) {
     ++busy_;
     lock.unlock();
     std::exception_ptr error;
@@ -368,11 +368,11 @@ class Loader::Impl {
     if (--busy_ == 0) idle_.notify_all();
   }
 
-  [[nodiscard]] std::unique_ptr<Batch::Slot>& at_pointer(std::size_t i) {
+  [[nodiscard]] std::unique_ptr<Batch::Buffer>& at_pointer(std::size_t i) {
     return ring_[(head_ + i) % ring_.size()];
   }
-  [[nodiscard]] Batch::Slot& front() { return *ring_[head_]; }
-  std::unique_ptr<Batch::Slot> pop_front() {
+  [[nodiscard]] Batch::Buffer& front() { return *ring_[head_]; }
+  std::unique_ptr<Batch::Buffer> pop_front() {
     auto slot = std::move(ring_[head_]);
     head_ = (head_ + 1) % ring_.size();
     --count_;
@@ -384,13 +384,13 @@ class Loader::Impl {
     while (ready < count_ && at_pointer(ready)->is_ready()) ++ready;
     return ready;
   }
-  [[nodiscard]] Batch::Slot& at(std::size_t i) { return *at_pointer(i); }
+  [[nodiscard]] Batch::Buffer& at(std::size_t i) { return *at_pointer(i); }
 
   const std::uint64_t generation_ = fork_generation();
   const LoaderOptions options_;
   const Dataset dataset_;
   const BatchFiller filler_;
-  const std::shared_ptr<SlotPool> pool_;
+  const std::shared_ptr<BufferPool> pool_;
   const std::vector<std::string> warnings_;
 
   mutable std::mutex mutex_;  // guards what follows, and the progress of slots in the ring
@@ -399,7 +399,7 @@ class Loader::Impl {
   std::condition_variable idle_;
   Schedule consumed_;  // behind the batches that were returned
   Schedule planned_;   // behind those in the ring
-  std::vector<std::unique_ptr<Batch::Slot>> ring_;
+  std::vector<std::unique_ptr<Batch::Buffer>> ring_;
   std::size_t head_ = 0;
   std::size_t count_ = 0;
   std::size_t busy_ = 0;  // threads at work outside the lock

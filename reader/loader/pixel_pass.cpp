@@ -17,7 +17,7 @@ constexpr std::size_t kPixelValues = 256;
 
 /// Elements from one row, and from one channel, to the next.
 PixelJob::Side side_of(const TensorSpec& spec) {
-  if (spec.order == AxisOrder::kHwc) return {std::size_t{spec.width} * spec.channels, 1};
+  if (spec.layout == Layout::kHwc) return {std::size_t{spec.width} * spec.channels, 1};
   return {spec.width, std::size_t{spec.height} * spec.width};
 }
 
@@ -62,7 +62,7 @@ TensorSpec BatchTransform::result(const TensorSpec& stored) const {
   }
   spec.dtype =
       dtype.value_or(normalize && stored.dtype == DType::kUint8 ? DType::kFloat32 : stored.dtype);
-  spec.order = order.value_or(stored.order);
+  spec.layout = layout.value_or(stored.layout);
   if (spec.dtype == DType::kUint8 && stored.dtype != DType::kUint8) {
     throw InvalidArgument("tensors that are stored as floats cannot become uint8");
   }
@@ -129,7 +129,7 @@ bool PixelPass::is_exact(PixelMath math) const {
 
 std::vector<std::string> PixelPass::warnings() const {
   const auto& crop = transform_.crop;
-  if (!crop || crop->place != CropPlace::kRandom || crop->height != stored_.height ||
+  if (!crop || crop->place != CropPosition::kRandom || crop->height != stored_.height ||
       crop->width != stored_.width) {
     return {};
   }
@@ -139,7 +139,8 @@ std::vector<std::string> PixelPass::warnings() const {
       crop->height, crop->width)};
 }
 
-PixelChoice PixelPass::choose(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample) const {
+AugmentationDraw PixelPass::choose(std::uint64_t seed, std::uint64_t epoch,
+                                   std::uint64_t sample) const {
   SampleRandom random(seed, epoch, sample);
   const std::uint32_t free_rows = stored_.height - result_.height;
   const std::uint32_t free_columns = stored_.width - result_.width;
@@ -147,12 +148,12 @@ PixelChoice PixelPass::choose(std::uint64_t seed, std::uint64_t epoch, std::uint
   const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{free_rows} + 1));
   const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{free_columns} + 1));
   const bool flip = random.below(2) == 1;
-  const bool centre = transform_.crop && transform_.crop->place == CropPlace::kCenter;
+  const bool centre = transform_.crop && transform_.crop->place == CropPosition::kCenter;
   return {centre ? half(free_rows) : y, centre ? half(free_columns) : x, flip && transform_.flip};
 }
 
-void PixelPass::run(std::span<const std::byte> tensor, const PixelChoice& choice, std::byte* out,
-                    bool stream) const {
+void PixelPass::run(std::span<const std::byte> tensor, const AugmentationDraw& choice,
+                    std::byte* out, bool stream) const {
   if (is_copy_ && stream) {
     copy_streamed(tensor, out);
   } else if (is_copy_) {

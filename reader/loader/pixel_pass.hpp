@@ -33,12 +33,12 @@ class PixelPass {
   /// Options that work but will not do what was probably meant, each a sentence.
   [[nodiscard]] std::vector<std::string> warnings() const;
   /// What (seed, epoch, sample) decides for this sample.
-  [[nodiscard]] PixelChoice choose(std::uint64_t seed, std::uint64_t epoch,
-                                   std::uint64_t sample) const;
+  [[nodiscard]] AugmentationDraw choose(std::uint64_t seed, std::uint64_t epoch,
+                                        std::uint64_t sample) const;
   /// Writes `result().size_bytes()` bytes to `out`. With `stream`, past the caches, for batches
   /// that do not fit them; finish_streaming() must follow before another thread reads.
   /// REQUIRES: `tensor` is of the stored size, `out` is aligned for an element of the result.
-  void run(std::span<const std::byte> tensor, const PixelChoice& choice, std::byte* out,
+  void run(std::span<const std::byte> tensor, const AugmentationDraw& choice, std::byte* out,
            bool stream) const;
 
  private:

@@ -39,9 +39,9 @@ std::optional<TensorSpec> spec_of(const std::optional<SpecParts>& parts) {
   const auto [a, b, c] = shape;
   TensorSpec spec;
   spec.dtype = parse_dtype(dtype);
-  spec.order = parse_axis_order(layout);
+  spec.layout = parse_layout(layout);
   std::tie(spec.channels, spec.height, spec.width) =
-      spec.order == AxisOrder::kChw ? std::tie(a, b, c) : std::tie(c, a, b);
+      spec.layout == Layout::kChw ? std::tie(a, b, c) : std::tie(c, a, b);
   return spec;
 }
 
@@ -149,7 +149,7 @@ void add_dataset(nb::module_& module) {
       .def("sample", &sample, nb::arg("index"))
       .def("copied_sample", &copied_sample, nb::arg("index"))
       .def("rows", &rows, nb::arg("first"), nb::arg("count"))
-      .def("rows_together", &Dataset::rows_together, nb::arg("first"))
+      .def("contiguous_rows", &Dataset::contiguous_rows, nb::arg("first"))
       .def("gather", &gather, nb::arg("indices"), nb::arg("out"))
       .def("labels", &labels, nb::arg("indices"))
       .def("key", &key, nb::arg("index"), nb::sig("def key(self, index: int) -> str"));

@@ -46,7 +46,7 @@ Crop crop_of(const CropSize& size) {
   if (place != "random" && place != "center") {
     throw InvalidArgument("a crop at the place '" + place + "'", "Places are random and center.");
   }
-  return {height, width, place == "center" ? CropPlace::kCenter : CropPlace::kRandom};
+  return {height, width, place == "center" ? CropPosition::kCenter : CropPosition::kRandom};
 }
 
 /// As the package's `Loader` documents them.
@@ -68,7 +68,7 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
   options.transform.flip = flip;
   if (normalize) options.transform.normalize = {normalize->first, normalize->second};
   if (dtype) options.transform.dtype = parse_dtype(*dtype);
-  if (layout) options.transform.order = parse_axis_order(*layout);
+  if (layout) options.transform.layout = parse_layout(*layout);
   options.threads = threads;
   options.prefetch = prefetch;
   options.writable = writable;

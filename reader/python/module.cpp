@@ -9,7 +9,7 @@ namespace precache::python {
 
 nb::tuple spec_tuple(const TensorSpec& spec) {
   const auto [first, second, third] = spec.shape();
-  return nb::make_tuple(name(spec.dtype), name(spec.order), nb::make_tuple(first, second, third));
+  return nb::make_tuple(name(spec.dtype), name(spec.layout), nb::make_tuple(first, second, third));
 }
 
 nb::object text_of(std::string_view bytes) {

@@ -13,7 +13,7 @@ void Lease::check() const {
 }
 
 std::string Sample::key() const {
-  const ShardSet::Place place = shards_->place_of(index_);
+  const ShardSet::Location place = shards_->locate(index_);
   const MappedShard& mapped = *lease_.shard_;
   std::string key =
       mapped.checked([&] { return shards_->values(place.shard).key(mapped.bytes(), place.row); });
@@ -40,7 +40,7 @@ Sample Dataset::operator[](std::uint64_t index) const {
   if (index >= size()) {
     throw InvalidArgument(fmt::format("there is no sample {}, the dataset has {}", index, size()));
   }
-  const ShardSet::Place place = shards_->place_of(index);
+  const ShardSet::Location place = shards_->locate(index);
   auto mapped = shards_->map(place.shard);
   const ColumnValues& values = shards_->values(place.shard);
   const auto [offset, bytes] = values.payload(place.row);
@@ -53,8 +53,8 @@ Sample Dataset::operator[](std::uint64_t index) const {
   return {payload, label, Lease(std::move(mapped)), shards_, index};
 }
 
-std::uint64_t Dataset::rows_together(std::uint64_t first) const {
-  return first >= size() ? 0 : shards_->rows_from(shards_->place_of(first));
+std::uint64_t Dataset::contiguous_rows(std::uint64_t first) const {
+  return first >= size() ? 0 : shards_->rows_from(shards_->locate(first));
 }
 
 Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
@@ -64,7 +64,7 @@ Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
   }
   const TensorSpec& tensor = spec();
   if (count == 0) return {nullptr, 0, 0, 0, Lease(nullptr)};
-  const ShardSet::Place place = shards_->place_of(first);
+  const ShardSet::Location place = shards_->locate(first);
   if (count > shards_->rows_from(place)) {
     throw InvalidArgument(
         fmt::format("{} rows from {} on lie in more than one shard", count, first),

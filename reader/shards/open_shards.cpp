@@ -86,8 +86,8 @@ void refuse_keys_of_known(const std::vector<ListedShard>& listed, const OpenOpti
 
 /// A label that the file has and this cannot give is not silently left out.
 std::shared_ptr<const ShardSet> with_fit_labels(std::shared_ptr<const ShardSet> shards) {
-  if (shards->unfit_labels().empty()) return shards;
-  throw InvalidArgument(shards->unfit_labels() + "; a label is one integer or name",
+  if (shards->mismatched_labels().empty()) return shards;
+  throw InvalidArgument(shards->mismatched_labels() + "; a label is one integer or name",
                         "Name another label (label_key), or open the shards without labels.");
 }
 

@@ -79,23 +79,23 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
   strides_.reserve(shards_.size());
   first_samples_.reserve(shards_.size() + 1);
   first_samples_.push_back(0);
-  const Shard* speaker = nullptr;  // the first shard with samples gives the spec
+  const Shard* first_nonempty = nullptr;  // the first shard with samples gives the spec
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     const Shard& shard = shards_[i];
     entries_[i].first_state = shard.state;
     values_.emplace_back(shard.index, shard.path);
     strides_.push_back(stride_of(shard.index));
     first_samples_.push_back(checked_add(first_samples_.back(), shard.index.samples));
-    if (speaker == nullptr || speaker->index.samples == 0) {
-      speaker = &shard;
+    if (first_nonempty == nullptr || first_nonempty->index.samples == 0) {
+      first_nonempty = &shard;
       spec_ = shard.index.spec;
       obstacle_ = shard.index.obstacle;
     } else if (shard.index.samples != 0 && spec_ && shard.index.spec != spec_) {
-      obstacle_ =
-          shard.index.spec
-              ? fmt::format("its tensors are {} in '{}' and {} in '{}'", spec_->text(),
-                            speaker->path.string(), shard.index.spec->text(), shard.path.string())
-              : fmt::format("'{}': {}", shard.path.string(), shard.index.obstacle);
+      obstacle_ = shard.index.spec
+                      ? fmt::format("its tensors are {} in '{}' and {} in '{}'", spec_->text(),
+                                    first_nonempty->path.string(), shard.index.spec->text(),
+                                    shard.path.string())
+                      : fmt::format("'{}': {}", shard.path.string(), shard.index.obstacle);
       spec_.reset();
     }
   }
@@ -115,7 +115,7 @@ void ShardSet::drop_captions() {
   for (Shard& shard : shards_) {
     if (shard.index.text_labels == 0) continue;
     shard.index.label_names.clear();
-    for (SamplePlace& place : shard.index.places) place.label = -1;
+    for (SampleLocation& place : shard.index.places) place.label = -1;
   }
 }
 
@@ -126,7 +126,7 @@ void ShardSet::note_missing_labels() {
         into = fmt::format("'{}': {}", shard.path.string(), what);
       }
     };
-    note(unfit_labels_, shard.index.unfit_labels);
+    note(mismatched_labels_, shard.index.mismatched_labels);
     note(maybe_labels_, shard.index.maybe_labels);
   }
 }
@@ -145,7 +145,7 @@ void ShardSet::number_names() {
     numbers.emplace(classes_[i], static_cast<std::int64_t>(i));
   }
   for (Shard& shard : shards_) {
-    for (SamplePlace& place : shard.index.places) {
+    for (SampleLocation& place : shard.index.places) {
       if (shard.index.label_names.empty() || place.label < 0) continue;
       const auto& name = shard.index.label_names.at(static_cast<std::size_t>(place.label));
       place.label = has_numbers ? *as_integer(name) : numbers.at(name);
@@ -153,7 +153,7 @@ void ShardSet::number_names() {
   }
 }
 
-ShardSet::Place ShardSet::place_of(std::uint64_t sample) const {
+ShardSet::Location ShardSet::locate(std::uint64_t sample) const {
   const auto behind = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
   const auto shard = static_cast<std::size_t>(behind - first_samples_.begin()) - 1;
   return {shard, sample - first_samples_[shard]};

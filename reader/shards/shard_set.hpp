@@ -47,20 +47,20 @@ class ShardSet {
   /// Why there is no spec.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   /// What some samples have in place of a label, with its file; empty if there is none.
-  [[nodiscard]] const std::string& unfit_labels() const { return unfit_labels_; }
+  [[nodiscard]] const std::string& mismatched_labels() const { return mismatched_labels_; }
   /// If there are no labels: what there is that may be meant as them, with its file.
   [[nodiscard]] const std::string& maybe_labels() const { return maybe_labels_; }
   [[nodiscard]] bool verify_on_read() const { return options_.verify_on_read; }
   [[nodiscard]] bool handle_bus_errors() const { return options_.handle_bus_errors; }
 
-  struct Place {
+  struct Location {
     std::size_t shard = 0;
     std::uint64_t row = 0;  // in the shard
   };
   /// REQUIRES: sample < samples().
-  [[nodiscard]] Place place_of(std::uint64_t sample) const;
+  [[nodiscard]] Location locate(std::uint64_t sample) const;
   /// How many samples of the shard are at `place` or behind it.
-  [[nodiscard]] std::uint64_t rows_from(const Place& place) const {
+  [[nodiscard]] std::uint64_t rows_from(const Location& place) const {
     return shards_[place.shard].index.samples - place.row;
   }
 
@@ -111,7 +111,7 @@ class ShardSet {
   std::string obstacle_;
   mutable std::atomic<std::int64_t> next_handler_ns_{0};
   mutable std::atomic<std::uint64_t> generation_{0};  // of forks, when the handler was looked at
-  std::string unfit_labels_;
+  std::string mismatched_labels_;
   std::string maybe_labels_;
 
   mutable ForkSafeMutex mutex_;

@@ -75,7 +75,7 @@ void write_dataset(const std::filesystem::path& folder, Format format, const Ten
     const Envelope envelope = framing->envelope(records, folder);
     file.write_at(0, envelope.prologue);
     file.write_at(framing->records_base() + count * framing->record_bytes(), envelope.epilogue);
-    split.shards.push_back({file_name, count, file.size(), 0, framing->layout(count)});
+    split.shards.push_back({file_name, count, file.size(), 0, framing->columns(count)});
     split.samples += count;
   }
   write_file_atomically(folder / kManifestName, manifest.to_json());
@@ -86,7 +86,7 @@ Dataset open_made(const std::filesystem::path& folder, Format format, std::uint3
   auto path = folder / fmt::format("{}-{}-{}", name(format), side, samples);
   if (dtype != DType::kUint8) path += fmt::format("-{}", name(dtype));
   if (!std::filesystem::exists(path / kManifestName)) {
-    write_dataset(path, format, {dtype, AxisOrder::kChw, side, side, 3}, samples);
+    write_dataset(path, format, {dtype, Layout::kChw, side, side, 3}, samples);
   }
   return Dataset::open(path);
 }
@@ -163,8 +163,8 @@ void compare(const std::string& title, std::uint64_t images, std::size_t rounds,
 /// All rows of a dataset, in place.
 std::vector<Rows> all_rows(const Dataset& dataset) {
   std::vector<Rows> all;
-  for (std::uint64_t at = 0; at < dataset.size(); at += dataset.rows_together(at)) {
-    all.push_back(dataset.rows(at, dataset.rows_together(at)));
+  for (std::uint64_t at = 0; at < dataset.size(); at += dataset.contiguous_rows(at)) {
+    all.push_back(dataset.rows(at, dataset.contiguous_rows(at)));
   }
   return all;
 }
@@ -338,7 +338,7 @@ void fused(const std::string& title, const Dataset& dataset, const BatchTransfor
   std::shuffle(crops.begin(), crops.end(), random);
   LoaderOptions options = options_of(Shuffle::kFull, 2);
   options.transform = transform;
-  options.transform.crop = Crop{kCrop, kCrop, CropPlace::kRandom};
+  options.transform.crop = Crop{kCrop, kCrop, CropPosition::kRandom};
   options.transform.flip = true;
   Loader loader(dataset, options);
   const std::size_t bytes = options.transform.result(dataset.spec()).size_bytes();

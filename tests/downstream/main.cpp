@@ -25,7 +25,7 @@ int main() {
     precache::BuildOptions options;
     options.source = "there/is/no/such/folder";
     options.out = "out";
-    precache::BuildProgress progress;
+    precache::JobProgress progress;
     static_cast<void>(precache::build(options, progress));
   } catch (const precache::IoError& error) {
     std::printf("%s, as it should be; %u threads\n", error.what(), precache::usable_threads());

@@ -43,7 +43,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = fuzz::bytes_of(data, size);
   if (file.empty()) return 0;
-  fuzz::may_refuse([&] { (void)hdf5::dissect(file, "fuzz.h5"); });
+  fuzz::may_refuse([&] { (void)hdf5::survey(file, "fuzz.h5"); });
   fuzz::may_refuse_source([&] { (void)hdf5::find_images(file, "fuzz.h5", "", ""); });
   const auto index = fuzz::scanned([&] { return hdf5::scan(file, "fuzz.h5"); });
   fuzz::read_all(index, file);

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view array(reinterpret_cast<const char*>(data), size);
   // At the end of the file, so that one that is too large runs out of it.
   const std::string archive = test::tar_entry("a.cls", "7") + test::tar_entry("a.npy", array);
-  const TensorSpec given{DType::kBfloat16, AxisOrder::kHwc, 4, 4, 3};
+  const TensorSpec given{DType::kBfloat16, Layout::kHwc, 4, 4, 3};
   const auto file = as_bytes(archive);
   fuzz::read_all(fuzz::scanned([&] { return tar::scan(file, "fuzz.tar", {}); }), file);
   fuzz::read_all(fuzz::scanned([&] { return tar::scan(file, "fuzz.tar", given); }), file);

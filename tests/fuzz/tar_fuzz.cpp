@@ -64,8 +64,8 @@ void list(std::span<const std::byte> file, Labelling::Kind kind) {
   }
 }
 
-void dissect(std::span<const std::byte> file) {
-  tar::Dissector dissector;
+void survey(std::span<const std::byte> file) {
+  tar::ContentsSurvey dissector;
   fuzz::may_refuse([&] { dissector.add(file, "fuzz.tar"); });
   (void)dissector.result();
 }
@@ -79,12 +79,12 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = fuzz::bytes_of(data, size);
-  const TensorSpec given{DType::kBfloat16, AxisOrder::kChw, 4, 4, 3};
+  const TensorSpec given{DType::kBfloat16, Layout::kChw, 4, 4, 3};
   fuzz::may_refuse([&] { (void)detect_format(file, "fuzz.tar"); });
   fuzz::may_refuse([&] { walk(file); });
   fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kSource); });
   fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kNone); });
-  dissect(file);
+  survey(file);
   (void)inflate_head(file, 64 << 10);
   fuzz::read_all(fuzz::scanned([&] { return tar::scan(file, "fuzz.tar", {}); }), file);
   fuzz::read_all(fuzz::scanned([&] { return tar::scan(file, "fuzz.tar", given); }), file);

@@ -57,8 +57,8 @@ void list(std::span<const std::byte> file, Labelling::Kind kind) {
   }
 }
 
-void dissect(std::span<const std::byte> file) {
-  tfrecord::Dissector dissector;
+void survey(std::span<const std::byte> file) {
+  tfrecord::ContentsSurvey dissector;
   fuzz::may_refuse([&] { dissector.add(file, "fuzz.tfrecord"); });
   (void)dissector.result();
 }
@@ -72,11 +72,11 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto file = fuzz::bytes_of(data, size);
-  const TensorSpec given{DType::kFloat32, AxisOrder::kHwc, 2, 2, 3};
+  const TensorSpec given{DType::kFloat32, Layout::kHwc, 2, 2, 3};
   fuzz::may_refuse([&] { (void)detect_format(file, "fuzz.tfrecord"); });
   fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kSource); });
   fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kNone); });
-  dissect(file);
+  survey(file);
   fuzz::read_all(fuzz::scanned([&] { return tfrecord::scan(file, "fuzz.tfrecord", {}); }), file);
   fuzz::read_all(fuzz::scanned([&] { return tfrecord::scan(file, "fuzz.tfrecord", given); }), file);
   return 0;

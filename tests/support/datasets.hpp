@@ -81,7 +81,7 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
     const auto bytes = assemble(*framing, samples);
     write_bytes(folder / file, bytes);
     made.shards.push_back(folder / file);
-    split.shards.push_back({file, count, bytes.size(), 0, framing->layout(count)});
+    split.shards.push_back({file, count, bytes.size(), 0, framing->columns(count)});
     split.samples += count;
     first += count;
   }

@@ -17,7 +17,7 @@ inline bool is_inside(const ShardIndex& index, std::uint64_t size) {
   const auto fits = [&](std::uint64_t offset, std::uint64_t bytes) {
     return offset <= size && bytes <= size - offset;
   };
-  for (const SamplePlace& place : index.places) {
+  for (const SampleLocation& place : index.places) {
     if (!fits(place.record, 0) || !fits(place.payload, place.payload_bytes)) return false;
     if (place.key_begin + place.key_bytes > index.keys.size()) return false;
   }

@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     if (spec.size() == 5) {
-      open_options.spec = TensorSpec{parse_dtype(spec[0]), parse_axis_order(spec[1]),
+      open_options.spec = TensorSpec{parse_dtype(spec[0]), parse_layout(spec[1]),
                                      static_cast<std::uint32_t>(std::stoul(spec[2])),
                                      static_cast<std::uint32_t>(std::stoul(spec[3])),
                                      static_cast<std::uint32_t>(std::stoul(spec[4]))};
@@ -112,8 +112,8 @@ int main(int argc, char** argv) {
     }
     options.order.shuffle = parse_shuffle(shuffle);
     if (!dtype.empty()) options.transform.dtype = parse_dtype(dtype);
-    if (!layout.empty()) options.transform.order = parse_axis_order(layout);
-    if (crop != 0) options.transform.crop = Crop{crop, crop, CropPlace::kRandom};
+    if (!layout.empty()) options.transform.layout = parse_layout(layout);
+    if (crop != 0) options.transform.crop = Crop{crop, crop, CropPosition::kRandom};
     if (normalize.size() == 6) {
       options.transform.normalize = Normalization{{normalize[0], normalize[1], normalize[2]},
                                                   {normalize[3], normalize[4], normalize[5]}};

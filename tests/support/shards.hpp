@@ -27,8 +27,8 @@ struct Sample {
 };
 
 inline TensorSpec spec_of(std::uint32_t height, std::uint32_t width, std::uint32_t channels,
-                          DType dtype = DType::kUint8, AxisOrder order = AxisOrder::kChw) {
-  return {dtype, order, height, width, channels};
+                          DType dtype = DType::kUint8, Layout layout = Layout::kChw) {
+  return {dtype, layout, height, width, channels};
 }
 
 inline NameLimits limits_of(std::span<const SampleName> names) {

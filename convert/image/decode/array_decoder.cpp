@@ -52,7 +52,7 @@ std::optional<Rejection> ArrayDecoder::check() const {
 template <typename T>
 void ArrayDecoder::hand_over(const Region& region, RowSink& sink) {
   const PixelArray& pixels = image_.pixels;
-  const bool hwc = pixels.order == AxisOrder::kHwc;
+  const bool hwc = pixels.layout == Layout::kHwc;
   const std::size_t plane = std::size_t{pixels.height} * pixels.width;
   const std::size_t pixel_step = sizeof(T) * (hwc ? pixels.channels : 1);
   const std::size_t channel_step = pixels.channels < 3 ? 0 : sizeof(T) * (hwc ? 1 : plane);

@@ -31,7 +31,7 @@ struct ImageHeader {
 };
 
 /// Gives back what one huge image has made a buffer grow to.
-inline void give_back_if_large(std::vector<std::uint8_t>& buffer) {
+inline void shrink_if_large(std::vector<std::uint8_t>& buffer) {
   constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
   if (buffer.capacity() > kKeptBytes) std::vector<std::uint8_t>().swap(buffer);
 }

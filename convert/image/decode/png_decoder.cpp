@@ -63,7 +63,7 @@ std::optional<Rejection> PngDecoder::open(std::span<const std::byte> file, Image
 }
 
 std::optional<Rejection> PngDecoder::decode(const Region& region, RowSink& sink) {
-  give_back_if_large(pixels_);
+  shrink_if_large(pixels_);
   Reading reading;
   reading.rest = file_;
   reading.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reading, on_error<Reading>,

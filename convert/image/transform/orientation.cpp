@@ -29,7 +29,7 @@ Region stored_region(const Region& oriented, int orientation, std::uint32_t stor
 void OrientingSink::start(std::uint32_t width, std::uint32_t height) {
   width_ = width;
   height_ = height;
-  give_back_if_large(pixels_);
+  shrink_if_large(pixels_);
   pixels_.clear();
   pixels_.reserve(std::size_t{width} * height * kPixelBytes);
 }

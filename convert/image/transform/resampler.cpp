@@ -24,7 +24,7 @@ void Resampler::start(const HorizontalPass& horizontal, const Taps& vertical,
   row_bytes_ =
       std::size_t{vertical_first_ ? source_width : geometry.horizontal.count} * kPixelBytes;
   ring_stride_ = round_up(row_bytes_, kRowSlack);
-  give_back_if_large(ring_);
+  shrink_if_large(ring_);
   ring_.resize(ring_stride_ * ring_rows_ + kRowSlack);
   vertical_row_.resize(ring_stride_ + kRowSlack);
   output_row_.resize(std::size_t{geometry.horizontal.count} * kPixelBytes + kRowSlack);

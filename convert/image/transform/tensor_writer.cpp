@@ -44,7 +44,7 @@ void TensorWriter::write_converted(const Tables<T>& tables, T* tensor, std::uint
   const std::size_t channels = spec_.channels;
   const std::size_t at = std::size_t{y} * spec_.width + x;
   const std::size_t plane = std::size_t{spec_.height} * spec_.width;
-  const bool chw = spec_.order == AxisOrder::kChw;
+  const bool chw = spec_.layout == Layout::kChw;
   for (std::size_t channel = 0; channel < channels; ++channel) {
     T* out = chw ? tensor + channel * plane + at : tensor + at * channels + channel;
     const std::size_t step = chw ? 1 : channels;
@@ -60,7 +60,7 @@ void TensorWriter::write_bytes(std::uint8_t* tensor, std::uint32_t y, std::uint3
   const std::size_t plane = std::size_t{spec_.height} * spec_.width;
   if (spec_.channels == 1) {
     for (std::uint32_t i = 0; i < count; ++i) tensor[at + i] = pixels[i * kPixelBytes];
-  } else if (spec_.order == AxisOrder::kChw) {
+  } else if (spec_.layout == Layout::kChw) {
     split_planes(pixels, count, tensor + at, tensor + plane + at, tensor + 2 * plane + at);
   } else {
     pack_rgb(pixels, count, tensor + at * 3);

@@ -23,13 +23,13 @@ Column column_from(const Json& json) {
 }
 
 Json to_json(const TensorSpec& spec) {
-  return {name(spec.dtype), name(spec.order), spec.height, spec.width, spec.channels};
+  return {name(spec.dtype), name(spec.layout), spec.height, spec.width, spec.channels};
 }
 
 TensorSpec spec_from(const Json& json) {
-  return {parse_dtype(json.at(0).get<std::string>()),
-          parse_axis_order(json.at(1).get<std::string>()), json.at(2).get<std::uint32_t>(),
-          json.at(3).get<std::uint32_t>(), json.at(4).get<std::uint32_t>()};
+  return {parse_dtype(json.at(0).get<std::string>()), parse_layout(json.at(1).get<std::string>()),
+          json.at(2).get<std::uint32_t>(), json.at(3).get<std::uint32_t>(),
+          json.at(4).get<std::uint32_t>()};
 }
 
 Json to_blob(const void* data, std::size_t size) {
@@ -38,9 +38,9 @@ Json to_blob(const void* data, std::size_t size) {
 }
 
 /// The places that fill the blob.
-std::vector<SamplePlace> places_from(const Blob& blob) {
-  if (blob.size() % sizeof(SamplePlace) != 0) throw std::length_error("a place is cut");
-  std::vector<SamplePlace> places(blob.size() / sizeof(SamplePlace));
+std::vector<SampleLocation> places_from(const Blob& blob) {
+  if (blob.size() % sizeof(SampleLocation) != 0) throw std::length_error("a place is cut");
+  std::vector<SampleLocation> places(blob.size() / sizeof(SampleLocation));
   if (!blob.empty()) std::memcpy(places.data(), blob.data(), blob.size());
   return places;
 }
@@ -52,7 +52,7 @@ bool lies_within(std::uint64_t begin, std::uint64_t size, std::uint64_t whole) {
 /// Columns are checked by whoever reads them; places are not.
 bool has_sound_places(const ShardIndex& index) {
   return (index.places.empty() || index.places.size() == index.samples) &&
-         std::ranges::all_of(index.places, [&](const SamplePlace& place) {
+         std::ranges::all_of(index.places, [&](const SampleLocation& place) {
            return lies_within(place.payload, place.payload_bytes, index.bytes) &&
                   lies_within(place.key_begin, place.key_bytes, index.keys.size()) &&
                   place.record <= index.bytes &&
@@ -75,12 +75,12 @@ ShardIndex index_from(const Json& json) {
   index.keys.assign(keys.begin(), keys.end());
   index.classes = json.at("classes").get<std::vector<std::string>>();
   index.label_names = json.at("label_names").get<std::vector<std::string>>();
-  index.unfit_labels = json.at("unfit_labels").get<std::string>();
+  index.mismatched_labels = json.at("mismatched_labels").get<std::string>();
   index.maybe_labels = json.at("maybe_labels").get<std::string>();
   return index;
 }
 
-Json to_json(const Hdf5Anatomy::Object& object) {
+Json to_json(const Hdf5Contents::Object& object) {
   Json json{{"name", object.name},   {"kind", object.kind},       {"target", object.target},
             {"type", object.type},   {"shape", object.shape},     {"storage", object.storage},
             {"chunk", object.chunk}, {"filters", object.filters}, {"stored", object.stored_bytes}};
@@ -88,9 +88,9 @@ Json to_json(const Hdf5Anatomy::Object& object) {
   return json;
 }
 
-Hdf5Anatomy::Object object_from(const Json& json) {
-  Hdf5Anatomy::Object object{.name = json.at("name").get<std::string>(),
-                             .kind = json.at("kind").get<std::string>()};
+Hdf5Contents::Object object_from(const Json& json) {
+  Hdf5Contents::Object object{.name = json.at("name").get<std::string>(),
+                              .kind = json.at("kind").get<std::string>()};
   object.target = json.at("target").get<std::string>();
   object.type = json.at("type").get<std::string>();
   object.shape = json.at("shape").get<std::vector<std::uint64_t>>();
@@ -136,14 +136,14 @@ auto decode_by(const Read& read, std::span<const std::uint8_t> message,
 
 }  // namespace
 
-std::vector<std::uint8_t> encode(const Hdf5Anatomy& anatomy) {
+std::vector<std::uint8_t> encode(const Hdf5Contents& contents) {
   Json objects = Json::array();
-  for (const Hdf5Anatomy::Object& object : anatomy.objects) objects.push_back(to_json(object));
-  return Json::to_cbor({{"objects", std::move(objects)}, {"has_more", anatomy.has_more}});
+  for (const Hdf5Contents::Object& object : contents.objects) objects.push_back(to_json(object));
+  return Json::to_cbor({{"objects", std::move(objects)}, {"has_more", contents.has_more}});
 }
 
 std::vector<std::uint8_t> encode(const ShardIndex& index) {
-  static_assert(std::is_trivially_copyable_v<SamplePlace>);
+  static_assert(std::is_trivially_copyable_v<SampleLocation>);
   Json json{{"bytes", index.bytes},
             {"samples", index.samples},
             {"obstacle", index.obstacle},
@@ -151,11 +151,11 @@ std::vector<std::uint8_t> encode(const ShardIndex& index) {
             {"label", to_json(index.columns.label)},
             {"key", to_json(index.columns.key)},
             {"crc32c", to_json(index.columns.crc32c)},
-            {"places", to_blob(index.places.data(), index.places.size() * sizeof(SamplePlace))},
+            {"places", to_blob(index.places.data(), index.places.size() * sizeof(SampleLocation))},
             {"keys", to_blob(index.keys.data(), index.keys.size())},
             {"classes", index.classes},
             {"label_names", index.label_names},
-            {"unfit_labels", index.unfit_labels},
+            {"mismatched_labels", index.mismatched_labels},
             {"maybe_labels", index.maybe_labels}};
   if (index.spec) json["spec"] = to_json(*index.spec);
   return Json::to_cbor(json);
@@ -189,13 +189,13 @@ ShardIndex decode(std::span<const std::uint8_t> message, const std::filesystem::
   return index;
 }
 
-Hdf5Anatomy decode_anatomy(std::span<const std::uint8_t> message,
-                           const std::filesystem::path& path) {
+Hdf5Contents decode_contents(std::span<const std::uint8_t> message,
+                             const std::filesystem::path& path) {
   const auto read = [](const Json& json) {
-    Hdf5Anatomy anatomy;
-    for (const Json& object : json.at("objects")) anatomy.objects.push_back(object_from(object));
-    anatomy.has_more = json.at("has_more").get<bool>();
-    return anatomy;
+    Hdf5Contents contents;
+    for (const Json& object : json.at("objects")) contents.objects.push_back(object_from(object));
+    contents.has_more = json.at("has_more").get<bool>();
+    return contents;
   };
   return decode_by(read, message, path);
 }

@@ -57,10 +57,10 @@ struct Pipe {
   File in;
 };
 
-using hdf5::ScanQuestion;
+using hdf5::HelperRequest;
 
 pid_t start(const std::filesystem::path& program, const std::filesystem::path& path,
-            ScanQuestion question, const SampleKeys& keys, int out) {
+            HelperRequest question, const SampleKeys& keys, int out) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -68,8 +68,8 @@ pid_t start(const std::filesystem::path& program, const std::filesystem::path& p
   // The C library and the HDF5 library have words for the terminal when they find memory broken.
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   std::vector<std::string> texts{"precache", hdf5::kScanCommand};
-  if (question == ScanQuestion::kAnatomy) texts.emplace_back(hdf5::kAnatomyOption);
-  if (question == ScanQuestion::kCheck) texts.emplace_back(hdf5::kCheckOption);
+  if (question == HelperRequest::kContents) texts.emplace_back(hdf5::kContentsOption);
+  if (question == HelperRequest::kCheck) texts.emplace_back(hdf5::kCheckOption);
   if (!keys.image.empty()) texts.push_back(hdf5::kImageKeyOption + ("=" + keys.image));
   if (!keys.label.empty()) texts.push_back(hdf5::kLabelKeyOption + ("=" + keys.label));
   if (keys.without_labels) texts.emplace_back(hdf5::kWithoutLabelsOption);
@@ -142,8 +142,8 @@ struct Limits {
   rlim_t memory_bytes;
 };
 
-Limits limits_for(ScanQuestion question, std::uint64_t file_bytes) {
-  if (question != ScanQuestion::kCheck) return {kCpuSeconds, kMemoryBytes + file_bytes};
+Limits limits_for(HelperRequest question, std::uint64_t file_bytes) {
+  if (question != HelperRequest::kCheck) return {kCpuSeconds, kMemoryBytes + file_bytes};
   // Data is unpacked, chunks of up to a GiB among it.
   return {kCpuSeconds + file_bytes / kBytesPerSecond, 4 * kMemoryBytes + file_bytes};
 }
@@ -162,7 +162,7 @@ void limit_resources(const Limits& limits) {
 #endif
 }
 
-Message scan_message(const std::filesystem::path& path, ScanQuestion question,
+Message scan_message(const std::filesystem::path& path, HelperRequest question,
                      const SampleKeys& keys) {
   try {
     const File file(path, O_RDONLY);
@@ -173,11 +173,11 @@ Message scan_message(const std::filesystem::path& path, ScanQuestion question,
     if (base == MAP_FAILED) throw IoError("cannot map", path, errno);
     const std::span bytes(static_cast<const std::byte*>(base), size);
     switch (question) {
-      case ScanQuestion::kIndex:
+      case HelperRequest::kIndex:
         return hdf5::encode(hdf5::scan(bytes, path, keys));
-      case ScanQuestion::kAnatomy:
-        return hdf5::encode(hdf5::dissect(bytes, path));
-      case ScanQuestion::kCheck:
+      case HelperRequest::kContents:
+        return hdf5::encode(hdf5::survey(bytes, path));
+      case HelperRequest::kCheck:
         return hdf5::encode(hdf5::check_images(bytes, path));
     }
     return {};
@@ -188,7 +188,7 @@ Message scan_message(const std::filesystem::path& path, ScanQuestion question,
 
 /// Empty only if `stop` was set.
 Message ask(const std::filesystem::path& program, const std::filesystem::path& path,
-            ScanQuestion question, std::uint64_t bytes, const SampleKeys& keys = {},
+            HelperRequest question, std::uint64_t bytes, const SampleKeys& keys = {},
             const std::atomic<bool>& stop = {}) {
   Pipe pipe(path);
   const pid_t child = start(program, path, question, keys, pipe.in.descriptor());
@@ -209,25 +209,26 @@ void isolate_hdf5(const std::filesystem::path& program) { program_setting() = pr
 
 const std::filesystem::path& hdf5::scan_program() { return program_setting(); }
 
-ShardIndex hdf5::scan_apart(const std::filesystem::path& program, const std::filesystem::path& path,
-                            std::uint64_t bytes, const SampleKeys& keys) {
-  return decode(ask(program, path, ScanQuestion::kIndex, bytes, keys), path, bytes);
+ShardIndex hdf5::scan_in_helper(const std::filesystem::path& program,
+                                const std::filesystem::path& path, std::uint64_t bytes,
+                                const SampleKeys& keys) {
+  return decode(ask(program, path, HelperRequest::kIndex, bytes, keys), path, bytes);
 }
 
-Hdf5Anatomy hdf5::dissect_apart(const std::filesystem::path& program,
-                                const std::filesystem::path& path, std::uint64_t bytes) {
-  return decode_anatomy(ask(program, path, ScanQuestion::kAnatomy, bytes), path);
+Hdf5Contents hdf5::survey_in_helper(const std::filesystem::path& program,
+                                    const std::filesystem::path& path, std::uint64_t bytes) {
+  return decode_contents(ask(program, path, HelperRequest::kContents, bytes), path);
 }
 
 std::uint64_t hdf5::check_images_apart(const std::filesystem::path& program,
                                        const std::filesystem::path& path, std::uint64_t bytes,
                                        const std::atomic<bool>& stop) {
-  const Message message = ask(program, path, ScanQuestion::kCheck, bytes, {}, stop);
+  const Message message = ask(program, path, HelperRequest::kCheck, bytes, {}, stop);
   return message.empty() ? 0 : decode_count(message, path);
 }
 
-void hdf5::answer_scan(const std::filesystem::path& path, ScanQuestion question,
-                       const SampleKeys& keys) {
+void hdf5::serve_helper_request(const std::filesystem::path& path, HelperRequest question,
+                                const SampleKeys& keys) {
   ::signal(SIGINT, SIG_IGN);  // the terminal sends it to both; the other one decides
   const Message message = scan_message(path, question, keys);
   std::span<const std::uint8_t> rest(message);

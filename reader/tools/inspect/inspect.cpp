@@ -32,17 +32,18 @@ constexpr std::size_t kHeadBytes = std::size_t{8} << 20;  // of a compressed fil
 
 /// In a process of its own, where there is a program for that: the HDF5 library is not proof
 /// against all files.
-Hdf5Anatomy dissect_hdf5(const MappedShard& mapped) {
+Hdf5Contents dissect_hdf5(const MappedShard& mapped) {
   const auto& program = hdf5::scan_program();
-  return program.empty() ? hdf5::dissect(mapped.bytes(), mapped.path())
-                         : hdf5::dissect_apart(program, mapped.path(), mapped.state().bytes);
+  return program.empty() ? hdf5::survey(mapped.bytes(), mapped.path())
+                         : hdf5::survey_in_helper(program, mapped.path(), mapped.state().bytes);
 }
 
 /// Looks at what one path means, step by step.
 class Inspector {
  public:
   Inspector(const std::filesystem::path& path, const InspectOptions& options)
-      : options_(options), progress_(options.progress != nullptr ? *options.progress : unheard_) {
+      : options_(options),
+        progress_(options.progress != nullptr ? *options.progress : no_progress_) {
     facts_.path = path;
   }
 
@@ -182,7 +183,7 @@ class Inspector {
       const Format format = format_of(mapped);
       note_format(std::string(name(format)));
       if (format == Format::kTar && take_cut(mapped)) return;
-      look([&] { dissect(format, mapped); });
+      look([&] { survey(format, mapped); });
       mapped.check();
     }
     keep(listed);
@@ -193,7 +194,7 @@ class Inspector {
     const auto cut = find_cut(mapped.bytes(), mapped.path());
     if (!cut) return false;
     try {
-      dissect(Format::kTar, mapped);
+      survey(Format::kTar, mapped);
     } catch (const CorruptData&) {  // where the cut is
     }
     mapped.check();
@@ -237,12 +238,12 @@ class Inspector {
                   fmt::format("its {} stream is broken or ends too early", facts_.compression)});
     }
     if (!head.is_whole) {
-      facts_.anatomy_extent =
+      facts_.contents_extent =
           fmt::format("the first {} of what was compressed", size_text(head.bytes.size()));
     }
   }
 
-  void dissect(Format format, const MappedShard& mapped) {
+  void survey(Format format, const MappedShard& mapped) {
     switch (format) {
       case Format::kTar:
         has_tar_ = true;
@@ -276,7 +277,7 @@ class Inspector {
   }
 
   void describe_extent() {
-    std::string& extent = facts_.anatomy_extent;
+    std::string& extent = facts_.contents_extent;
     if (!extent.empty()) return;
     if (facts_.hdf5 && facts_.files > 1) {
       extent = "the first file";
@@ -302,14 +303,14 @@ class Inspector {
   }
 
   const InspectOptions& options_;
-  InspectProgress unheard_;
+  InspectProgress no_progress_;
   InspectProgress& progress_;
   Inspection facts_;
   std::vector<ListedShard> listed_;
   std::vector<ShardSet::Shard> shards_;
   std::vector<std::string> classes_;
-  tar::Dissector tar_;
-  tfrecord::Dissector tfrecord_;
+  tar::ContentsSurvey tar_;
+  tfrecord::ContentsSurvey tfrecord_;
   bool has_tar_ = false;
   bool has_tfrecord_ = false;
 };

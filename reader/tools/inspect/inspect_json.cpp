@@ -43,7 +43,7 @@ Json tensor_json(const std::optional<TensorSpec>& spec) {
   if (!spec) return nullptr;
   return {{"dtype", name(spec->dtype)},
           {"shape", spec->shape()},
-          {"layout", name(spec->order)},
+          {"layout", name(spec->layout)},
           {"bytes", spec->size_bytes()}};
 }
 
@@ -111,7 +111,7 @@ Json encoded_json(const std::optional<EncodedFacts>& encoded) {
           {"undecodable", encoded->undecodable}};
 }
 
-Json tar_json(const TarAnatomy& tar) {
+Json tar_json(const TarContents& tar) {
   Json extensions = Json::array();
   for (const auto& extension : tar.extensions) {
     extensions.push_back({{"name", extension.name},
@@ -134,7 +134,7 @@ Json tar_json(const TarAnatomy& tar) {
           {"has_more", tar.has_more}};
 }
 
-Json tfrecord_json(const TfrecordAnatomy& tfrecord) {
+Json tfrecord_json(const TfrecordContents& tfrecord) {
   Json features = Json::array();
   for (const auto& feature : tfrecord.features) {
     features.push_back({{"name", feature.name},
@@ -153,7 +153,7 @@ Json tfrecord_json(const TfrecordAnatomy& tfrecord) {
           {"has_more", tfrecord.has_more}};
 }
 
-Json hdf5_json(const Hdf5Anatomy& hdf5) {
+Json hdf5_json(const Hdf5Contents& hdf5) {
   Json objects = Json::array();
   for (const auto& object : hdf5.objects) {
     Json json{{"name", object.name}, {"kind", object.kind}};
@@ -175,7 +175,7 @@ Json hdf5_json(const Hdf5Anatomy& hdf5) {
 
 Json contents_json(const Inspection& facts) {
   if (!facts.tar && !facts.tfrecord && !facts.hdf5) return nullptr;
-  Json json{{"extent", text_or_null(facts.anatomy_extent)}};
+  Json json{{"extent", text_or_null(facts.contents_extent)}};
   if (facts.tar) json["tar"] = tar_json(*facts.tar);
   if (facts.tfrecord) json["tfrecord"] = tfrecord_json(*facts.tfrecord);
   if (facts.hdf5) json["hdf5"] = hdf5_json(*facts.hdf5);

@@ -46,7 +46,7 @@ void describe_access(const ShardSet& set, Inspection& facts) {
   for (std::size_t i = 0; i < set.shard_count(); ++i) {
     const ShardIndex& index = set.index(i);
     if (index.samples == 0) continue;
-    for (const SamplePlace& place : index.places) bits |= place.payload;
+    for (const SampleLocation& place : index.places) bits |= place.payload;
     if (index.places.empty()) {
       bits |= index.columns.image.base;
       if (index.samples > 1) bits |= index.columns.image.stride;
@@ -71,7 +71,7 @@ void read_values(const ShardSet& set, bool all, InspectProgress& progress, Inspe
   progress.reads_planned += samples.size() * passes;
   const auto tensor = [&](std::uint64_t i) {
     ++progress.reads_done;
-    const auto place = set.place_of(samples[i]);
+    const auto place = set.locate(samples[i]);
     auto mapped = set.map(place.shard);
     mapped->check();
     const auto [offset, bytes] = set.values(place.shard).payload(place.row);
@@ -88,7 +88,7 @@ void read_encoded(const ShardSet& set, bool all, InspectProgress& progress, Insp
   progress.reads_planned += samples.size();
   for (const std::uint64_t sample : samples) {
     ++progress.reads_done;
-    const auto place = set.place_of(sample);
+    const auto place = set.locate(sample);
     const auto mapped = set.map(place.shard);
     const auto [offset, bytes] = set.values(place.shard).payload(place.row);
     const auto kind = image_file_kind(mapped->bytes().subspan(offset, bytes));
@@ -108,7 +108,7 @@ void describe_samples(const ShardSet& set, const InspectOptions& options, Inspec
   describe_access(set, facts);
   const std::uint64_t total = set.samples();
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(total, options.first_keys); ++i) {
-    const auto place = set.place_of(i);
+    const auto place = set.locate(i);
     const auto mapped = set.map(place.shard);
     facts.first_keys.push_back(set.values(place.shard).key(mapped->bytes(), place.row));
     mapped->check();

@@ -92,7 +92,7 @@ FactTable values_table(const ValueFacts& values) {
   return table;
 }
 
-FactTable entries_table(const TarAnatomy& tar) {
+FactTable entries_table(const TarContents& tar) {
   FactTable table{"entries", {"extension", "files", "bytes"}, {}, 1, {}};
   for (const auto& extension : tar.extensions) {
     table.rows.push_back({name_text("." + extension.name), human::count(extension.bytes.count),
@@ -109,7 +109,7 @@ FactTable entries_table(const TarAnatomy& tar) {
   return table;
 }
 
-FactTable groups_table(const TarAnatomy& tar) {
+FactTable groups_table(const TarContents& tar) {
   FactTable table{"grouping", {"files of a sample", "samples"}, {}, 1, {}};
   for (const auto& pattern : tar.patterns) {
     std::string text;
@@ -121,7 +121,7 @@ FactTable groups_table(const TarAnatomy& tar) {
   return table;
 }
 
-FactTable features_table(const TfrecordAnatomy& tfrecord) {
+FactTable features_table(const TfrecordContents& tfrecord) {
   FactTable table{
       "features", {"feature", "type", "content", "records", "values", "bytes"}, {}, 3, {}};
   for (const auto& feature : tfrecord.features) {
@@ -133,7 +133,7 @@ FactTable features_table(const TfrecordAnatomy& tfrecord) {
   return table;
 }
 
-FactTable records_table(const TfrecordAnatomy& tfrecord) {
+FactTable records_table(const TfrecordContents& tfrecord) {
   FactTable table{"records", {"kind", "records", "bytes"}, {}, 1, {}};
   const auto add = [&](const char* kind, std::uint64_t count) {
     if (count != 0) table.rows.push_back({kind, human::count(count), "-"});
@@ -145,7 +145,7 @@ FactTable records_table(const TfrecordAnatomy& tfrecord) {
   return table;
 }
 
-FactTable tree_table(const Hdf5Anatomy& hdf5) {
+FactTable tree_table(const Hdf5Contents& hdf5) {
   FactTable table{"objects", {"name", "type", "storage", "filters", "shape", "stored"}, {}, 4, {}};
   for (const auto& object : hdf5.objects) {
     const std::string name = name_text("/" + object.name);

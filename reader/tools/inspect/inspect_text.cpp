@@ -36,7 +36,7 @@ std::string tensor_text(const Inspection& facts) {
   if (!facts.spec) return {};
   const auto shape = facts.spec->shape();
   return fmt::format("{} {}x{}x{} ({}), {} each", name(facts.spec->dtype), shape[0], shape[1],
-                     shape[2], name(facts.spec->order), size_text(facts.spec->size_bytes()));
+                     shape[2], name(facts.spec->layout), size_text(facts.spec->size_bytes()));
 }
 
 std::string access_text(const Inspection& facts) {
@@ -182,7 +182,7 @@ std::string keys_text(const Inspection& facts) {
 }
 
 std::string contents_text(const Inspection& facts) {
-  return facts.anatomy_extent.empty() ? "" : "of " + facts.anatomy_extent;
+  return facts.contents_extent.empty() ? "" : "of " + facts.contents_extent;
 }
 
 }  // namespace

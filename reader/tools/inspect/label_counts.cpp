@@ -72,7 +72,7 @@ ClassFacts count_labels(const ShardSet& shards, bool all, InspectProgress& progr
     }
   } else {
     for (const std::uint64_t sample : spread(total, kLabelsRead)) {
-      const auto place = shards.place_of(sample);
+      const auto place = shards.locate(sample);
       const auto mapped = shards.map(place.shard);
       read(place.shard, place.row, *mapped);
       mapped->check();

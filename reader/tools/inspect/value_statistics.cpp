@@ -31,8 +31,8 @@ struct Planes {
   explicit Planes(const TensorSpec& spec)
       : channels(spec.channels),
         pixels(std::size_t{spec.height} * spec.width),
-        channel_step(spec.order == AxisOrder::kChw ? pixels : 1),
-        pixel_step(spec.order == AxisOrder::kChw ? 1 : channels) {
+        channel_step(spec.layout == Layout::kChw ? pixels : 1),
+        pixel_step(spec.layout == Layout::kChw ? 1 : channels) {
     if (channels <= kMostChannels) return;
     pixels *= channels;
     channels = 1;

@@ -12,9 +12,9 @@
 namespace precache {
 namespace {
 
-std::optional<CheckedShard::Expected> expected_of(const ListedShard& listed) {
+std::optional<ShardVerification::Expected> expected_of(const ListedShard& listed) {
   const auto of = [](const auto& entry) {
-    return CheckedShard::Expected{entry.samples, entry.bytes, entry.crc32c};
+    return ShardVerification::Expected{entry.samples, entry.bytes, entry.crc32c};
   };
   if (listed.entry != nullptr) return of(*listed.entry);
   if (listed.encoded_entry != nullptr) return of(*listed.encoded_entry);
@@ -23,10 +23,10 @@ std::optional<CheckedShard::Expected> expected_of(const ListedShard& listed) {
 
 }  // namespace
 
-CheckedShard::CheckedShard(ListedShard shard)
+ShardVerification::ShardVerification(ListedShard shard)
     : listed(std::move(shard)), expected(expected_of(listed)) {}
 
-void CheckedShard::look(const std::function<void()>& call) {
+void ShardVerification::look(const std::function<void()>& call) {
   try {
     call();
   } catch (const CorruptData& error) {
@@ -48,12 +48,12 @@ void CheckedShard::look(const std::function<void()>& call) {
   }
 }
 
-void CheckedShard::add_fault(std::optional<std::uint64_t> record, const CorruptData& error) {
+void ShardVerification::add_fault(std::optional<std::uint64_t> record, const CorruptData& error) {
   const char* const where = is_unpacked ? " (of what is compressed)" : "";
   faults.push_back({listed.path, record, error.offset(), error.reason() + where});
 }
 
-std::optional<std::uint64_t> CheckedShard::record_at(std::uint64_t offset) const {
+std::optional<std::uint64_t> ShardVerification::record_at(std::uint64_t offset) const {
   if (listed.entry == nullptr) return std::nullopt;
   const Column& image = listed.entry->columns.image;
   // Tar and TFRecord files begin with a record; one of HDF5 is a row of the images alone.

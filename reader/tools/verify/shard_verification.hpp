@@ -14,7 +14,7 @@
 namespace precache {
 
 /// A shard that is being verified, and what was found of it.
-struct CheckedShard {
+struct ShardVerification {
   /// What a manifest, of tensors or of encoded images, says of a file.
   struct Expected {
     std::uint64_t samples = 0;
@@ -22,7 +22,7 @@ struct CheckedShard {
     std::uint32_t crc32c = 0;
   };
 
-  explicit CheckedShard(ListedShard shard);
+  explicit ShardVerification(ListedShard shard);
 
   /// Calls, and notes what is thrown.
   void look(const std::function<void()>& call);

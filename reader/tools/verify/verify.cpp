@@ -32,8 +32,8 @@ constexpr std::uint64_t kChunkBytes = 16 << 20;  // that one thread takes at a t
 constexpr std::uint64_t kPartBytes = 256 << 10;  // that stay in the cache between read and CRC
 
 /// A shard that several threads read, each some chunks of it.
-struct Shard : CheckedShard {
-  using CheckedShard::CheckedShard;
+struct Shard : ShardVerification {
+  using ShardVerification::ShardVerification;
 
   [[nodiscard]] std::uint64_t chunk_size(std::size_t chunk) const {
     return std::min(chunk_bytes, bytes - chunk * chunk_bytes);

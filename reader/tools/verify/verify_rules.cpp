@@ -28,8 +28,8 @@ namespace {
 constexpr std::size_t kMostFaultsPerFile = 100;
 
 /// Every record's CRC; the framing around them is known to be right.
-void check_records(CheckedShard& shard, std::span<const std::byte> bytes, const ShardIndex& index,
-                   VerifyProgress& progress) {
+void check_records(ShardVerification& shard, std::span<const std::byte> bytes,
+                   const ShardIndex& index, VerifyProgress& progress) {
   const ColumnValues values(index, shard.listed.path);
   for (std::uint64_t i = 0; i < index.samples && !progress.stop; ++i) {
     try {
@@ -57,7 +57,7 @@ void check_entries(std::span<const std::byte> bytes, const std::filesystem::path
   }
 }
 
-void check_tfrecords(CheckedShard& shard, std::span<const std::byte> bytes) {
+void check_tfrecords(ShardVerification& shard, std::span<const std::byte> bytes) {
   const auto& path = shard.listed.path;
   tfrecord::RecordCursor records(bytes, path);
   std::uint64_t number = 0;
@@ -75,7 +75,7 @@ void check_tfrecords(CheckedShard& shard, std::span<const std::byte> bytes) {
 
 /// None if faults were noted. A scan ends at the first thing that it does not understand, and
 /// damaged data may read like something strange: then the CRCs say more.
-std::optional<ShardIndex> scan(CheckedShard& shard, std::span<const std::byte> bytes) {
+std::optional<ShardIndex> scan(ShardVerification& shard, std::span<const std::byte> bytes) {
   const auto& path = shard.listed.path;
   try {
     return scan_shard(bytes, path, spec_of(shard.listed));
@@ -115,7 +115,7 @@ void check_end(std::span<const std::byte> bytes, const std::filesystem::path& pa
 }
 
 /// Framing and records, where there is no manifest.
-void check_foreign(CheckedShard& shard, std::span<const std::byte> bytes,
+void check_foreign(ShardVerification& shard, std::span<const std::byte> bytes,
                    VerifyProgress& progress) {
   std::optional<ShardIndex> index;
   try {
@@ -135,7 +135,7 @@ void check_foreign(CheckedShard& shard, std::span<const std::byte> bytes,
 }
 
 /// What is compressed has a checksum of its own; what it unpacks to is a shard like others.
-void check_packed(CheckedShard& shard, const MappedShard& mapped, VerifyProgress& progress) {
+void check_packed(ShardVerification& shard, const MappedShard& mapped, VerifyProgress& progress) {
   const UnpackedShard unpacked(mapped, [&](std::uint64_t bytes) {
     progress.bytes_done += bytes;
     return !progress.stop.load();
@@ -152,7 +152,7 @@ void check_packed(CheckedShard& shard, const MappedShard& mapped, VerifyProgress
 }
 
 /// HDF5 that cannot be mapped is read by its library, whose filters and checksums find damage.
-void check_unmapped(CheckedShard& shard, const MappedShard& mapped, VerifyProgress& progress) {
+void check_unmapped(ShardVerification& shard, const MappedShard& mapped, VerifyProgress& progress) {
   const auto& program = hdf5::scan_program();
   shard.samples = program.empty() ? hdf5::check_images(mapped.bytes(), mapped.path())
                                   : hdf5::check_images_apart(program, mapped.path(),
@@ -160,7 +160,7 @@ void check_unmapped(CheckedShard& shard, const MappedShard& mapped, VerifyProgre
   progress.bytes_done += mapped.state().bytes;
 }
 
-void check_without_manifest(CheckedShard& shard, const MappedShard& mapped,
+void check_without_manifest(ShardVerification& shard, const MappedShard& mapped,
                             VerifyProgress& progress) {
   if (is_packed(mapped.bytes())) return check_packed(shard, mapped, progress);
   try {
@@ -176,8 +176,8 @@ void check_without_manifest(CheckedShard& shard, const MappedShard& mapped,
 }
 
 /// That a shard has what its manifest says, where it says.
-void check_against_manifest(CheckedShard& shard, const MappedShard& mapped) {
-  const CheckedShard::Expected& expected = *shard.expected;
+void check_against_manifest(ShardVerification& shard, const MappedShard& mapped) {
+  const ShardVerification::Expected& expected = *shard.expected;
   const auto& path = shard.listed.path;
   if (const auto cut = find_cut(shard.listed, mapped.state().bytes)) {
     shard.samples = cut->samples;
@@ -204,7 +204,7 @@ void check_against_manifest(CheckedShard& shard, const MappedShard& mapped) {
 }
 
 /// Whether they scan like a shard of their own, of which they are all.
-bool are_right_records(const CheckedShard& shard, std::span<const std::byte> records) {
+bool are_right_records(const ShardVerification& shard, std::span<const std::byte> records) {
   const ShardEntry& entry = *shard.listed.entry;
   const Manifest& manifest = *shard.listed.manifest;
   const auto& path = shard.listed.path;
@@ -221,7 +221,7 @@ bool are_right_records(const CheckedShard& shard, std::span<const std::byte> rec
 }
 
 /// What a record cannot tell: archives end in zeros, and names of classes are in the manifest, too.
-void check_surroundings(const CheckedShard& shard, const MappedShard& mapped, Format format) {
+void check_surroundings(const ShardVerification& shard, const MappedShard& mapped, Format format) {
   if (format == Format::kTar) {
     const std::uint64_t end = end_of_archive(mapped.bytes(), shard.listed.path).offset;
     const auto rest = mapped.bytes().subspan(end);
@@ -239,7 +239,7 @@ void check_surroundings(const CheckedShard& shard, const MappedShard& mapped, Fo
 
 }  // namespace
 
-void check_structure(CheckedShard& shard, VerifyProgress& progress) {
+void check_structure(ShardVerification& shard, VerifyProgress& progress) {
   const MappedShard mapped(shard.listed.path);
   if (shard.expected) {
     check_against_manifest(shard, mapped);
@@ -249,7 +249,7 @@ void check_structure(CheckedShard& shard, VerifyProgress& progress) {
   mapped.check();
 }
 
-bool has_right_records(const CheckedShard& shard, std::uint64_t offset,
+bool has_right_records(const ShardVerification& shard, std::uint64_t offset,
                        std::span<const std::byte> part) {
   const std::uint64_t stride = shard.listed.entry->columns.image.stride;
   const std::uint64_t samples = shard.listed.entry->samples;
@@ -259,20 +259,22 @@ bool has_right_records(const CheckedShard& shard, std::uint64_t offset,
          leading_zeros(part.subspan(records.size())) == part.size() - records.size();
 }
 
-void locate_damage(CheckedShard& shard, std::uint32_t crc, VerifyProgress& progress) {
+void locate_damage(ShardVerification& shard, std::uint32_t crc, VerifyProgress& progress) {
   const std::uint32_t expected = shard.expected->crc32c;
   if (crc == expected || shard.bytes != shard.expected->bytes) return;
-  // The CRCs of records tell more than what a scan stumbles over, and what looks strange is damage.
-  std::vector<Fault> stumbles = std::exchange(shard.faults, {});
+  // The CRCs of records tell more than what a scan scan_faults over, and what looks strange is
+  // damage.
+  std::vector<Fault> scan_faults = std::exchange(shard.faults, {});
   shard.unsupported.reset();
   shard.look([&] {
     const MappedShard mapped(shard.listed.path);
     const ShardIndex index = open_shard(shard.listed, {}).index;
     check_records(shard, mapped.bytes(), index, progress);
-    if (shard.faults.empty() && stumbles.empty()) check_surroundings(shard, mapped, index.format);
+    if (shard.faults.empty() && scan_faults.empty())
+      check_surroundings(shard, mapped, index.format);
     mapped.check();
   });
-  if (shard.faults.empty()) shard.faults = std::move(stumbles);
+  if (shard.faults.empty()) shard.faults = std::move(scan_faults);
   if (shard.faults.empty()) {
     shard.faults.push_back(
         {shard.listed.path, std::nullopt, std::nullopt,

@@ -27,7 +27,7 @@ BuildOptions small_request(const TempFolder& folder) {
 }
 
 BuildReport run(const BuildOptions& options) {
-  BuildProgress progress;
+  JobProgress progress;
   return build(options, progress);
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("an OUT whose name begins like SOURCE is no folder inside it", "[conve
   const TempFolder folder;
   BuildOptions options = small_request(folder);
   options.out = folder / "source-shards";
-  CHECK(run(options).status == BuildStatus::kComplete);
+  CHECK(run(options).status == JobStatus::kComplete);
 }
 
 TEST_CASE("a request that does not fit the source can be corrected",
@@ -80,20 +80,20 @@ TEST_CASE("a request that does not fit the source can be corrected",
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.shards = 5; }),
              test::contains("more than the 4 samples"));
   // The user takes the hint: this is the first build that makes sense, not another one.
-  CHECK(run(options).status == BuildStatus::kComplete);
+  CHECK(run(options).status == JobStatus::kComplete);
 }
 
 TEST_CASE("a request for an unknown format can be corrected", "[convert][build][malformed]") {
   const TempFolder folder;
   const BuildOptions options = small_request(folder);
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.format = "zip"; }), test::contains("'zip'"));
-  CHECK(run(options).status == BuildStatus::kComplete);
+  CHECK(run(options).status == JobStatus::kComplete);
 }
 
 TEST_CASE("an unfinished build is continued with the same options only", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
-  BuildProgress progress;
+  JobProgress progress;
   progress.stop = true;
   static_cast<void>(build(options, progress));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.seed = 7; }),
@@ -104,7 +104,7 @@ TEST_CASE("an unfinished build is continued with the same options only", "[conve
              test::contains("labels"));
   options.fail_on_bad = true;  // no part of what the dataset is
   options.max_bad_percent = 5;
-  CHECK(run(options).status == BuildStatus::kComplete);
+  CHECK(run(options).status == JobStatus::kComplete);
 }
 
 TEST_CASE("shards of others in OUT are never touched", "[convert][build]") {
@@ -128,7 +128,7 @@ TEST_CASE("a broken manifest or work folder ends a build with its name",
   test::write_text(options.out / kManifestName, "{");
   CHECK_THAT(test::message_of<CorruptData>([&] { run(options); }), test::contains(kManifestName));
   fs::remove(options.out / kManifestName);
-  BuildProgress progress;
+  JobProgress progress;
   progress.stop = true;
   static_cast<void>(build(options, progress));
   const auto job = options.out / ".precache/train/job.json";
@@ -148,11 +148,11 @@ TEST_CASE("a shard that was damaged since is made again", "[convert][build]") {
   BuildOptions options = small_request(folder);
   options.shards = 2;
   options.part_count = 1;
-  CHECK(run(options).status == BuildStatus::kPartDone);
+  CHECK(run(options).status == JobStatus::kPartDone);
   const std::string shard = test::read_text(options.out / "train-000001.tar");
   test::write_text(options.out / "train-000001.tar", shard.substr(0, 100));
   const BuildReport report = run(options);
-  CHECK(report.status == BuildStatus::kPartDone);
+  CHECK(report.status == JobStatus::kPartDone);
   CHECK(report.shards_resumed == 1);
   CHECK(report.converted == 2);
   CHECK(test::read_text(options.out / "train-000001.tar") == shard);
@@ -178,7 +178,7 @@ TEST_CASE("skipped paths stand in their table whatever they are", "[convert][bui
   BuildOptions options = small_request(folder);
   options.max_bad_percent = 100;
   test::write_text(options.source / "a/tab\there\nand\\there.png", "no image");
-  CHECK(run(options).status == BuildStatus::kComplete);
+  CHECK(run(options).status == JobStatus::kComplete);
   const std::string table = test::read_text(options.out / "skipped.tsv");
   CHECK(table.starts_with("split\tpath\tstage\treason\n"));
   CHECK_THAT(table, test::contains("train\ta/tab\\there\\nand\\\\there.png\tdecode\t"));

@@ -54,7 +54,7 @@ BuildOptions options_for(const fs::path& source, const fs::path& out,
 }
 
 BuildReport run(const BuildOptions& options) {
-  BuildProgress progress;
+  JobProgress progress;
   return build(options, progress);
 }
 
@@ -67,8 +67,7 @@ BuildReport run_on(int threads, const BuildOptions& options) {
 }
 
 void check_complete(const fs::path& out, const BuildReport& report) {
-  CHECK(
-      (report.status == BuildStatus::kComplete || report.status == BuildStatus::kAlreadyComplete));
+  CHECK((report.status == JobStatus::kComplete || report.status == JobStatus::kAlreadyComplete));
   CHECK_FALSE(fs::exists(out / ".precache"));
   const Manifest manifest = Manifest::read(out / kManifestName);
   for (const auto& [split_name, split] : manifest.splits) {
@@ -133,7 +132,7 @@ TEST_CASE("an interrupted build goes on where it stopped", "[convert][build][con
   check_complete(whole.out, run(whole));
   BuildOptions options = options_for(folder / "source", folder / "out");
   for (std::uint64_t stop_at = 3; stop_at < 30; stop_at += 9) {
-    BuildProgress progress;
+    JobProgress progress;
     std::atomic<bool> done{false};
     std::thread watcher([&] {
       while (!done && progress.samples_done < stop_at) std::this_thread::yield();
@@ -142,8 +141,8 @@ TEST_CASE("an interrupted build goes on where it stopped", "[convert][build][con
     const BuildReport report = build(options, progress);
     done = true;
     watcher.join();
-    if (report.status == BuildStatus::kComplete) break;
-    CHECK(report.status == BuildStatus::kInterrupted);
+    if (report.status == JobStatus::kComplete) break;
+    CHECK(report.status == JobStatus::kInterrupted);
     CHECK_FALSE(fs::exists(options.out / kManifestName));
   }
   check_complete(options.out, run(options));
@@ -154,10 +153,10 @@ TEST_CASE("a build stopped before it began writes no shard", "[convert][build]")
   const TempFolder folder;
   write_source(folder / "source");
   const BuildOptions options = options_for(folder / "source", folder / "out");
-  BuildProgress progress;
+  JobProgress progress;
   progress.stop = true;
   const BuildReport report = build(options, progress);
-  CHECK(report.status == BuildStatus::kInterrupted);
+  CHECK(report.status == JobStatus::kInterrupted);
   CHECK(report.shards_done == 0);
   check_complete(options.out, run(options));
 }
@@ -176,7 +175,7 @@ TEST_CASE("parts make the same dataset as one build", "[convert][build]") {
   options.max_bad_percent = 50;  // of a part; all of them are within it at the end
   for (const std::uint64_t part : {2U, 3U}) {
     options.part_index = part;
-    CHECK(run(options).status == BuildStatus::kPartDone);
+    CHECK(run(options).status == JobStatus::kPartDone);
   }
   BuildOptions finish = options;
   finish.part_index = finish.part_count = 0;
@@ -184,7 +183,7 @@ TEST_CASE("parts make the same dataset as one build", "[convert][build]") {
   CHECK_THAT(test::message_of<InvalidArgument>([&] { run(finish); }), test::contains("missing"));
   CHECK_FALSE(fs::exists(options.out / kManifestName));
   options.part_index = 1;
-  CHECK(run(options).status == BuildStatus::kPartDone);
+  CHECK(run(options).status == JobStatus::kPartDone);
   check_complete(options.out, run(finish));
   CHECK(contents_of(options.out) == contents_of(whole.out));
 }
@@ -196,7 +195,7 @@ TEST_CASE("a finished dataset is left alone by the same build and any other", "[
   check_complete(options.out, run(options));
   const auto before = contents_of(options.out);
   const BuildReport again = run(options);
-  CHECK(again.status == BuildStatus::kAlreadyComplete);
+  CHECK(again.status == JobStatus::kAlreadyComplete);
   CHECK(again.converted == 0);
   CHECK(again.shards_resumed == 4);
   CHECK(contents_of(options.out) == before);
@@ -259,13 +258,13 @@ TEST_CASE("too many bad samples fail the build and it goes on when more are allo
   BuildOptions options = options_for(folder / "source", folder / "out");
   options.max_bad_percent = 1;
   const BuildReport failed = run(options);
-  CHECK(failed.status == BuildStatus::kTooManyBad);
+  CHECK(failed.status == JobStatus::kTooManyBad);
   CHECK_FALSE(failed.skipped.empty());
   CHECK_FALSE(fs::exists(options.out / kManifestName));
   CHECK(fs::exists(options.out / "skipped.tsv"));
   options.fail_on_bad = true;
   options.max_bad_percent = 100;
-  CHECK(run(options).status == BuildStatus::kTooManyBad);
+  CHECK(run(options).status == JobStatus::kTooManyBad);
   options.fail_on_bad = false;
   check_complete(options.out, run(options));
   const BuildOptions whole = options_for(folder / "source", folder / "whole");
@@ -297,7 +296,7 @@ TEST_CASE("a source that changes ends the build", "[convert][build]") {
   const TempFolder folder;
   write_source(folder / "source");
   BuildOptions options = options_for(folder / "source", folder / "out");
-  BuildProgress progress;
+  JobProgress progress;
   progress.stop = true;
   static_cast<void>(build(options, progress));  // freezes the listing
   test::write_text(folder / "source/ant/0.png", "another file");
@@ -324,7 +323,7 @@ TEST_CASE("a preview says what a build will do and writes nothing", "[convert][b
   write_source(folder / "source");
   fs::create_directory(folder / "source/dog");
   const BuildOptions options = options_for(folder / "source", folder / "out", "tfrecord");
-  const BuildPreview preview = preview_build(options);
+  const BuildEstimate preview = estimate_build(options);
   CHECK_FALSE(fs::exists(options.out));
   CHECK(preview.samples == kImages);
   CHECK(preview.classes.size() == 4);

@@ -23,15 +23,15 @@ std::string refusal(const Change& change) {
 }
 
 TEST_CASE("a recipe gives the spec of its tensors", "[convert][recipe]") {
-  CHECK(Recipe().spec() == TensorSpec{DType::kUint8, AxisOrder::kChw, 224, 224, 3});
+  CHECK(Recipe().spec() == TensorSpec{DType::kUint8, Layout::kChw, 224, 224, 3});
   const Recipe recipe = with([](Recipe& r) {
     r.height = 5;
     r.width = 7;
     r.dtype = DType::kBfloat16;
-    r.order = AxisOrder::kHwc;
+    r.layout = Layout::kHwc;
     r.color = Color::kGray;
   });
-  CHECK(recipe.spec() == TensorSpec{DType::kBfloat16, AxisOrder::kHwc, 5, 7, 1});
+  CHECK(recipe.spec() == TensorSpec{DType::kBfloat16, Layout::kHwc, 5, 7, 1});
 }
 
 TEST_CASE("a recipe's shorter side is the larger of the sizes unless given", "[convert][recipe]") {
@@ -74,7 +74,7 @@ TEST_CASE("equal recipes have equal JSON and others have not", "[convert][recipe
         with([](Recipe& r) { r.fit = Fit::kStretch; }), with([](Recipe& r) { r.fit = Fit::kPad; }),
         with([](Recipe& r) { r.resize = 256; }), with([](Recipe& r) { r.filter = Filter::kBox; }),
         with([](Recipe& r) { r.dtype = DType::kFloat16; }),
-        with([](Recipe& r) { r.order = AxisOrder::kHwc; }),
+        with([](Recipe& r) { r.layout = Layout::kHwc; }),
         with([](Recipe& r) { r.color = Color::kGray; }),
         with([](Recipe& r) { r.apply_exif = false; })}) {
     CHECK(other.to_json() != base);

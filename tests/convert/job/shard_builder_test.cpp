@@ -101,7 +101,7 @@ TEST_CASE("the holes of rejected samples are closed by the last survivors", "[co
       CHECK(result.entry.samples == survivors.size());
       CHECK(result.entry.bytes == shard.size());
       CHECK(result.entry.crc32c == crc32c::value(shard));
-      CHECK(result.entry.columns == framing->layout(survivors.size()));
+      CHECK(result.entry.columns == framing->columns(survivors.size()));
       CHECK(result.skipped.size() == kSlots - survivors.size());
       // In the order of the slots, whatever the order of the calls.
       CHECK(std::ranges::is_sorted(result.skipped, {}, &SkippedSample::path));
@@ -132,7 +132,7 @@ TEST_CASE("a shard that keeps the order moves records down over holes", "[conver
       const Bytes shard = read_file(folder / "shard");
       REQUIRE(shard == test::assemble(*framing, survivors));
       CHECK(result.entry.crc32c == crc32c::value(shard));
-      CHECK(result.entry.columns == framing->layout(survivors.size()));
+      CHECK(result.entry.columns == framing->columns(survivors.size()));
     }
   }
 }

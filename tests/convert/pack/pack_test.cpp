@@ -37,26 +37,26 @@ std::map<std::string, test::Bytes> write_source(const fs::path& root) {
   return images;
 }
 
-RepackOptions options_for(const fs::path& source, const fs::path& out, const char* format) {
-  RepackOptions options;
+PackOptions options_for(const fs::path& source, const fs::path& out, const char* format) {
+  PackOptions options;
   options.source = source;
   options.out = out;
   options.format = format;
   return options;
 }
 
-RepackReport run(const RepackOptions& options) {
-  BuildProgress progress;
-  return repack(options, progress);
+PackReport run(const PackOptions& options) {
+  JobProgress progress;
+  return pack(options, progress);
 }
 
-TEST_CASE("encoded images are packed as they are", "[convert][repack][tbb]") {
+TEST_CASE("encoded images are packed as they are", "[convert][pack][tbb]") {
   const TempFolder folder;
   const auto images = write_source(folder / "source");
   for (const char* format : {"tar", "tfrecord", "hdf5"}) {
-    RepackOptions options = options_for(folder / "source", folder / format, format);
+    PackOptions options = options_for(folder / "source", folder / format, format);
     options.shards = 3;
-    const RepackReport report = run(options);
+    const PackReport report = run(options);
     CHECK(report.samples == kImages);
     CHECK(report.shards_done == 3);
     REQUIRE(report.skipped.size() == 1);
@@ -77,7 +77,7 @@ TEST_CASE("encoded images are packed as they are", "[convert][repack][tbb]") {
   }
 }
 
-TEST_CASE("shards of encoded images are packed again", "[convert][repack][roundtrip][tbb]") {
+TEST_CASE("shards of encoded images are packed again", "[convert][pack][roundtrip][tbb]") {
   const TempFolder folder;
   write_source(folder / "source");
   run(options_for(folder / "source", folder / "tar", "tar"));
@@ -91,15 +91,15 @@ TEST_CASE("shards of encoded images are packed again", "[convert][repack][roundt
   CHECK(last == first);
 }
 
-TEST_CASE("images are packed by size and in a shuffled order", "[convert][repack][tbb]") {
+TEST_CASE("images are packed by size and in a shuffled order", "[convert][pack][tbb]") {
   const TempFolder folder;
   write_source(folder / "source");
-  RepackOptions options = options_for(folder / "source", folder / "out", "tar");
+  PackOptions options = options_for(folder / "source", folder / "out", "tar");
   options.shard_size_bytes = 12'000;
   options.seed = 1;
-  const RepackPreview preview = preview_repacking(options);
+  const PackEstimate preview = estimate_pack(options);
   CHECK_FALSE(fs::exists(options.out));
-  const RepackReport report = run(options);
+  const PackReport report = run(options);
   CHECK(report.shards_done == preview.shards);
   CHECK(preview.shards > 2);
   CHECK(report.bytes <= preview.bytes_needed + 2048 * preview.shards);
@@ -107,13 +107,13 @@ TEST_CASE("images are packed by size and in a shuffled order", "[convert][repack
     CHECK(fs::file_size(options.out / fmt::format("train-{:06}.tar", i)) <= 15'000);
   }
   CHECK(Dataset::open(options.out).size() == kImages);
-  RepackOptions again = options;
+  PackOptions again = options;
   again.out = folder / "again";
   run(again);
   CHECK(contents_of(again.out) == contents_of(options.out));
 }
 
-TEST_CASE("a long name gets a pax header of its own", "[convert][repack]") {
+TEST_CASE("a long name gets a pax header of its own", "[convert][pack]") {
   const TempFolder folder;
   const std::string name(190, 'x');
   const auto picture = test::encode_png(test::make_picture(4, 4, 3, 1));
@@ -126,17 +126,17 @@ TEST_CASE("a long name gets a pax header of its own", "[convert][repack]") {
   CHECK(dataset[0].key() == "a/short");
 }
 
-TEST_CASE("packing is refused where it would harm or has nothing to pack", "[convert][repack]") {
+TEST_CASE("packing is refused where it would harm or has nothing to pack", "[convert][pack]") {
   const TempFolder folder;
   write_source(folder / "source");
   run(options_for(folder / "source", folder / "out", "tar"));
   const auto before = contents_of(folder / "out");
-  const RepackReport again = run(options_for(folder / "source", folder / "out", "tar"));
-  CHECK(again.status == BuildStatus::kAlreadyComplete);
+  const PackReport again = run(options_for(folder / "source", folder / "out", "tar"));
+  CHECK(again.status == JobStatus::kAlreadyComplete);
   CHECK(again.samples == kImages);
   CHECK_THROWS_AS(run(options_for(folder / "source", folder / "out", "tfrecord")), InvalidArgument);
   CHECK(contents_of(folder / "out") == before);
-  RepackOptions replace = options_for(folder / "source", folder / "out", "tfrecord");
+  PackOptions replace = options_for(folder / "source", folder / "out", "tfrecord");
   replace.overwrite = true;
   CHECK(run(replace).samples == kImages);
   CHECK_FALSE(fs::exists(folder / "out" / "train-000000.tar"));
@@ -144,7 +144,7 @@ TEST_CASE("packing is refused where it would harm or has nothing to pack", "[con
                   InvalidArgument);
   test::write_text(folder / "dataset" / kManifestName, "{}");
   CHECK_THROWS_AS(run(options_for(folder / "source", folder / "dataset", "tar")), InvalidArgument);
-  RepackOptions many = options_for(folder / "source", folder / "many", "tar");
+  PackOptions many = options_for(folder / "source", folder / "many", "tar");
   many.shards = 100;
   CHECK_THROWS_AS(run(many), InvalidArgument);
   CHECK_FALSE(fs::exists(folder / "many"));

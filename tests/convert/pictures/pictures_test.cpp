@@ -74,7 +74,7 @@ TEST_CASE("pictures are averaged down and repeated up", "[convert][preview]") {
 
 TEST_CASE("a recipe that makes no sense is no recipe", "[convert][preview][malformed]") {
   Inspection facts;
-  facts.spec = TensorSpec{DType::kFloat32, AxisOrder::kHwc, 1, 1, 3};
+  facts.spec = TensorSpec{DType::kFloat32, Layout::kHwc, 1, 1, 3};
   for (const char* recipe : {R"({"normalize":{"mean":[1,2],"std":[1,2,3]}})", R"({"normalize":5})",
                              R"({"normalize":{"mean":["a","b","c"],"std":[1,1,1]}})", "{}"}) {
     CAPTURE(recipe);

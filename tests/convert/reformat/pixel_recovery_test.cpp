@@ -17,7 +17,7 @@ std::vector<std::byte> tensor_of(const TensorSpec& spec, const Normalization& ru
                                  std::span<const std::uint8_t> pixels) {
   std::vector<std::byte> tensor(spec.size_bytes());
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    const std::size_t channel = spec.order == AxisOrder::kHwc
+    const std::size_t channel = spec.layout == Layout::kHwc
                                     ? i % spec.channels
                                     : i / (std::size_t{spec.height} * spec.width);
     const float value = rule(pixels[i], channel);
@@ -36,12 +36,12 @@ TEST_CASE("every pixel is found again in every float type, layout and normalisat
           "[convert][pixel_recovery]") {
   std::vector<std::uint8_t> pixels(3 * 256);
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
       for (const Normalization& rule :
            {Normalization(), kImagenet, Normalization{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}}}) {
-        const TensorSpec spec{dtype, order, 16, 16, 3};
+        const TensorSpec spec{dtype, layout, 16, 16, 3};
         for (std::size_t i = 0; i < pixels.size(); ++i) {
-          pixels[i] = static_cast<std::uint8_t>(order == AxisOrder::kHwc ? i / 3 : i);
+          pixels[i] = static_cast<std::uint8_t>(layout == Layout::kHwc ? i / 3 : i);
         }
         CAPTURE(spec.text(), rule.mean[0]);
         const PixelRecovery recovery(spec, rule);
@@ -55,7 +55,7 @@ TEST_CASE("every pixel is found again in every float type, layout and normalisat
 }
 
 TEST_CASE("a value that no pixel gives is refused", "[convert][pixel_recovery][malformed]") {
-  const TensorSpec spec{DType::kFloat32, AxisOrder::kChw, 1, 1, 1};
+  const TensorSpec spec{DType::kFloat32, Layout::kChw, 1, 1, 1};
   const PixelRecovery recovery(spec, {});
   std::vector<std::uint8_t> found(1);
   for (const float value :
@@ -72,10 +72,10 @@ TEST_CASE("a value that no pixel gives is refused", "[convert][pixel_recovery][m
 TEST_CASE("pixels that a normalisation made equal cannot be told", "[convert][pixel_recovery]") {
   // Far from zero bfloat16 has steps of more than a pixel.
   const Normalization shifted{{-100, -100, -100}, {1, 1, 1}};
-  CHECK_FALSE(PixelRecovery({DType::kBfloat16, AxisOrder::kChw, 2, 2, 3}, shifted).is_possible());
+  CHECK_FALSE(PixelRecovery({DType::kBfloat16, Layout::kChw, 2, 2, 3}, shifted).is_possible());
   // What a normalisation says of channels that are not there does not count.
   const Normalization gray{{0.5F, -100, -100}, {0.5F, 1, 1}};
-  CHECK(PixelRecovery({DType::kBfloat16, AxisOrder::kChw, 2, 2, 1}, gray).is_possible());
+  CHECK(PixelRecovery({DType::kBfloat16, Layout::kChw, 2, 2, 1}, gray).is_possible());
 }
 
 }  // namespace

@@ -32,13 +32,13 @@ test::MadeDataset make(const fs::path& folder, const test::DatasetPlan& plan,
   return made;
 }
 
-ConvertReport run(const ConvertOptions& options) {
-  BuildProgress progress;
-  return convert(options, progress);
+ReformatReport run(const ReformatOptions& options) {
+  JobProgress progress;
+  return reformat(options, progress);
 }
 
-ConvertOptions options_for(const fs::path& shards, const fs::path& out, const char* format) {
-  ConvertOptions options;
+ReformatOptions options_for(const fs::path& shards, const fs::path& out, const char* format) {
+  ReformatOptions options;
   options.shards = shards;
   options.out = out;
   options.format = format;
@@ -60,7 +60,7 @@ TEST_CASE("shards of all formats become each other", "[convert][roundtrip][tbb]"
       fs::path before = root / "first";
       for (const char* format : {"tar", "tfrecord", "hdf5", name(first).data()}) {
         const fs::path after = root / fmt::format("{}-again", before.filename().string());
-        CHECK(run(options_for(before, after, format)).status == BuildStatus::kComplete);
+        CHECK(run(options_for(before, after, format)).status == JobStatus::kComplete);
         before = after;
       }
       CAPTURE(name(dtype), name(first));
@@ -75,7 +75,7 @@ TEST_CASE("a conversion on any number of threads gives the same bytes",
   make(folder / "made", {.shards = {40, 1, 33}});
   std::map<std::string, std::string> first;
   for (const int threads : {1, 2, 7}) {
-    ConvertOptions options =
+    ReformatOptions options =
         options_for(folder / "made", folder / fmt::format("out{}", threads), "hdf5");
     options.seed = 3;
     options.shards_per_split = 5;
@@ -92,18 +92,18 @@ TEST_CASE("a conversion on any number of threads gives the same bytes",
 TEST_CASE("a conversion that was stopped goes on to the same bytes", "[convert][tbb]") {
   const TempFolder folder;
   make(folder / "made", {.shards = std::vector<std::uint64_t>(30, 2)});
-  ConvertOptions options = options_for(folder / "made", folder / "out", "tfrecord");
-  BuildProgress progress;
+  ReformatOptions options = options_for(folder / "made", folder / "out", "tfrecord");
+  JobProgress progress;
   progress.stop = true;
-  CHECK(convert(options, progress).status == BuildStatus::kInterrupted);
+  CHECK(reformat(options, progress).status == JobStatus::kInterrupted);
   CHECK_FALSE(fs::exists(options.out / kManifestName));
   CHECK(fs::exists(options.out / ".precache"));
-  CHECK(run(options).status == BuildStatus::kComplete);
+  CHECK(run(options).status == JobStatus::kComplete);
   CHECK_FALSE(fs::exists(options.out / ".precache"));
-  ConvertOptions at_once = options_for(folder / "made", folder / "at once", "tfrecord");
-  CHECK(run(at_once).status == BuildStatus::kComplete);
+  ReformatOptions at_once = options_for(folder / "made", folder / "at once", "tfrecord");
+  CHECK(run(at_once).status == JobStatus::kComplete);
   CHECK(contents_of(options.out) == contents_of(at_once.out));
-  CHECK(run(options).status == BuildStatus::kAlreadyComplete);
+  CHECK(run(options).status == JobStatus::kAlreadyComplete);
 }
 
 TEST_CASE("a manifest that lies about its records is found out", "[convert][malformed]") {

@@ -34,7 +34,7 @@ TEST_CASE("a conversion that asks for nothing copies", "[convert][tensor_convers
 
 TEST_CASE("the recipe of a conversion is the one that build writes",
           "[convert][tensor_conversion]") {
-  ConvertOptions options;
+  ReformatOptions options;
   options.dtype = DType::kFloat16;
   options.normalize = kHalf;
   const TensorConversion there(built(DType::kUint8), options);
@@ -47,15 +47,15 @@ TEST_CASE("the recipe of a conversion is the one that build writes",
 
 TEST_CASE("tensors of others have a recipe that says what is known",
           "[convert][tensor_conversion]") {
-  const TensorMeaning pixels = foreign_meaning({DType::kUint8, AxisOrder::kHwc, 4, 6, 3});
+  const TensorMeaning pixels = foreign_meaning({DType::kUint8, Layout::kHwc, 4, 6, 3});
   CHECK(Json::parse(pixels.recipe) ==
         Json::parse(R"({"size":[4,6],"dtype":"uint8","layout":"hwc"})"));
-  const TensorMeaning floats = foreign_meaning({DType::kFloat32, AxisOrder::kHwc, 4, 6, 3});
+  const TensorMeaning floats = foreign_meaning({DType::kFloat32, Layout::kHwc, 4, 6, 3});
   CHECK(Json::parse(floats.recipe).at("values") == "unknown");
   // Of four channels, too.
-  ConvertOptions options;
+  ReformatOptions options;
   options.dtype = DType::kFloat32;
-  const TensorConversion four(foreign_meaning({DType::kUint8, AxisOrder::kHwc, 1, 1, 4}), options);
+  const TensorConversion four(foreign_meaning({DType::kUint8, Layout::kHwc, 1, 1, 4}), options);
   const std::array<std::uint8_t, 4> in{0, 51, 102, 255};
   std::array<float, 4> out{};
   std::vector<std::uint8_t> scratch;
@@ -64,7 +64,7 @@ TEST_CASE("tensors of others have a recipe that says what is known",
 }
 
 TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conversion]") {
-  const auto message = [](const TensorMeaning& stored, const ConvertOptions& options) {
+  const auto message = [](const TensorMeaning& stored, const ReformatOptions& options) {
     try {
       const TensorConversion conversion(stored, options);
     } catch (const InvalidArgument& error) {
@@ -72,22 +72,22 @@ TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conv
     }
     return std::string();
   };
-  ConvertOptions normalize;
+  ReformatOptions normalize;
   normalize.normalize = kHalf;
   CHECK_THAT(message(built(DType::kFloat32, kHalf), normalize), test::contains("already"));
   CHECK_THAT(message(built(DType::kUint8), normalize), test::contains("float --dtype"));
-  const TensorMeaning foreign = foreign_meaning({DType::kFloat32, AxisOrder::kHwc, 4, 6, 3});
+  const TensorMeaning foreign = foreign_meaning({DType::kFloat32, Layout::kHwc, 4, 6, 3});
   CHECK_THAT(message(foreign, normalize), test::contains("nobody knows"));
-  ConvertOptions pixels;
+  ReformatOptions pixels;
   pixels.dtype = DType::kUint8;
   CHECK_THAT(message(foreign, pixels), test::contains("cannot be found again"));
   const Normalization shifted{{-100, -100, -100}, {1, 1, 1}};
   CHECK_THAT(message(built(DType::kBfloat16, shifted), pixels),
              test::contains("cannot be found again"));
-  ConvertOptions gray;
+  ReformatOptions gray;
   gray.dtype = DType::kFloat32;
   gray.normalize = Normalization{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-  CHECK_THAT(message(foreign_meaning({DType::kUint8, AxisOrder::kChw, 4, 6, 1}), gray),
+  CHECK_THAT(message(foreign_meaning({DType::kUint8, Layout::kChw, 4, 6, 1}), gray),
              test::contains("three channels"));
   gray.normalize->std = {0, 1, 1};
   CHECK_THAT(message(built(DType::kUint8), gray), test::contains("above 0"));

@@ -24,7 +24,7 @@ using test::tar_entry;
 using test::TempFolder;
 using test::write_text;
 
-using Kinds = std::vector<IndexKind>;
+using Kinds = std::vector<SidecarKind>;
 
 std::string tar_index(const TempFolder& folder, const std::string& archive) {
   write_text(folder / "a.tar", archive);
@@ -37,8 +37,8 @@ std::uint64_t wids_samples(const TempFolder& folder, const std::string& archive)
 }
 
 TEST_CASE("kinds of indexes are read from a list", "[convert][index]") {
-  CHECK(parse_index_kinds("dali") == Kinds{IndexKind::kDali});
-  CHECK(parse_index_kinds("tfds,dali,tfds") == Kinds{IndexKind::kDali, IndexKind::kTfds});
+  CHECK(parse_index_kinds("dali") == Kinds{SidecarKind::kDali});
+  CHECK(parse_index_kinds("tfds,dali,tfds") == Kinds{SidecarKind::kDali, SidecarKind::kTfds});
   for (const char* names : {"", ",", "dali,", ",dali", "DALI", "dali wids", "hdf5"}) {
     CAPTURE(names);
     CHECK_THROWS_AS(parse_index_kinds(names), InvalidArgument);
@@ -46,12 +46,12 @@ TEST_CASE("kinds of indexes are read from a list", "[convert][index]") {
 }
 
 TEST_CASE("a kind has to fit the format", "[convert][index]") {
-  CHECK_NOTHROW(check_index_kinds({IndexKind::kDali, IndexKind::kWids}, "tar"));
-  CHECK_NOTHROW(check_index_kinds({IndexKind::kDali, IndexKind::kTfds}, "tfrecord"));
-  CHECK_NOTHROW(check_index_kinds({IndexKind::kVds}, "hdf5"));
-  CHECK_THROWS_AS(check_index_kinds({IndexKind::kVds}, "tar"), InvalidArgument);
-  CHECK_THROWS_AS(check_index_kinds({IndexKind::kWids}, "tfrecord"), InvalidArgument);
-  CHECK_THROWS_AS(check_index_kinds({IndexKind::kDali}, "hdf5"), InvalidArgument);
+  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kDali, SidecarKind::kWids}, "tar"));
+  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kDali, SidecarKind::kTfds}, "tfrecord"));
+  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kVds}, "hdf5"));
+  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kVds}, "tar"), InvalidArgument);
+  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kWids}, "tfrecord"), InvalidArgument);
+  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kDali}, "hdf5"), InvalidArgument);
 }
 
 TEST_CASE("an index of a tar groups files as webdataset does", "[convert][index][tar]") {
@@ -211,12 +211,12 @@ TEST_CASE("any shard of a dataset stands for its split", "[convert][index]") {
   const MadeDataset train = make_dataset(folder.path(), {});
   const MadeDataset val = make_dataset(folder.path(), {.shards = {2}, .split = "val"}, &train);
   val.write_manifest();
-  const IndexReport report = write_indexes(train.shards[1], {{IndexKind::kWids}, {}});
+  const SidecarReport report = write_sidecars(train.shards[1], {{SidecarKind::kWids}, {}});
   REQUIRE(report.written.size() == 1);
   CHECK(report.written[0].file == folder / "train.wids.json");
   CHECK(report.written[0].samples == 12);
-  CHECK(write_indexes(folder.path(), {{IndexKind::kWids}, {}}).written.size() == 2);
-  CHECK(write_indexes(folder.path(), {{IndexKind::kWids}, "val"}).written[0].samples == 2);
+  CHECK(write_sidecars(folder.path(), {{SidecarKind::kWids}, {}}).written.size() == 2);
+  CHECK(write_sidecars(folder.path(), {{SidecarKind::kWids}, "val"}).written[0].samples == 2);
 }
 
 }  // namespace

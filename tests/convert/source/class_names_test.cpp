@@ -30,7 +30,7 @@ TEST_CASE("class names come from a manifest too", "[convert][classes]") {
   manifest.classes = {"b", "a"};
   manifest.format = "tar";
   manifest.recipe = "{}";
-  manifest.spec = {DType::kUint8, AxisOrder::kChw, 2, 2, 3};
+  manifest.spec = {DType::kUint8, Layout::kChw, 2, 2, 3};
   manifest.splits["train"].shards.push_back({"train-000000.tar", 0, 1024, 0, {}});
   test::write_text(folder / "dataset.json", manifest.to_json());
   CHECK(read_class_names(folder / "dataset.json") == Texts{"b", "a"});

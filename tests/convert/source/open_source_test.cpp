@@ -53,7 +53,7 @@ std::ostream& operator<<(std::ostream& out, const Sample& sample) {
 
 /// All samples as a build reads them.
 std::vector<Sample> samples_of(const Source& source) {
-  OpenShards shards(source.shards);
+  ShardFileCache shards(source.shards);
   ShardReader reader(shards);
   std::vector<Sample> samples;
   for (std::size_t i = 0; i < source.listing.size(); ++i) {
@@ -426,7 +426,7 @@ TEST_CASE("a record whose bytes changed is corrupt when it is read",
     CAPTURE(at);
     const auto read = [&] {
       const Source source = unpacking.open(path);
-      OpenShards shards(source.shards);
+      ShardFileCache shards(source.shards);
       ShardReader reader(shards);
       std::span<const std::byte> bytes;
       for (std::size_t i = 0; i < source.listing.size(); ++i) {
@@ -451,7 +451,7 @@ TEST_CASE("a shard that changes under a reader is found", "[convert][source]") {
   Unpacking unpacking;
   write_text(root / "x.tar", class_folders(""));
   const Source source = unpacking.open(root / "x.tar");
-  OpenShards shards(source.shards);
+  ShardFileCache shards(source.shards);
   ShardReader reader(shards);
   std::span<const std::byte> bytes;
   const auto read = [&] { static_cast<void>(reader.read(source.listing[0], bytes)); };

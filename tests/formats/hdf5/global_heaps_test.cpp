@@ -77,7 +77,7 @@ TEST_CASE("hdf5 rows of various lengths are found in their heaps", "[formats][hd
       CHECK(test::is_inside(index, file.size()));
       for (std::size_t i = 0; i < rows.size(); ++i) {
         CAPTURE(i);
-        const SamplePlace& place = index.places[i];
+        const SampleLocation& place = index.places[i];
         REQUIRE(place.payload_bytes == rows[i].size());
         const auto found = std::span(file).subspan(place.payload, place.payload_bytes);
         CHECK(std::ranges::equal(found, rows[i]));

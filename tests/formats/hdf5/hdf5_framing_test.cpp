@@ -92,15 +92,15 @@ void check_shard(const TensorSpec& spec, const std::vector<SampleName>& names,
   const Hdf5Framing framing(spec, test::limits_of(names), classes);
   const auto samples = test::make_samples(names, spec.size_bytes());
   const Bytes shard = test::assemble(framing, samples);
-  const ShardLayout layout = framing.layout(names.size());
+  const ShardColumns columns = framing.columns(names.size());
   CHECK(shard.size() <= framing.shard_bytes(names.size()));
   std::size_t longest = 0;
   for (const auto& class_name : classes) longest = std::max(longest, class_name.size());
   if (classes.size() * longest <= 4096) CHECK(shard.size() == framing.shard_bytes(names.size()));
-  CHECK(layout.image.base == 8192);
-  CHECK(layout.image.type == name(spec.dtype));
-  CHECK(layout.label.type == "int64");
-  CHECK(layout.key.type == "utf8");
+  CHECK(columns.image.base == 8192);
+  CHECK(columns.image.type == name(spec.dtype));
+  CHECK(columns.label.type == "int64");
+  CHECK(columns.key.type == "utf8");
 
   const test::TempFolder folder;
   test::write_bytes(folder / "shard.h5", shard);
@@ -124,11 +124,11 @@ void check_shard(const TensorSpec& spec, const std::vector<SampleName>& names,
   CHECK(H5Lexists(file, "classes", H5P_DEFAULT) == 0);
   if (names.empty()) return;
 
-  CHECK(images.offset() == layout.image.base);
-  CHECK(labels.offset() == layout.label.base);
-  CHECK(keys.offset() == layout.key.base);
-  CHECK(layout.label.stride == 8);
-  CHECK(H5Tget_size(keys.type()) == layout.key.stride);
+  CHECK(images.offset() == columns.image.base);
+  CHECK(labels.offset() == columns.label.base);
+  CHECK(keys.offset() == columns.key.base);
+  CHECK(columns.label.stride == 8);
+  CHECK(H5Tget_size(keys.type()) == columns.key.stride);
   const Bytes pixels = images.read(images.type(), names.size() * spec.size_bytes());
   for (std::size_t i = 0; i < names.size(); ++i) {
     CAPTURE(i);
@@ -136,10 +136,10 @@ void check_shard(const TensorSpec& spec, const std::vector<SampleName>& names,
                              samples[i].tensor));
     // The same by plain arithmetic, as a reader without the library does it.
     const std::span<const std::byte> all = shard;
-    CHECK(test::little_endian(all.subspan(layout.label.base + i * 8, 8)) ==
+    CHECK(test::little_endian(all.subspan(columns.label.base + i * 8, 8)) ==
           static_cast<std::uint64_t>(names[i].label));
     const auto key =
-        test::text_of(all.subspan(layout.key.base + i * layout.key.stride, layout.key.stride));
+        test::text_of(all.subspan(columns.key.base + i * columns.key.stride, columns.key.stride));
     CHECK(key.substr(0, names[i].key.size()) == names[i].key);
   }
   const Bytes label_bytes = labels.read(H5T_NATIVE_INT64, names.size() * 8);
@@ -168,9 +168,9 @@ TEST_CASE("hdf5 shards of any number of samples open in the library", "[formats]
 
 TEST_CASE("hdf5 shards of all types and layouts open in the library", "[formats][hdf5]") {
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
-      check_shard(spec_of(6, 4, 3, dtype, order), many_names(5), {"only"});
-      check_shard(spec_of(1, 1, 1, dtype, order), many_names(5), {"only"});
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
+      check_shard(spec_of(6, 4, 3, dtype, layout), many_names(5), {"only"});
+      check_shard(spec_of(1, 1, 1, dtype, layout), many_names(5), {"only"});
     }
   }
 }
@@ -228,8 +228,8 @@ TEST_CASE("hdf5 images have the library's float types with true values", "[forma
 }
 
 TEST_CASE("hdf5 images say the order of their axes", "[formats][hdf5]") {
-  for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
-    const Hdf5Framing framing(spec_of(2, 2, 3, DType::kUint8, order), test::limits_of({{"k", 0}}),
+  for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
+    const Hdf5Framing framing(spec_of(2, 2, 3, DType::kUint8, layout), test::limits_of({{"k", 0}}),
                               {});
     const test::TempFolder folder;
     test::write_bytes(
@@ -241,7 +241,7 @@ TEST_CASE("hdf5 images say the order of their axes", "[formats][hdf5]") {
     const Id type(H5Aget_type(attribute), H5Tclose);
     std::string text(H5Tget_size(type), '\0');
     CHECK(H5Aread(attribute, type, text.data()) >= 0);
-    CHECK(text == name(order));
+    CHECK(text == name(layout));
   }
 }
 

@@ -127,7 +127,7 @@ TEST_CASE("hdf5 images of others are columns where they are contiguous", "[forma
       writer.add((group + "y").c_str(), H5T_STD_I64LE, {7});
       const Bytes file = writer.bytes();
       const ShardIndex index = scan_shard(file, "a.h5");
-      CHECK(index.spec == TensorSpec{DType::kUint8, AxisOrder::kHwc, 6, 5, 3});
+      CHECK(index.spec == TensorSpec{DType::kUint8, Layout::kHwc, 6, 5, 3});
       CHECK(index.samples == 7);
       CHECK(index.places.empty());
       CHECK(index.columns.image.type == "uint8");
@@ -203,9 +203,9 @@ TEST_CASE("hdf5 axes are told by the attribute or the extents", "[formats][hdf5]
     Writer writer;
     return writer.add("images", H5T_STD_U8LE, extents).scan().spec;
   };
-  CHECK(order_of({2, 3, 6, 5}) == TensorSpec{DType::kUint8, AxisOrder::kChw, 6, 5, 3});
-  CHECK(order_of({2, 6, 5, 1}) == TensorSpec{DType::kUint8, AxisOrder::kHwc, 6, 5, 1});
-  CHECK(order_of({2, 6, 5}) == TensorSpec{DType::kUint8, AxisOrder::kChw, 6, 5, 1});
+  CHECK(order_of({2, 3, 6, 5}) == TensorSpec{DType::kUint8, Layout::kChw, 6, 5, 3});
+  CHECK(order_of({2, 6, 5, 1}) == TensorSpec{DType::kUint8, Layout::kHwc, 6, 5, 1});
+  CHECK(order_of({2, 6, 5}) == TensorSpec{DType::kUint8, Layout::kChw, 6, 5, 1});
   CHECK_FALSE(order_of({2, 6, 5, 7}));
   Writer writer;
   writer.add("images", H5T_STD_U8LE, {2, 3, 6, 4});
@@ -219,7 +219,7 @@ TEST_CASE("hdf5 axes are told by the attribute or the extents", "[formats][hdf5]
   H5Sclose(space);
   H5Tclose(type);
   H5Dclose(images);
-  CHECK(writer.scan().spec == TensorSpec{DType::kUint8, AxisOrder::kHwc, 3, 6, 4});
+  CHECK(writer.scan().spec == TensorSpec{DType::kUint8, Layout::kHwc, 3, 6, 4});
 }
 
 TEST_CASE("hdf5 elements of other types have no spec", "[formats][hdf5]") {
@@ -304,14 +304,14 @@ TEST_CASE("hdf5 files of others are read", "[formats][hdf5][golden]") {
     return index;
   };
   const ShardIndex cats = scan_file("catvnoncat/test_catvnoncat.h5");
-  CHECK(cats.spec == TensorSpec{DType::kUint8, AxisOrder::kHwc, 64, 64, 3});
+  CHECK(cats.spec == TensorSpec{DType::kUint8, Layout::kHwc, 64, 64, 3});
   CHECK(cats.samples == 50);
   CHECK(cats.columns.image.type == "uint8");
   CHECK(cats.columns.label.type == "int64");
   CHECK(cats.classes == std::vector<std::string>{"non-cat", "cat"});
   CHECK(scan_file("tfds/3dshapes.h5").samples == 5);
   CHECK(scan_file("tfds/camelyonpatch_level_2_split_train_x.h5").spec ==
-        TensorSpec{DType::kUint8, AxisOrder::kHwc, 96, 96, 3});
+        TensorSpec{DType::kUint8, Layout::kHwc, 96, 96, 3});
   CHECK(scan_file("hdfgroup/tools/test/h5dump/testfiles/vds/1_a.h5").places.size() == 5);
   const auto refusal = [&](const std::string& name) {
     return test::message_of<Unsupported>([&] { (void)scan_file(name); });

@@ -36,7 +36,7 @@ struct Shard {
     index.bytes = bytes.size();
     index.samples = samples.size();
     index.spec = spec;
-    index.columns = framing->layout(samples.size());
+    index.columns = framing->columns(samples.size());
   }
   [[nodiscard]] ColumnValues values() const { return {index, "x.shard"}; }
 };
@@ -257,8 +257,8 @@ TEST_CASE("columns that run past the end or mean nothing are refused",
       {"type", [](Column& column) { column.type = "float64"; }},
       {"type with a space", [](Column& column) { column.type += " "; }}};
   for (const Format format : kFormats) {
-    for (Column ShardLayout::*const column :
-         {&ShardLayout::image, &ShardLayout::label, &ShardLayout::key}) {
+    for (Column ShardColumns::*const column :
+         {&ShardColumns::image, &ShardColumns::label, &ShardColumns::key}) {
       for (const auto& [what, change] : changes) {
         Shard shard = small_shard(format);
         change(shard.index.columns.*column);

@@ -17,43 +17,43 @@ using test::tar_entry;
 
 using Extensions = std::vector<std::string>;
 
-TEST_CASE("the anatomy of a tar counts entries, extensions and groups", "[formats][tar]") {
+TEST_CASE("the contents of a tar counts entries, extensions and groups", "[formats][tar]") {
   const std::string archive = tar_entry("d/", "", {.type = '5'}) + tar_entry("d/a.jpg", "123") +
                               tar_entry("d/a.cls", "0") + tar_entry("d/b.jpg", "12345") +
                               tar_entry("d/b.cls", "1") + tar_entry("c.seg.png", "x") +
                               tar_entry("README", "words") + tar_entry("__x__/y.jpg", "dropped") +
                               tar_entry("link", "", {.type = '2'}) + test::kTarEnd;
-  tar::Dissector dissector;
+  tar::ContentsSurvey dissector;
   dissector.add(bytes_of(archive), "a.tar");
-  const TarAnatomy anatomy = dissector.result();
-  CHECK(anatomy.files == 7);
-  CHECK(anatomy.directories == 1);
-  CHECK(anatomy.links == 1);
-  CHECK(anatomy.ungrouped_files == 2);
-  CHECK(anatomy.samples == 3);
-  REQUIRE(anatomy.extensions.size() == 3);
-  CHECK(anatomy.extensions[0].name == "cls");
-  CHECK(anatomy.extensions[1].name == "jpg");
-  CHECK(anatomy.extensions[1].bytes == Range{2, 3, 5, 8});
-  CHECK(anatomy.extensions[2].name == "seg.png");
-  REQUIRE(anatomy.patterns.size() == 2);
-  CHECK(anatomy.patterns[0].extensions == Extensions{"jpg", "cls"});
-  CHECK(anatomy.patterns[0].samples == 2);
+  const TarContents contents = dissector.result();
+  CHECK(contents.files == 7);
+  CHECK(contents.directories == 1);
+  CHECK(contents.links == 1);
+  CHECK(contents.ungrouped_files == 2);
+  CHECK(contents.samples == 3);
+  REQUIRE(contents.extensions.size() == 3);
+  CHECK(contents.extensions[0].name == "cls");
+  CHECK(contents.extensions[1].name == "jpg");
+  CHECK(contents.extensions[1].bytes == Range{2, 3, 5, 8});
+  CHECK(contents.extensions[2].name == "seg.png");
+  REQUIRE(contents.patterns.size() == 2);
+  CHECK(contents.patterns[0].extensions == Extensions{"jpg", "cls"});
+  CHECK(contents.patterns[0].samples == 2);
 }
 
 TEST_CASE("an extension that comes again begins another sample", "[formats][tar]") {
-  tar::Dissector dissector;
+  tar::ContentsSurvey dissector;
   dissector.add(bytes_of(tar_entry("a.jpg", "1") + tar_entry("a.jpg", "2") + test::kTarEnd), "a");
   dissector.add(bytes_of(tar_entry("a.jpg", "3") + test::kTarEnd), "b");
   CHECK(dissector.result().samples == 3);
 }
 
-TEST_CASE("the anatomy of a tar keeps what comes before damage", "[formats][tar][malformed]") {
+TEST_CASE("the contents of a tar keeps what comes before damage", "[formats][tar][malformed]") {
   const std::string whole = tar_entry("a.jpg", "1") + tar_entry("b.jpg", "2") + test::kTarEnd;
   for (std::size_t size = 1; size < 2048; ++size) {
     CAPTURE(size);
     const auto cut = test::cut(bytes_of(whole), size);
-    tar::Dissector dissector;
+    tar::ContentsSurvey dissector;
     const bool is_at_end = size % 1024 == 0;  // where nothing tells that more should follow
     if (is_at_end) {
       CHECK_NOTHROW(dissector.add(cut, "a"));
@@ -68,7 +68,7 @@ TEST_CASE("the anatomy of a tar keeps what comes before damage", "[formats][tar]
 TEST_CASE("names without end make no list without end", "[formats][tar][malformed]") {
   std::string archive;
   for (int i = 0; i < 1500; ++i) archive += tar_entry(fmt::format("a{0}.x{0}", i), "");
-  tar::Dissector dissector;
+  tar::ContentsSurvey dissector;
   dissector.add(bytes_of(archive + test::kTarEnd), "a");
   CHECK(dissector.result().extensions.size() == 1000);
   CHECK(dissector.result().patterns.size() == 1000);
@@ -76,14 +76,14 @@ TEST_CASE("names without end make no list without end", "[formats][tar][malforme
   CHECK(dissector.result().has_more);
 }
 
-const TfrecordAnatomy::Feature& feature_of(const TfrecordAnatomy& anatomy,
-                                           const std::string& name) {
-  const auto found = std::ranges::find(anatomy.features, name, &TfrecordAnatomy::Feature::name);
-  if (found == anatomy.features.end()) FAIL("there is no feature " << name);
+const TfrecordContents::Feature& feature_of(const TfrecordContents& contents,
+                                            const std::string& name) {
+  const auto found = std::ranges::find(contents.features, name, &TfrecordContents::Feature::name);
+  if (found == contents.features.end()) FAIL("there is no feature " << name);
   return *found;
 }
 
-TEST_CASE("the anatomy of TFRecords lists features with types and sizes", "[formats][tfrecord]") {
+TEST_CASE("the contents of TFRecords lists features with types and sizes", "[formats][tfrecord]") {
   const std::string floats = test::feature("f", 2, test::delimited(1, std::string(12, '\0')));
   const std::string none = test::delimited(1, test::delimited(1, "n"));
   const std::string jpeg = "\xff\xd8\xff and so on";
@@ -93,23 +93,23 @@ TEST_CASE("the anatomy of TFRecords lists features with types and sizes", "[form
       test::tfrecord(
           test::example(test::bytes_feature("image", "raw") + test::int_feature("i", {5}, false))) +
       test::tfrecord("no Example at all");
-  tfrecord::Dissector dissector;
+  tfrecord::ContentsSurvey dissector;
   dissector.add(bytes_of(file), "a");
-  const TfrecordAnatomy anatomy = dissector.result();
-  CHECK(anatomy.records == 3);
-  CHECK(anatomy.examples == 2);
-  CHECK(anatomy.sequence_examples == 0);
-  REQUIRE(anatomy.features.size() == 4);
-  const auto& image = feature_of(anatomy, "image");
+  const TfrecordContents contents = dissector.result();
+  CHECK(contents.records == 3);
+  CHECK(contents.examples == 2);
+  CHECK(contents.sequence_examples == 0);
+  REQUIRE(contents.features.size() == 4);
+  const auto& image = feature_of(contents, "image");
   CHECK(image.kind == "bytes");
   CHECK(image.records == 2);
   CHECK(image.bytes == Range{2, 3, jpeg.size(), 3 + jpeg.size()});
   CHECK(image.content == "JPEG");
-  CHECK(feature_of(anatomy, "i").kind == "int64");
-  CHECK(feature_of(anatomy, "i").values == Range{2, 1, 3, 4});
-  CHECK(feature_of(anatomy, "f").kind == "float");
-  CHECK(feature_of(anatomy, "f").values == Range{1, 3, 3, 3});
-  CHECK(feature_of(anatomy, "n").kind == "empty");
+  CHECK(feature_of(contents, "i").kind == "int64");
+  CHECK(feature_of(contents, "i").values == Range{2, 1, 3, 4});
+  CHECK(feature_of(contents, "f").kind == "float");
+  CHECK(feature_of(contents, "f").values == Range{1, 3, 3, 3});
+  CHECK(feature_of(contents, "n").kind == "empty");
 }
 
 TEST_CASE("a SequenceExample shows its context and its lists", "[formats][tfrecord]") {
@@ -118,24 +118,24 @@ TEST_CASE("a SequenceExample shows its context and its lists", "[formats][tfreco
       test::delimited(1, test::delimited(1, "steps") + test::delimited(2, step + step));
   const std::string record =
       test::delimited(1, test::int_feature("i", {7})) + test::delimited(2, list);
-  tfrecord::Dissector dissector;
+  tfrecord::ContentsSurvey dissector;
   dissector.add(bytes_of(test::tfrecord(record)), "a");
-  const TfrecordAnatomy anatomy = dissector.result();
-  CHECK(anatomy.sequence_examples == 1);
-  CHECK_FALSE(feature_of(anatomy, "i").is_sequence);
-  CHECK(feature_of(anatomy, "steps").is_sequence);
-  CHECK(feature_of(anatomy, "steps").values == Range{1, 2, 2, 2});
-  CHECK(feature_of(anatomy, "steps").bytes == Range{1, 4, 4, 4});
+  const TfrecordContents contents = dissector.result();
+  CHECK(contents.sequence_examples == 1);
+  CHECK_FALSE(feature_of(contents, "i").is_sequence);
+  CHECK(feature_of(contents, "steps").is_sequence);
+  CHECK(feature_of(contents, "steps").values == Range{1, 2, 2, 2});
+  CHECK(feature_of(contents, "steps").bytes == Range{1, 4, 4, 4});
 }
 
-TEST_CASE("the anatomy of TFRecords keeps what comes before damage",
+TEST_CASE("the contents of TFRecords keeps what comes before damage",
           "[formats][tfrecord][malformed]") {
   const std::string record = test::tfrecord(test::example(test::bytes_feature("image", "raw")));
   const auto whole = bytes_of(record + record);
   for (std::size_t size = 1; size < whole.size(); ++size) {
     if (size == record.size()) continue;
     CAPTURE(size);
-    tfrecord::Dissector dissector;
+    tfrecord::ContentsSurvey dissector;
     CHECK_THROWS_AS(dissector.add(test::cut(whole, size), "a"), CorruptData);
     CHECK(dissector.result().records == size / record.size());
   }

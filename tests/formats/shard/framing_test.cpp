@@ -59,12 +59,12 @@ TEST_CASE("a shard is a prologue and equal records and an epilogue", "[formats][
       const Bytes shard = test::assemble(*framing, samples);
       CHECK(shard.size() == framing->shard_bytes(count));
       CHECK(test::envelope_of(*framing, names).prologue.size() == framing->records_base());
-      const ShardLayout layout = framing->layout(count);
-      CHECK(layout.image.base == framing->records_base() + framing->tensor_offset());
-      CHECK(layout.image.stride == framing->record_bytes());
-      CHECK(layout.image.base % 64 == 0);
+      const ShardColumns columns = framing->columns(count);
+      CHECK(columns.image.base == framing->records_base() + framing->tensor_offset());
+      CHECK(columns.image.stride == framing->record_bytes());
+      CHECK(columns.image.base % 64 == 0);
       for (std::size_t i = 0; i < count; ++i) {
-        const auto at = layout.image.base + i * layout.image.stride;
+        const auto at = columns.image.base + i * columns.image.stride;
         CHECK(
             std::ranges::equal(std::span(shard).subspan(at, spec.size_bytes()), samples[i].tensor));
       }

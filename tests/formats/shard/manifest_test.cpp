@@ -22,7 +22,7 @@ const std::filesystem::path kPath = "some/dataset.json";
 Manifest small_manifest() {
   Manifest manifest;
   manifest.format = "tar";
-  manifest.spec = {DType::kFloat16, AxisOrder::kHwc, 2, 3, 1};
+  manifest.spec = {DType::kFloat16, Layout::kHwc, 2, 3, 1};
   manifest.classes = {"cat", "d\"o\\g", "\xe7\x8c\xab"};
   manifest.recipe = R"({"size":[2,3],"nested":{"a":[1,null,true]}})";
   ShardEntry shard{"train-000000.tar", 5, 7680, 0x00c0ffee, {}};
@@ -97,7 +97,7 @@ TEST_CASE("a manifest has the keys that the design names", "[formats][manifest]"
 
 TEST_CASE("a manifest in either axis order gives height and width", "[formats][manifest]") {
   Manifest manifest = small_manifest();
-  manifest.spec = {DType::kUint8, AxisOrder::kChw, 7, 9, 3};
+  manifest.spec = {DType::kUint8, Layout::kChw, 7, 9, 3};
   CHECK(Json::parse(manifest.to_json()).at("spec").at("shape") == Json::parse("[3,7,9]"));
   CHECK(Manifest::from_json(manifest.to_json(), kPath).spec == manifest.spec);
 }

@@ -42,7 +42,7 @@ void check_own_shard(Format format, const TensorSpec& spec, const std::vector<Sa
   const auto framing = make_framing(format, spec, test::limits_of(names), {"x", "y z"});
   const Bytes shard =
       test::assemble(*framing, test::make_samples(names, spec.size_bytes(), names.size()));
-  const ShardLayout layout = framing->layout(names.size());
+  const ShardColumns columns = framing->columns(names.size());
   const ShardIndex index = scan_shard(shard, path_of(format));
   CHECK(index.format == format);
   CHECK(index.bytes == shard.size());
@@ -52,7 +52,7 @@ void check_own_shard(Format format, const TensorSpec& spec, const std::vector<Sa
   if (tells_spec(format, spec.dtype)) {
     CHECK(index.spec == spec);
     CHECK(index.obstacle.empty());
-    CHECK(index.columns == layout);
+    CHECK(index.columns == columns);
     CHECK(index.places.empty());
     CHECK(index.keys.empty());
     return;
@@ -62,9 +62,9 @@ void check_own_shard(Format format, const TensorSpec& spec, const std::vector<Sa
   REQUIRE(index.places.size() == names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     CAPTURE(i);
-    const SamplePlace& place = index.places[i];
+    const SampleLocation& place = index.places[i];
     CHECK(place.record == framing->records_base() + i * framing->record_bytes());
-    CHECK(place.payload == layout.image.base + i * layout.image.stride);
+    CHECK(place.payload == columns.image.base + i * columns.image.stride);
     CHECK(place.payload_bytes == spec.size_bytes());
     CHECK(place.label == names[i].label);
     CHECK(test::key_of(index, i) == names[i].key);
@@ -74,11 +74,11 @@ void check_own_shard(Format format, const TensorSpec& spec, const std::vector<Sa
 TEST_CASE("a scan of our own shards gives what the manifest would", "[formats][scan][roundtrip]") {
   for (const Format format : test::kFormats) {
     for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-      for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+      for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
         for (const std::size_t key : {1U, 96U, 97U, 116U, 117U, 600U}) {
           for (const std::size_t count : {1U, 2U, 5U}) {
-            CAPTURE(name(format), name(dtype), name(order), key, count);
-            check_own_shard(format, spec_of(6, 5, 3, dtype, order), names_with(key, count));
+            CAPTURE(name(format), name(dtype), name(layout), key, count);
+            check_own_shard(format, spec_of(6, 5, 3, dtype, layout), names_with(key, count));
           }
         }
       }
@@ -239,7 +239,7 @@ TEST_CASE("a scan writes nothing and does not touch the pages of payloads", "[fo
     const auto spec = spec_of(64, 64, 3);
     const auto framing = make_framing(format, spec, test::limits_of(names), {"x"});
     const Bytes shard = test::assemble(*framing, test::make_samples(names, spec.size_bytes()));
-    const Column image = framing->layout(names.size()).image;
+    const Column image = framing->columns(names.size()).image;
     GuardedCopy copy(shard);
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::uint64_t payload = image.base + i * image.stride;

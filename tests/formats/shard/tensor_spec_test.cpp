@@ -35,33 +35,33 @@ TEST_CASE("dtype names parse back and others do not", "[formats][dtype][malforme
 }
 
 TEST_CASE("axis orders parse back and others do not", "[formats][spec][malformed]") {
-  CHECK(parse_axis_order("chw") == AxisOrder::kChw);
-  CHECK(parse_axis_order("hwc") == AxisOrder::kHwc);
-  CHECK(name(AxisOrder::kChw) == "chw");
-  CHECK(name(AxisOrder::kHwc) == "hwc");
+  CHECK(parse_layout("chw") == Layout::kChw);
+  CHECK(parse_layout("hwc") == Layout::kHwc);
+  CHECK(name(Layout::kChw) == "chw");
+  CHECK(name(Layout::kHwc) == "hwc");
   for (const char* text : {"", "CHW", "nchw", "whc"}) {
-    CHECK_THROWS_AS(parse_axis_order(text), InvalidArgument);
+    CHECK_THROWS_AS(parse_layout(text), InvalidArgument);
   }
 }
 
 TEST_CASE("a spec gives its shape in the order of the axes", "[formats][spec]") {
-  TensorSpec spec{DType::kUint8, AxisOrder::kChw, 2, 5, 3};
+  TensorSpec spec{DType::kUint8, Layout::kChw, 2, 5, 3};
   CHECK(spec.shape() == std::array<std::uint32_t, 3>{3, 2, 5});
-  spec.order = AxisOrder::kHwc;
+  spec.layout = Layout::kHwc;
   CHECK(spec.shape() == std::array<std::uint32_t, 3>{2, 5, 3});
 }
 
 TEST_CASE("a spec's size counts the bytes of all elements", "[formats][spec]") {
-  CHECK(TensorSpec{DType::kUint8, AxisOrder::kChw, 224, 224, 3}.size_bytes() == 150'528);
-  CHECK(TensorSpec{DType::kBfloat16, AxisOrder::kHwc, 224, 224, 3}.size_bytes() == 301'056);
-  CHECK(TensorSpec{DType::kFloat32, AxisOrder::kChw, 1, 1, 1}.size_bytes() == 4);
-  CHECK(TensorSpec{DType::kUint8, AxisOrder::kChw, 0xffffffffU, 0xffffffffU, 1}.size_bytes() ==
+  CHECK(TensorSpec{DType::kUint8, Layout::kChw, 224, 224, 3}.size_bytes() == 150'528);
+  CHECK(TensorSpec{DType::kBfloat16, Layout::kHwc, 224, 224, 3}.size_bytes() == 301'056);
+  CHECK(TensorSpec{DType::kFloat32, Layout::kChw, 1, 1, 1}.size_bytes() == 4);
+  CHECK(TensorSpec{DType::kUint8, Layout::kChw, 0xffffffffU, 0xffffffffU, 1}.size_bytes() ==
         0xfffffffe00000001U);
   CHECK_THROWS_AS(
-      (TensorSpec{DType::kUint8, AxisOrder::kChw, 0xffffffffU, 0xffffffffU, 3}.size_bytes()),
+      (TensorSpec{DType::kUint8, Layout::kChw, 0xffffffffU, 0xffffffffU, 3}.size_bytes()),
       InvalidArgument);
   CHECK_THROWS_AS(
-      (TensorSpec{DType::kFloat32, AxisOrder::kChw, 0xffffffffU, 0xffffffffU, 1}.size_bytes()),
+      (TensorSpec{DType::kFloat32, Layout::kChw, 0xffffffffU, 0xffffffffU, 1}.size_bytes()),
       InvalidArgument);
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("npy headers of all versions are read", "[formats][npy]") {
     CHECK(header.shape == std::vector<std::uint64_t>{3, 2, 5});
     CHECK(header.header_bytes == begin);
     CHECK(header.array_bytes == 120);
-    CHECK(npy::guess_spec(header).spec == TensorSpec{DType::kFloat32, AxisOrder::kChw, 2, 5, 3});
+    CHECK(npy::guess_spec(header).spec == TensorSpec{DType::kFloat32, Layout::kChw, 2, 5, 3});
   }
 }
 
@@ -58,14 +58,14 @@ TEST_CASE("npy arrays are images where type and shape say so", "[formats][npy]")
                         bool fortran = false) {
     return npy::guess_spec({descr, fortran, std::move(shape), 128, 0});
   };
-  const auto spec = [](DType dtype, AxisOrder order, std::uint32_t h, std::uint32_t w,
+  const auto spec = [](DType dtype, Layout layout, std::uint32_t h, std::uint32_t w,
                        std::uint32_t c) {
-    return TensorSpec{dtype, order, h, w, c};
+    return TensorSpec{dtype, layout, h, w, c};
   };
-  CHECK(guess("|u1", {3, 8, 9}).spec == spec(DType::kUint8, AxisOrder::kChw, 8, 9, 3));
-  CHECK(guess("<f2", {8, 9, 4}).spec == spec(DType::kFloat16, AxisOrder::kHwc, 8, 9, 4));
-  CHECK(guess("<f4", {1, 9, 1}).spec == spec(DType::kFloat32, AxisOrder::kChw, 9, 1, 1));
-  CHECK(guess("|u1", {8, 9}).spec == spec(DType::kUint8, AxisOrder::kChw, 8, 9, 1));
+  CHECK(guess("|u1", {3, 8, 9}).spec == spec(DType::kUint8, Layout::kChw, 8, 9, 3));
+  CHECK(guess("<f2", {8, 9, 4}).spec == spec(DType::kFloat16, Layout::kHwc, 8, 9, 4));
+  CHECK(guess("<f4", {1, 9, 1}).spec == spec(DType::kFloat32, Layout::kChw, 9, 1, 1));
+  CHECK(guess("|u1", {8, 9}).spec == spec(DType::kUint8, Layout::kChw, 8, 9, 1));
   CHECK_THAT(guess("<u2", {3, 8, 9}).obstacle, test::contains("only dataset.json can tell"));
   CHECK_THAT(guess("<f8", {3, 8, 9}).obstacle, test::contains("'<f8'"));
   CHECK_THAT(guess(">f4", {3, 8, 9}).obstacle, test::contains("'>f4'"));

@@ -123,11 +123,11 @@ void check_names(const std::vector<SampleName>& names, bool wants_pax) {
   const TarFraming framing(spec, test::limits_of(names));
   const auto samples = test::make_samples(names, spec.size_bytes());
   const Bytes shard = test::assemble(framing, samples);
-  const ShardLayout layout = framing.layout(names.size());
-  CHECK(layout.key.type == (wants_pax ? "pax" : "ustar"));
-  CHECK(layout.label.type == "decimal");
-  CHECK(layout.image.type == "uint8");
-  CHECK(layout.image.base % 64 == 0);
+  const ShardColumns columns = framing.columns(names.size());
+  CHECK(columns.key.type == (wants_pax ? "pax" : "ustar"));
+  CHECK(columns.label.type == "decimal");
+  CHECK(columns.image.type == "uint8");
+  CHECK(columns.image.base % 64 == 0);
   CHECK(framing.record_bytes() % 512 == 0);
   const auto entries = read_tar(shard);
   REQUIRE(entries.size() == names.size() * 2);
@@ -141,11 +141,11 @@ void check_names(const std::vector<SampleName>& names, bool wants_pax) {
     CHECK(cls.pax.contains("path") == wants_pax);
     CHECK(test::text_of(cls.data) == std::to_string(names[i].label));
     CHECK(std::ranges::equal(std::span(npy.data).subspan(128), samples[i].tensor));
-    CHECK(npy.data_offset + 128 == layout.image.base + i * layout.image.stride);
-    CHECK(cls.data_offset == layout.label.base + i * layout.label.stride);
+    CHECK(npy.data_offset + 128 == columns.image.base + i * columns.image.stride);
+    CHECK(cls.data_offset == columns.label.base + i * columns.label.stride);
     std::int64_t label = 0;  // as a reader takes it from the column: digits up to what is none
     const char* text =
-        reinterpret_cast<const char*>(&shard[layout.label.base + i * layout.label.stride]);
+        reinterpret_cast<const char*>(&shard[columns.label.base + i * columns.label.stride]);
     std::from_chars(text, text + 21, label);
     CHECK(label == names[i].label);
   }
@@ -268,22 +268,21 @@ TEST_CASE("tar entries of every tensor size are padded to blocks", "[formats][ta
 }
 
 TEST_CASE("tar holds tensors as .npy files of version 1.0", "[formats][tar][golden]") {
-  const auto header_of = [](DType dtype, AxisOrder order) {
-    const TensorSpec spec = spec_of(2, 5, 3, dtype, order);
+  const auto header_of = [](DType dtype, Layout layout) {
+    const TensorSpec spec = spec_of(2, 5, 3, dtype, layout);
     const TarFraming framing(spec, test::limits_of({{"k", 0}}));
     const auto record = test::frame(framing, {"k", 0}, Bytes(spec.size_bytes()));
     return test::text_of(std::span(record.bytes).subspan(512, 128));
   };
-  const std::string chw = header_of(DType::kUint8, AxisOrder::kChw);
+  const std::string chw = header_of(DType::kUint8, Layout::kChw);
   CHECK(chw.substr(0, 10) == std::string("\x93NUMPY\x01\x00\x76\x00", 10));
   CHECK(chw.substr(10, 69) ==
         "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2, 5), }       ");
   CHECK(chw.back() == '\n');
-  CHECK(header_of(DType::kFloat16, AxisOrder::kHwc).find("'descr': '<f2'") != std::string::npos);
-  CHECK(header_of(DType::kFloat16, AxisOrder::kHwc).find("'shape': (2, 5, 3)") !=
-        std::string::npos);
-  CHECK(header_of(DType::kBfloat16, AxisOrder::kChw).find("'descr': '<u2'") != std::string::npos);
-  CHECK(header_of(DType::kFloat32, AxisOrder::kChw).find("'descr': '<f4'") != std::string::npos);
+  CHECK(header_of(DType::kFloat16, Layout::kHwc).find("'descr': '<f2'") != std::string::npos);
+  CHECK(header_of(DType::kFloat16, Layout::kHwc).find("'shape': (2, 5, 3)") != std::string::npos);
+  CHECK(header_of(DType::kBfloat16, Layout::kChw).find("'descr': '<u2'") != std::string::npos);
+  CHECK(header_of(DType::kFloat32, Layout::kChw).find("'descr': '<f4'") != std::string::npos);
 }
 
 }  // namespace

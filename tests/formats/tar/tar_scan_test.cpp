@@ -114,7 +114,7 @@ TEST_CASE("a tar label that ends with the file is read no further", "[formats][t
   const ShardIndex index = tar::scan(std::as_bytes(std::span(exact)), "x.tar", {});
   REQUIRE(index.places.size() == 1);
   CHECK(index.label_names == Texts{"5"});
-  CHECK(index.unfit_labels.empty());
+  CHECK(index.mismatched_labels.empty());
 }
 
 TEST_CASE("tar samples are grouped as webdataset does", "[formats][tar]") {
@@ -201,11 +201,13 @@ TEST_CASE("tar files that hold something else than a label are noted", "[formats
     return scan(tar_entry("a.jpg", "x") + tar_entry("a." + name, text) + tar_entry("b.jpg", "x") +
                 tar_entry("b.txt", "cat"));
   };
-  CHECK(index("json", R"({"label": [1, 2]})").unfit_labels == "a list of 2 in 'label' of 'a.json'");
-  CHECK(index("json", R"({"label": 1.5})").unfit_labels == "the number 1.5 in 'label' of 'a.json'");
-  CHECK(index("json", R"({"caption": "x"})").unfit_labels.empty());
-  CHECK(index("cls", "two\nlines").unfit_labels == "a text of 2 lines of 'a.cls'");
-  CHECK(index("txt", "two\nlines").unfit_labels.empty());
+  CHECK(index("json", R"({"label": [1, 2]})").mismatched_labels ==
+        "a list of 2 in 'label' of 'a.json'");
+  CHECK(index("json", R"({"label": 1.5})").mismatched_labels ==
+        "the number 1.5 in 'label' of 'a.json'");
+  CHECK(index("json", R"({"caption": "x"})").mismatched_labels.empty());
+  CHECK(index("cls", "two\nlines").mismatched_labels == "a text of 2 lines of 'a.cls'");
+  CHECK(index("txt", "two\nlines").mismatched_labels.empty());
   CHECK(index("txt", "two\nlines").long_texts == 1);
   CHECK(index("txt", "owl").text_labels == 2);
 }
@@ -234,10 +236,10 @@ TEST_CASE("tar records of others are columns where all are equal", "[formats][ta
   CHECK(equal.places.empty());
   CHECK(equal.keys.empty());
   CHECK(equal.samples == 3);
-  CHECK(equal.spec == TensorSpec{DType::kUint8, AxisOrder::kChw, 2, 2, 3});
+  CHECK(equal.spec == TensorSpec{DType::kUint8, Layout::kChw, 2, 2, 3});
   const std::uint64_t payload = 1536 + npy.size() - 12;
   CHECK(equal.columns ==
-        ShardLayout{{payload, 2048, "uint8"}, {512, 2048, "decimal"}, {1024, 2048, "ustar"}});
+        ShardColumns{{payload, 2048, "uint8"}, {512, 2048, "decimal"}, {1024, 2048, "ustar"}});
   // Without labels there is no such column.
   const ShardIndex bare = scan(tar_entry("a.npy", npy) + tar_entry("b.npy", npy));
   CHECK(bare.columns.label == Column{});
@@ -403,15 +405,15 @@ TEST_CASE("a given spec tells what arrays leave open, and nothing else", "[forma
     return scan_shard(test::bytes_of(tar_entry("a.npy", npy_file(dict, bytes))), "a.tar", spec)
         .spec;
   };
-  const TensorSpec bfloat{DType::kBfloat16, AxisOrder::kChw, 2, 2, 3};
+  const TensorSpec bfloat{DType::kBfloat16, Layout::kChw, 2, 2, 3};
   CHECK(given("{'descr': '<u2', 'fortran_order': False, 'shape': (3, 2, 2), }", 24, bfloat) ==
         bfloat);
   CHECK_FALSE(given("{'descr': '<u2', 'fortran_order': True, 'shape': (3, 2, 2), }", 24, bfloat));
-  const TensorSpec bytes{DType::kUint8, AxisOrder::kChw, 2, 2, 3};
+  const TensorSpec bytes{DType::kUint8, Layout::kChw, 2, 2, 3};
   CHECK_FALSE(given("{'descr': '|i1', 'fortran_order': False, 'shape': (3, 2, 2), }", 12, bytes));
   CHECK_FALSE(given("{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2, 2), }", 12, bytes));
   // The order of three small axes is a guess.
-  const TensorSpec hwc{DType::kUint8, AxisOrder::kHwc, 4, 4, 3};
+  const TensorSpec hwc{DType::kUint8, Layout::kHwc, 4, 4, 3};
   CHECK(given("{'descr': '|u1', 'fortran_order': False, 'shape': (4, 4, 3), }", 48, hwc) == hwc);
 }
 

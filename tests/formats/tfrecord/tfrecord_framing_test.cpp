@@ -58,23 +58,23 @@ void check_record(const TfrecordFraming& framing, const TensorSpec& spec, const 
   REQUIRE(features[4].entry_bytes >= 145);
   REQUIRE(features[4].entry_bytes <= 16386);
 
-  const ShardLayout layout = framing.layout(1);
+  const ShardColumns columns = framing.columns(1);
   const auto offset = [&](const std::byte* at) {
     return static_cast<std::uint64_t>(at - record.data());
   };
-  REQUIRE(offset(features[1].value.data()) == layout.image.base);
+  REQUIRE(offset(features[1].value.data()) == columns.image.base);
   REQUIRE(offset(features[1].value.data()) == framing.tensor_offset());
-  REQUIRE(offset(features[2].value.data()) == layout.label.base);
-  REQUIRE(layout.image.type == name(spec.dtype));
-  REQUIRE(layout.label.type == "varint");
-  REQUIRE(layout.key.type == "bytes");
+  REQUIRE(offset(features[2].value.data()) == columns.label.base);
+  REQUIRE(columns.image.type == name(spec.dtype));
+  REQUIRE(columns.label.type == "varint");
+  REQUIRE(columns.key.type == "bytes");
   // The key's column is where its length stands, then the key.
-  test::ProtobufReader key(record.subspan(layout.key.base));
+  test::ProtobufReader key(record.subspan(columns.key.base));
   REQUIRE(key.varint() == sample.key.size());
   const auto key_offset = offset(features[3].value.data());
-  REQUIRE(key_offset > layout.key.base);
-  REQUIRE(key_offset - layout.key.base <= 2);
-  for (const Column& column : {layout.image, layout.label, layout.key}) {
+  REQUIRE(key_offset > columns.key.base);
+  REQUIRE(key_offset - columns.key.base <= 2);
+  for (const Column& column : {columns.image, columns.label, columns.key}) {
     REQUIRE(column.stride == framing.record_bytes());
   }
 }
@@ -117,8 +117,8 @@ TEST_CASE("tfrecord has the bytes of the documented example", "[formats][tfrecor
   }
   CHECK(hex.substr(0, expected.size()) == expected);
   CHECK(hex.substr(504) == "70ee5b1f");
-  CHECK(framing.layout(1) ==
-        ShardLayout{{64, 256, "uint8"}, {83, 256, "varint"}, {96, 256, "bytes"}});
+  CHECK(framing.columns(1) ==
+        ShardColumns{{64, 256, "uint8"}, {83, 256, "varint"}, {96, 256, "bytes"}});
 }
 
 TEST_CASE("tfrecord writes lengths around keys of up to 116 bytes as one byte",
@@ -127,7 +127,7 @@ TEST_CASE("tfrecord writes lengths around keys of up to 116 bytes as one byte",
     const TfrecordFraming framing(spec_of(2, 2, 3), test::limits_of({{letters(longest), 5}}));
     const auto record = test::frame(framing, {"key", 5}, Bytes(12));
     CAPTURE(longest);
-    const auto length = test::text_of(record.bytes).substr(framing.layout(1).key.base, 2);
+    const auto length = test::text_of(record.bytes).substr(framing.columns(1).key.base, 2);
     CHECK(length == (longest <= 116 ? "\x03k" : std::string("\x83\0", 2)));
   }
 }

@@ -83,7 +83,7 @@ TEST_CASE("tfrecord labels and keys are told by the names of features", "[format
 
 TEST_CASE("tfrecord shapes are told by features that agree with the bytes", "[formats][tfrecord]") {
   const std::string image = bytes_feature("image_raw", kPixels);
-  const TensorSpec hwc{DType::kUint8, AxisOrder::kHwc, 6, 5, 3};
+  const TensorSpec hwc{DType::kUint8, Layout::kHwc, 6, 5, 3};
   const auto spec = [&](const std::string& features) { return scan_one(image + features).spec; };
   const std::string height = int_feature("height", {6});
   const std::string width = int_feature("width", {5});
@@ -92,10 +92,8 @@ TEST_CASE("tfrecord shapes are told by features that agree with the bytes", "[fo
   CHECK(spec(height + width) == hwc);
   CHECK(spec(int_feature("image/height", {6}) + int_feature("image/width", {5}, false)) == hwc);
   CHECK(spec(int_feature("shape", {6, 5, 3})) == hwc);
-  CHECK(spec(int_feature("shape", {3, 6, 5})) ==
-        TensorSpec{DType::kUint8, AxisOrder::kChw, 6, 5, 3});
-  CHECK(spec(int_feature("shape", {9, 10})) ==
-        TensorSpec{DType::kUint8, AxisOrder::kChw, 9, 10, 1});
+  CHECK(spec(int_feature("shape", {3, 6, 5})) == TensorSpec{DType::kUint8, Layout::kChw, 6, 5, 3});
+  CHECK(spec(int_feature("shape", {9, 10})) == TensorSpec{DType::kUint8, Layout::kChw, 9, 10, 1});
   for (const std::string& features :
        {std::string(), height, height + width + int_feature("channels", {4}),
         int_feature("height", {7}) + width, int_feature("height", {-6}) + width,

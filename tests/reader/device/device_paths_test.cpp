@@ -48,11 +48,11 @@ void compare(const Dataset& dataset, const LoaderOptions& options, const DeviceO
 std::vector<BatchTransform> transforms_of(const TensorSpec& stored) {
   std::vector<BatchTransform> all(1);
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
       if (dtype == DType::kUint8 && stored.dtype != DType::kUint8) continue;
       BatchTransform transform;
       transform.dtype = dtype;
-      transform.order = order;
+      transform.layout = layout;
       all.push_back(transform);
       transform.flip = true;
       transform.crop = Crop{5, 4};
@@ -89,10 +89,10 @@ TEST_CASE("batches on the device are those of a loader, by every path", "[device
 TEST_CASE("tensors of every stored type reach the device", "[device]") {
   const FakeMachine machine;
   for (const DType stored : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
       const test::TempFolder folder;
       const Dataset dataset = Dataset::open(
-          make_dataset(folder.path(), {.spec = spec_of(8, 6, 3, stored, order)}).folder);
+          make_dataset(folder.path(), {.spec = spec_of(8, 6, 3, stored, layout)}).folder);
       for (const DevicePath path :
            {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
         LoaderOptions options =
@@ -119,7 +119,7 @@ TEST_CASE("ranks, tails and centre crops are the loader's", "[device]") {
         options.tail = tail;
         options.rank = rank;
         options.world_size = 3;
-        options.transform.crop = Crop{7, 3, CropPlace::kCenter};
+        options.transform.crop = Crop{7, 3, CropPosition::kCenter};
         CAPTURE(name(path), name(tail), rank);
         compare(dataset, options, by_path(path));
       }

@@ -323,7 +323,7 @@ TEST_CASE("tensors of DLPack hold the batch", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   fixture.options.transform.dtype = DType::kBfloat16;
-  fixture.options.transform.order = AxisOrder::kHwc;
+  fixture.options.transform.layout = Layout::kHwc;
   const auto expected = fixture.expected();
   DeviceOptions device = by_path(DevicePath::kAuto);
   device.ring = 1;

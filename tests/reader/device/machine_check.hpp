@@ -26,13 +26,13 @@ inline std::vector<BatchTransform> all_transforms(const TensorSpec& stored) {
   std::vector<BatchTransform> all(1);
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     if (dtype == DType::kUint8 && stored.dtype != DType::kUint8) continue;
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
       for (const auto& crop : {std::optional<Crop>(), std::optional(Crop{13, 21}),
                                std::optional(Crop{16, 32}), std::optional(Crop{17, 7})}) {
         for (const bool flip : {false, true}) {
           BatchTransform& transform = all.emplace_back();
           transform.dtype = dtype;
-          transform.order = order;
+          transform.layout = layout;
           transform.crop = crop;
           transform.flip = flip;
           if (stored.dtype == DType::kUint8 && dtype != DType::kUint8 && stored.channels == 3) {

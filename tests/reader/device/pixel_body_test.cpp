@@ -19,7 +19,7 @@ using test::Bytes;
 using test::spec_of;
 
 constexpr DType kTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32};
-constexpr AxisOrder kOrders[] = {AxisOrder::kChw, AxisOrder::kHwc};
+constexpr Layout kOrders[] = {Layout::kChw, Layout::kHwc};
 constexpr std::uint32_t kSamples = 5;
 
 PixelWork work_of(const TensorSpec& stored, const PixelPass& pass) {
@@ -30,8 +30,8 @@ PixelWork work_of(const TensorSpec& stored, const PixelPass& pass) {
   work.in_width = stored.width;
   work.height = pass.result().height;
   work.width = pass.result().width;
-  work.in_hwc = stored.order == AxisOrder::kHwc;
-  work.out_hwc = pass.result().order == AxisOrder::kHwc;
+  work.in_hwc = stored.layout == Layout::kHwc;
+  work.out_hwc = pass.result().layout == Layout::kHwc;
   work.in_type = stored.dtype;
   work.out_type = pass.result().dtype;
   for (std::size_t channel = 0; channel < 3; ++channel) {
@@ -53,7 +53,7 @@ void compare(const TensorSpec& stored, const BatchTransform& transform, std::uin
   const Bytes in = test::random_bytes(random, kSamples * stored.size_bytes());
   Bytes expected(kSamples * pass.result().size_bytes());
   Bytes out(expected.size(), std::byte{0xa5});
-  std::vector<PixelChoice> choices;
+  std::vector<AugmentationDraw> choices;
   const std::vector<std::int64_t> labels{3, -1, 7, 0, INT64_MAX};
   std::vector<std::int64_t> labels_out(kSamples, 99);
   for (std::uint32_t i = 0; i < kSamples; ++i) {
@@ -76,18 +76,18 @@ void compare(const TensorSpec& stored, const BatchTransform& transform, std::uin
 std::vector<std::optional<Crop>> crops_of(const TensorSpec& stored) {
   return {std::nullopt,
           Crop{1, 1},
-          Crop{stored.height, stored.width, CropPlace::kCenter},
+          Crop{stored.height, stored.width, CropPosition::kCenter},
           Crop{stored.height - 3, stored.width - 5},
           Crop{stored.height - 2, 16},
-          Crop{3, 8, CropPlace::kCenter}};
+          Crop{3, 8, CropPosition::kCenter}};
 }
 
 TEST_CASE("the kernel's body does what the CPU's pass does, bit for bit", "[device][pixels]") {
   for (const DType from : kTypes) {
     for (const DType to : kTypes) {
       if (from != DType::kUint8 && to == DType::kUint8) continue;
-      for (const AxisOrder in : kOrders) {
-        for (const AxisOrder out : kOrders) {
+      for (const Layout in : kOrders) {
+        for (const Layout out : kOrders) {
           for (const std::uint32_t channels : {1U, 3U, 4U}) {
             const TensorSpec stored = spec_of(13, 32, channels, from, in);
             for (const auto& crop : crops_of(stored)) {
@@ -96,7 +96,7 @@ TEST_CASE("the kernel's body does what the CPU's pass does, bit for bit", "[devi
                 transform.crop = crop;
                 transform.flip = flip;
                 transform.dtype = to;
-                transform.order = out;
+                transform.layout = out;
                 CAPTURE(stored.text(), transform.result(stored).text(), flip);
                 compare(stored, transform, 7);
               }
@@ -114,13 +114,13 @@ TEST_CASE("the kernel's body normalises as the CPU does", "[device][pixels]") {
                                          {{1e30F, 0, 1}, {1e-6F, 1e30F, 7}}};
   for (const Normalization& normalize : rules) {
     for (const DType to : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-      for (const AxisOrder in : kOrders) {
-        for (const AxisOrder out : kOrders) {
+      for (const Layout in : kOrders) {
+        for (const Layout out : kOrders) {
           for (const std::uint32_t channels : {1U, 3U}) {
             BatchTransform transform;
             transform.normalize = normalize;
             transform.dtype = to;
-            transform.order = out;
+            transform.layout = out;
             transform.flip = true;
             transform.crop = Crop{20, 24};
             const TensorSpec stored = spec_of(25, 40, channels, DType::kUint8, in);

@@ -42,9 +42,9 @@ TEST_CASE("batches reach this machine's GPU, by every path and bit for bit", "[d
   if (count_gpus() == 0) return;
   std::map<DevicePath, std::string> refused;
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
       for (const std::uint32_t channels : {1U, 3U, 4U}) {
-        test::check_machine(test::spec_of(20, 40, channels, dtype, order), refused);
+        test::check_machine(test::spec_of(20, 40, channels, dtype, layout), refused);
       }
     }
   }

@@ -103,7 +103,7 @@ TEST_CASE("a loader that is warm allocates nothing", "[reader][allocation]") {
   whole_way.flip = true;
   whole_way.normalize = Normalization{{0.5F, 0.5F, 0.5F}, {0.2F, 0.2F, 0.2F}};
   whole_way.dtype = DType::kFloat16;
-  whole_way.order = AxisOrder::kHwc;
+  whole_way.layout = Layout::kHwc;
   const std::vector<Case> cases{{"sequential", Shuffle::kNone, {}},
                                 {"sequential, written to", Shuffle::kNone, {}, true},
                                 {"block", Shuffle::kBlock, {}},

@@ -21,7 +21,7 @@ using test::spec_of;
 const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 
 BatchTransform crop_of(std::uint32_t height, std::uint32_t width,
-                       CropPlace place = CropPlace::kRandom) {
+                       CropPosition place = CropPosition::kRandom) {
   BatchTransform transform;
   transform.crop = {height, width, place};
   return transform;
@@ -53,12 +53,12 @@ TEST_CASE("a transform says what tensors become", "[reader][pixels]") {
   CHECK(with_normalization(kImagenet, DType::kBfloat16).result(stored) ==
         spec_of(9, 7, 3, DType::kBfloat16));
   BatchTransform order;
-  order.order = AxisOrder::kHwc;
-  CHECK(order.result(stored) == spec_of(9, 7, 3, DType::kUint8, AxisOrder::kHwc));
-  const TensorSpec halves = spec_of(9, 7, 4, DType::kFloat16, AxisOrder::kHwc);
+  order.layout = Layout::kHwc;
+  CHECK(order.result(stored) == spec_of(9, 7, 3, DType::kUint8, Layout::kHwc));
+  const TensorSpec halves = spec_of(9, 7, 4, DType::kFloat16, Layout::kHwc);
   CHECK(order.result(halves) == halves);
   CHECK(with_dtype(DType::kFloat32).result(halves) ==
-        spec_of(9, 7, 4, DType::kFloat32, AxisOrder::kHwc));
+        spec_of(9, 7, 4, DType::kFloat32, Layout::kHwc));
 }
 
 TEST_CASE("parts of a transform that do not fit are refused", "[reader][pixels][malformed]") {
@@ -76,7 +76,8 @@ TEST_CASE("parts of a transform that do not fit are refused", "[reader][pixels][
                                       {7U, 9U}}) {
     CAPTURE(height, width);
     CHECK_THAT(refusal(crop_of(height, width), stored), test::contains("crop"));
-    CHECK_THAT(refusal(crop_of(height, width, CropPlace::kCenter), stored), test::contains("9x7"));
+    CHECK_THAT(refusal(crop_of(height, width, CropPosition::kCenter), stored),
+               test::contains("9x7"));
   }
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     const TensorSpec floats = spec_of(9, 7, 3, dtype);
@@ -121,7 +122,7 @@ TEST_CASE("a pass knows when tensors stay as they are", "[reader][pixels]") {
   BatchTransform flip;
   flip.flip = true;
   BatchTransform hwc;
-  hwc.order = AxisOrder::kHwc;
+  hwc.layout = Layout::kHwc;
   CHECK(is_copy(stored, {}));
   CHECK(is_copy(stored, crop_of(9, 7)));
   CHECK(is_copy(stored, with_dtype(DType::kUint8)));
@@ -144,9 +145,9 @@ TEST_CASE("crops are taken everywhere equally often, flipped or not", "[reader][
   std::vector<std::uint64_t> by_sample(5 * 7 * 2);
   std::vector<std::uint64_t> by_epoch(5 * 7 * 2);
   for (std::uint64_t i = 0; i < 5 * 7 * 2 * 100; ++i) {
-    const PixelChoice of_sample = pass.choose(1, 2, i);
+    const AugmentationDraw of_sample = pass.choose(1, 2, i);
     ++by_sample.at((of_sample.y * 7 + of_sample.x) * 2 + (of_sample.flip ? 1 : 0));
-    const PixelChoice of_epoch = pass.choose(1, i, 2);
+    const AugmentationDraw of_epoch = pass.choose(1, i, 2);
     ++by_epoch.at((of_epoch.y * 7 + of_epoch.x) * 2 + (of_epoch.flip ? 1 : 0));
   }
   CHECK(std::abs(deviation(by_sample, 100)) < 5);
@@ -159,7 +160,7 @@ TEST_CASE("a crop does not change who is flipped", "[reader][pixels]") {
   alone.flip = true;
   const PixelPass without(stored, alone);
   for (BatchTransform transform :
-       {crop_of(16, 24), crop_of(1, 1), crop_of(20, 30), crop_of(3, 30, CropPlace::kCenter)}) {
+       {crop_of(16, 24), crop_of(1, 1), crop_of(20, 30), crop_of(3, 30, CropPosition::kCenter)}) {
     transform.flip = true;
     const PixelPass with(stored, transform);
     std::uint64_t others = 0;
@@ -173,10 +174,10 @@ TEST_CASE("a crop does not change who is flipped", "[reader][pixels]") {
 TEST_CASE("what is not asked for is not chosen", "[reader][pixels]") {
   const TensorSpec stored = spec_of(20, 31, 3);
   for (std::uint64_t i = 0; i < 200; ++i) {
-    const PixelChoice nothing = PixelPass(stored, {}).choose(5, 6, i);
+    const AugmentationDraw nothing = PixelPass(stored, {}).choose(5, 6, i);
     REQUIRE((nothing.y == 0 && nothing.x == 0 && !nothing.flip));
-    const PixelChoice centre =
-        PixelPass(stored, crop_of(17, 24, CropPlace::kCenter)).choose(5, 6, i);
+    const AugmentationDraw centre =
+        PixelPass(stored, crop_of(17, 24, CropPosition::kCenter)).choose(5, 6, i);
     REQUIRE((centre.y == 2 && centre.x == 4 && !centre.flip));  // 1.5 and 3.5, to even
     REQUIRE_FALSE(PixelPass(stored, crop_of(17, 24)).choose(5, 6, i).flip);
   }
@@ -188,14 +189,14 @@ TEST_CASE("choices depend on seed, epoch and sample alone", "[reader][pixels]") 
   const TensorSpec stored = spec_of(60'000, 60'000, 3);
   const PixelPass pass(stored, transform);
   transform.dtype = DType::kFloat16;
-  transform.order = AxisOrder::kHwc;
+  transform.layout = Layout::kHwc;
   const PixelPass other(stored, transform);
   std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
       for (std::uint64_t sample = 0; sample < 20; ++sample) {
-        const PixelChoice choice = pass.choose(seed, epoch, sample);
-        const PixelChoice again = other.choose(seed, epoch, sample);
+        const AugmentationDraw choice = pass.choose(seed, epoch, sample);
+        const AugmentationDraw again = other.choose(seed, epoch, sample);
         REQUIRE((choice.y == again.y && choice.x == again.x && choice.flip == again.flip));
         seen.insert({choice.y, choice.x});
       }

@@ -143,17 +143,17 @@ TEST_CASE("each rank gets its slice of every step", "[reader][loader][concurrenc
 
 std::vector<BatchTransform> some_transforms(DType stored) {
   std::vector<BatchTransform> all;
-  for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+  for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
     for (const bool flip : {false, true}) {
       for (const DType dtype :
            {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
         if (stored != DType::kUint8 && dtype == DType::kUint8) continue;
         BatchTransform transform;
-        transform.order = order;
+        transform.layout = layout;
         transform.flip = flip;
         transform.dtype = dtype;
         all.push_back(transform);
-        transform.crop = Crop{5, 4, flip ? CropPlace::kRandom : CropPlace::kCenter};
+        transform.crop = Crop{5, 4, flip ? CropPosition::kRandom : CropPosition::kCenter};
         all.push_back(transform);
         if (stored != DType::kUint8 || dtype == DType::kUint8) continue;
         transform.normalize = Normalization{{0.5F, 0.4F, 0.3F}, {0.2F, 0.25F, 0.3F}};
@@ -167,10 +167,10 @@ std::vector<BatchTransform> some_transforms(DType stored) {
 TEST_CASE("batches are transformed as single samples are", "[reader][loader]") {
   const TempFolder folder;
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kFloat32}) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
-      const auto path = folder / fmt::format("{}-{}", name(dtype), name(order));
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
+      const auto path = folder / fmt::format("{}-{}", name(dtype), name(layout));
       const MadeDataset made = make_dataset(
-          path, {.format = *std::rbegin(kFormats), .spec = spec_of(9, 7, 3, dtype, order)});
+          path, {.format = *std::rbegin(kFormats), .spec = spec_of(9, 7, 3, dtype, layout)});
       const Dataset dataset = Dataset::open(path);
       for (const BatchTransform& transform : some_transforms(dtype)) {
         LoaderOptions options;
@@ -336,7 +336,7 @@ TEST_CASE("a crop that cannot move is warned of", "[reader][loader]") {
   CHECK_THAT(warnings(Crop{8, 6})[0], test::contains("8x6"));
   CHECK(warnings(Crop{8, 5}).empty());
   CHECK(warnings(Crop{7, 6}).empty());
-  CHECK(warnings(Crop{8, 6, CropPlace::kCenter}).empty());
+  CHECK(warnings(Crop{8, 6, CropPosition::kCenter}).empty());
   CHECK(warnings(std::nullopt).empty());
 }
 

@@ -25,7 +25,7 @@ using test::below;
 using test::Random;
 using test::spec_of;
 
-constexpr AxisOrder kOrders[] = {AxisOrder::kChw, AxisOrder::kHwc};
+constexpr Layout kOrders[] = {Layout::kChw, Layout::kHwc};
 constexpr DType kTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32};
 constexpr DType kFloatTypes[] = {DType::kFloat16, DType::kBfloat16, DType::kFloat32};
 const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
@@ -83,14 +83,14 @@ std::vector<std::uint32_t> pixel_table(const std::optional<Normalization>& norma
 
 /// Channel, row and column of an element, and back.
 std::size_t index_of(const TensorSpec& spec, std::size_t c, std::size_t y, std::size_t x) {
-  return spec.order == AxisOrder::kChw ? (c * spec.height + y) * spec.width + x
-                                       : (y * spec.width + x) * spec.channels + c;
+  return spec.layout == Layout::kChw ? (c * spec.height + y) * spec.width + x
+                                     : (y * spec.width + x) * spec.channels + c;
 }
 
 /// The tensor by the definition; `convert` takes the bits of a stored element and its channel.
 template <typename Convert>
 test::Bytes expected_tensor(const TensorSpec& stored, const TensorSpec& result,
-                            std::span<const std::byte> tensor, const PixelChoice& choice,
+                            std::span<const std::byte> tensor, const AugmentationDraw& choice,
                             const Convert& convert) {
   test::Bytes out(result.size_bytes());
   const std::size_t in_size = size_bytes(stored.dtype);
@@ -110,8 +110,8 @@ test::Bytes expected_tensor(const TensorSpec& stored, const TensorSpec& result,
 }
 
 /// Runs the pass on sources and destinations of several alignments and compares with `expected`.
-void check_run(const PixelPass& pass, std::span<const std::byte> tensor, const PixelChoice& choice,
-               const test::Bytes& expected) {
+void check_run(const PixelPass& pass, std::span<const std::byte> tensor,
+               const AugmentationDraw& choice, const test::Bytes& expected) {
   const std::size_t element = size_bytes(pass.result().dtype);
   struct Variant {
     std::size_t source_skip, result_skip;
@@ -134,20 +134,20 @@ void check_run(const PixelPass& pass, std::span<const std::byte> tensor, const P
   }
 }
 
-BatchTransform transform_of(const std::optional<Crop>& crop, DType dtype, AxisOrder order,
+BatchTransform transform_of(const std::optional<Crop>& crop, DType dtype, Layout layout,
                             const std::optional<Normalization>& normalize = {}) {
   BatchTransform transform;
   transform.crop = crop;
   transform.flip = true;
   transform.dtype = dtype;
-  transform.order = order;
+  transform.layout = layout;
   transform.normalize = normalize;
   return transform;
 }
 
 /// Offsets at all four corners of what is free, each both ways round.
-std::vector<PixelChoice> corners(const TensorSpec& stored, const TensorSpec& result) {
-  std::vector<PixelChoice> choices;
+std::vector<AugmentationDraw> corners(const TensorSpec& stored, const TensorSpec& result) {
+  std::vector<AugmentationDraw> choices;
   for (const bool flip : {false, true}) {
     choices.push_back({0, 0, flip});
     if (stored.height == result.height && stored.width == result.width) continue;
@@ -161,18 +161,19 @@ std::vector<PixelChoice> corners(const TensorSpec& stored, const TensorSpec& res
 /// All orders, types and normalisations from tensors of `channels` whose result has this size.
 void check_pixels(std::uint32_t channels, std::uint32_t height, std::uint32_t width,
                   std::uint32_t free, Random& random) {
-  for (const AxisOrder from : kOrders) {
+  for (const Layout from : kOrders) {
     const TensorSpec stored = spec_of(height + free, width + free, channels, DType::kUint8, from);
     const test::Bytes tensor = test::random_bytes(random, stored.size_bytes());
     for (const DType dtype : kTypes) {
       for (const auto& normalize : {std::optional<Normalization>(), std::optional(kImagenet)}) {
         if (normalize && (channels == 4 || dtype == DType::kUint8)) continue;
         const auto table = pixel_table(normalize, dtype);
-        for (const AxisOrder to : kOrders) {
+        for (const Layout to : kOrders) {
           const std::optional<Crop> crop =
-              free == 0 ? std::nullopt : std::optional<Crop>({height, width, CropPlace::kRandom});
+              free == 0 ? std::nullopt
+                        : std::optional<Crop>({height, width, CropPosition::kRandom});
           const PixelPass pass(stored, transform_of(crop, dtype, to, normalize));
-          for (const PixelChoice& choice : corners(stored, pass.result())) {
+          for (const AugmentationDraw& choice : corners(stored, pass.result())) {
             CAPTURE(stored.text(), pass.result().text(), normalize.has_value(), choice.y, choice.x,
                     choice.flip, pass.math());
             check_run(pass, tensor, choice,
@@ -237,7 +238,7 @@ TEST_CASE("every normalisation is exact, whichever way it is computed", "[reader
       if (trial == 2) normalize = {{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
       if (trial == 3) normalize = {{3e38F, -3e38F, 0}, {1e-45F, -1e-40F, 3e38F}};
       for (const DType dtype : kFloatTypes) {
-        const PixelPass pass(stored, transform_of({}, dtype, AxisOrder::kHwc, normalize));
+        const PixelPass pass(stored, transform_of({}, dtype, Layout::kHwc, normalize));
         ++seen[{dtype, pass.math()}];
         const auto table = pixel_table(normalize, dtype);
         CAPTURE(trial, name(dtype), pass.math());
@@ -267,7 +268,7 @@ float value_of(std::uint32_t bits, DType dtype) {
 /// All orders and types from stored floats whose result has 5 rows of this width.
 void check_floats(std::uint32_t channels, std::uint32_t width, std::uint32_t free, DType in,
                   Random& random) {
-  for (const AxisOrder from : kOrders) {
+  for (const Layout from : kOrders) {
     const TensorSpec stored = spec_of(5 + free, width + free, channels, in, from);
     // Random bits: numbers of every size, NaNs, infinities and subnormals among them.
     test::Bytes tensor = test::random_bytes(random, stored.size_bytes());
@@ -277,11 +278,11 @@ void check_floats(std::uint32_t channels, std::uint32_t width, std::uint32_t fre
       std::memcpy(&tensor[at * size_bytes(in)], &special, size_bytes(in));
     }
     for (const DType dtype : kFloatTypes) {
-      for (const AxisOrder to : kOrders) {
+      for (const Layout to : kOrders) {
         const std::optional<Crop> crop =
-            free == 0 ? std::nullopt : std::optional<Crop>({5, width, CropPlace::kRandom});
+            free == 0 ? std::nullopt : std::optional<Crop>({5, width, CropPosition::kRandom});
         const PixelPass pass(stored, transform_of(crop, dtype, to));
-        for (const PixelChoice& choice : corners(stored, pass.result())) {
+        for (const AugmentationDraw& choice : corners(stored, pass.result())) {
           CAPTURE(stored.text(), pass.result().text(), choice.y, choice.x, choice.flip);
           check_run(pass, tensor, choice,
                     expected_tensor(stored, pass.result(), tensor, choice,
@@ -338,7 +339,7 @@ TEST_CASE("casts round every number as the definition says", "[reader][pixels]")
       const TensorSpec stored = spec_of(1, width, 1, in);
       for (const DType dtype : kFloatTypes) {
         if (dtype == in) continue;
-        const PixelPass pass(stored, transform_of({}, dtype, AxisOrder::kChw));
+        const PixelPass pass(stored, transform_of({}, dtype, Layout::kChw));
         CAPTURE(stored.text(), pass.result().text());
         check_run(pass, tensor, {},
                   expected_tensor(stored, pass.result(), tensor, {},

@@ -260,7 +260,7 @@ TEST_CASE("a spec that shards contradict is refused", "[reader][dataset]") {
       return Dataset::open(path, {}, options);
     };
     TensorSpec other = made.manifest.spec;
-    other.order = other.order == AxisOrder::kChw ? AxisOrder::kHwc : AxisOrder::kChw;
+    other.layout = other.layout == Layout::kChw ? Layout::kHwc : Layout::kChw;
     const auto check = [&] {
       CHECK(open(made.manifest.spec).spec() == made.manifest.spec);
       CHECK_THAT(message_of<InvalidArgument>([&] { (void)open(other); }),

@@ -52,12 +52,12 @@ TEST_CASE("every sample is found in every format", "[reader][dataset]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-      for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
-        CAPTURE(name(format), name(dtype), name(order));
-        const auto path = folder / fmt::format("{}{}{}", name(format), name(dtype), name(order));
+      for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
+        CAPTURE(name(format), name(dtype), name(layout));
+        const auto path = folder / fmt::format("{}{}{}", name(format), name(dtype), name(layout));
         const MadeDataset made = make_dataset(
             path,
-            {.format = format, .spec = spec_of(7, 5, 3, dtype, order), .shards = {0, 6, 1, 0, 9}});
+            {.format = format, .spec = spec_of(7, 5, 3, dtype, layout), .shards = {0, 6, 1, 0, 9}});
         check_whole(Dataset::open(path), made);
         check_whole(Dataset::open(path / kManifestName), made);
       }
@@ -98,10 +98,10 @@ TEST_CASE("shards are opened one by one, by list and by pattern", "[reader][data
 }
 
 /// A scan finds all that the manifest says but, for TFRecords, the shape.
-void check_scanned(const std::filesystem::path& path, Format format, AxisOrder order) {
+void check_scanned(const std::filesystem::path& path, Format format, Layout layout) {
   MadeDataset made = make_dataset(
       path,
-      {.format = format, .spec = spec_of(9, 7, 3, DType::kUint8, order), .shards = {6, 1, 0, 5}});
+      {.format = format, .spec = spec_of(9, 7, 3, DType::kUint8, layout), .shards = {6, 1, 0, 5}});
   std::filesystem::remove(path / kManifestName);
   OpenOptions options;
   if (format == Format::kTfrecord) {
@@ -134,9 +134,9 @@ void check_scanned(const std::filesystem::path& path, Format format, AxisOrder o
 TEST_CASE("shards without their manifest come out the same", "[reader][dataset]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
-      CAPTURE(name(format), name(order));
-      check_scanned(folder / fmt::format("{}-{}", name(format), name(order)), format, order);
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
+      CAPTURE(name(format), name(layout));
+      check_scanned(folder / fmt::format("{}-{}", name(format), name(layout)), format, layout);
     }
   }
 }
@@ -199,7 +199,7 @@ TEST_CASE("rows are a strided view of one shard", "[reader][dataset]") {
     for (std::uint64_t first = 0; first <= 12; ++first) {
       const auto end = std::ranges::upper_bound(ends, first);
       const std::uint64_t together = end == ends.end() ? 0 : *end - first;
-      CHECK(dataset.rows_together(first) == together);
+      CHECK(dataset.contiguous_rows(first) == together);
       for (std::uint64_t count = 0; count <= 13; ++count) {
         CAPTURE(first, count);
         if (count > together) {
@@ -225,7 +225,7 @@ TEST_CASE("rows are a strided view of one shard", "[reader][dataset]") {
     }
     CHECK_THROWS_AS(dataset.rows(UINT64_MAX, 1), InvalidArgument);
     CHECK_THROWS_AS(dataset.rows(1, UINT64_MAX), InvalidArgument);
-    CHECK(dataset.rows_together(UINT64_MAX) == 0);
+    CHECK(dataset.contiguous_rows(UINT64_MAX) == 0);
   }
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("a dataset without samples is one", "[reader][dataset]") {
     const Dataset dataset = Dataset::open(made.folder);
     check_whole(dataset, made);
     CHECK(dataset.rows(0, 0).size() == 0);
-    CHECK(dataset.rows_together(0) == 0);
+    CHECK(dataset.contiguous_rows(0) == 0);
     std::filesystem::remove(made.folder / kManifestName);
     const Dataset scanned = Dataset::open(made.folder);
     CHECK(scanned.size() == 0);

@@ -53,7 +53,7 @@ struct BuildOptions {
   /// Only write the manifest, once all parts are there.
   bool finish = false;
   /// To write beside the shards of the split, when they are all there.
-  std::vector<IndexKind> indexes;
+  std::vector<SidecarKind> indexes;
 };
 
 struct SkippedSample {
@@ -63,7 +63,7 @@ struct SkippedSample {
 };
 
 /// What a build would do, for --dry-run.
-struct BuildPreview {
+struct BuildEstimate {
   std::uint64_t samples = 0;
   std::uint64_t source_bytes = 0;
   std::vector<std::string> classes;
@@ -81,7 +81,7 @@ struct BuildPreview {
   std::uint64_t bytes_free = 0;
 };
 
-enum class BuildStatus {
+enum class JobStatus {
   kComplete,         // dataset.json was written
   kAlreadyComplete,  // an equal build had finished before: nothing was done
   kPartDone,         // all shards of this part are written
@@ -98,8 +98,8 @@ enum class SourceComparison {
 };
 
 struct BuildReport {
-  BuildStatus status = BuildStatus::kComplete;
-  BuildPreview preview;
+  JobStatus status = JobStatus::kComplete;
+  BuildEstimate preview;
   SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
   std::uint64_t samples = 0;                             // in the shards that are complete
   std::uint64_t bytes = 0;                               // of those shards
@@ -110,11 +110,11 @@ struct BuildReport {
   std::uint64_t damaged = 0;           // samples in the shards that a decoder took with a warning
   std::uint64_t skipped_count = 0;     // rejected samples of this part, earlier runs included
   std::vector<SkippedSample> skipped;  // the same with their reasons, but for kAlreadyComplete
-  IndexReport indexes;
+  SidecarReport indexes;
 };
 
 /// Watches a running build. Counters may be read from any thread while build() runs.
-struct BuildProgress {
+struct JobProgress {
   std::atomic<std::uint64_t> samples_planned{0};  // for this run
   std::atomic<std::uint64_t> samples_done{0};     // converted or rejected
   std::atomic<std::uint64_t> samples_skipped{0};
@@ -125,13 +125,13 @@ struct BuildProgress {
 
 /// Lists the source and plans, writing nothing, but for plain copies of shards that are compressed:
 /// they lie in the system's folder for temporary files meanwhile. Throws as build() does.
-[[nodiscard]] BuildPreview preview_build(const BuildOptions& options);
+[[nodiscard]] BuildEstimate estimate_build(const BuildOptions& options);
 
 /// Turns the images of a source into shards; continues where an earlier, equal call stopped.
 ///
 /// Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or would
 /// touch another dataset, IoError when the system refuses, CorruptData and Unsupported for shards
 /// as a source; what is complete by then stays, and the next equal call goes on from there.
-[[nodiscard]] BuildReport build(const BuildOptions& options, BuildProgress& progress);
+[[nodiscard]] BuildReport build(const BuildOptions& options, JobProgress& progress);
 
 }  // namespace precache

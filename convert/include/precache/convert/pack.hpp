@@ -11,7 +11,7 @@
 
 namespace precache {
 
-struct RepackOptions {
+struct PackOptions {
   /// As that of build: a folder of images, a shard of them, a folder or a pattern of shards, or `-`
   /// for standard input.
   std::filesystem::path source;
@@ -33,7 +33,7 @@ struct RepackOptions {
   bool overwrite = false;
 };
 
-struct RepackPreview {
+struct PackEstimate {
   std::uint64_t samples = 0;
   std::uint64_t classes = 0;
   std::optional<LabelRange> labels;
@@ -46,9 +46,9 @@ struct RepackPreview {
   std::uint64_t bytes_free = 0;
 };
 
-struct RepackReport {
-  BuildStatus status = BuildStatus::kComplete;  // or kAlreadyComplete, kInterrupted
-  RepackPreview preview;
+struct PackReport {
+  JobStatus status = JobStatus::kComplete;  // or kAlreadyComplete, kInterrupted
+  PackEstimate preview;
   SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
   std::uint64_t samples = 0;                             // in the shards that are complete
   std::uint64_t bytes = 0;                               // of those shards
@@ -58,8 +58,8 @@ struct RepackReport {
   std::vector<SkippedSample> skipped;
 };
 
-/// Lists the source and plans, writing nothing. Throws as repack() does.
-[[nodiscard]] RepackPreview preview_repacking(const RepackOptions& options);
+/// Lists the source and plans, writing nothing. Throws as pack() does.
+[[nodiscard]] PackEstimate estimate_pack(const PackOptions& options);
 
 /// Packs image files into shards as they are, for those who decode and distort them while training;
 /// continues where an earlier, equal call stopped.
@@ -68,6 +68,6 @@ struct RepackReport {
 /// behind them stays so. There is no dataset.json, as records differ in size: OUT/encoded.json says
 /// which splits are complete, OUT/classes.txt has the names of the classes. Runs in the caller's
 /// TBB arena. Throws InvalidArgument, IoError, CorruptData and Unsupported.
-[[nodiscard]] RepackReport repack(const RepackOptions& options, BuildProgress& progress);
+[[nodiscard]] PackReport pack(const PackOptions& options, JobProgress& progress);
 
 }  // namespace precache

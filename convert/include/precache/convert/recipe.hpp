@@ -30,7 +30,7 @@ struct Recipe {
   std::uint8_t pad_value = 0;
   DType dtype = DType::kUint8;
   std::optional<Normalization> normalize;
-  AxisOrder order = AxisOrder::kChw;
+  Layout layout = Layout::kChw;
   Color color = Color::kRgb;
   bool apply_exif = true;
 

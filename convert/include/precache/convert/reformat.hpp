@@ -14,7 +14,7 @@
 namespace precache {
 
 /// What is asked of convert(); whatever is not asked for stays as it is.
-struct ConvertOptions {
+struct ReformatOptions {
   /// A dataset folder, a shard or a pattern of them, as Dataset::open takes it.
   std::filesystem::path shards;
   std::filesystem::path out;
@@ -29,7 +29,7 @@ struct ConvertOptions {
   bool without_labels = false;
   std::optional<std::string> format;  // none: that of the first shard
   std::optional<DType> dtype;
-  std::optional<AxisOrder> layout;
+  std::optional<Layout> layout;
   std::optional<Normalization> normalize;
   /// About how large a shard is, and how many a split has. None of both: as many samples in each as
   /// before.
@@ -50,7 +50,7 @@ struct ConvertedSplit {
 };
 
 /// What a conversion would do, for --dry-run.
-struct ConvertPreview {
+struct ReformatEstimate {
   std::vector<ConvertedSplit> splits;
   std::uint64_t samples = 0;
   std::uint64_t classes = 0;
@@ -67,9 +67,9 @@ struct ConvertPreview {
   std::uint64_t bytes_free = 0;
 };
 
-struct ConvertReport {
-  BuildStatus status = BuildStatus::kComplete;  // or kAlreadyComplete, kInterrupted
-  ConvertPreview preview;
+struct ReformatReport {
+  JobStatus status = JobStatus::kComplete;  // or kAlreadyComplete, kInterrupted
+  ReformatEstimate preview;
   SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
   std::uint64_t bytes = 0;                               // of the shards that are complete
   std::uint64_t shards_done = 0;                         // earlier runs included
@@ -78,7 +78,7 @@ struct ConvertReport {
 };
 
 /// Looks at the shards and plans, writing nothing. Throws as convert() does.
-[[nodiscard]] ConvertPreview preview_conversion(const ConvertOptions& options);
+[[nodiscard]] ReformatEstimate estimate_reformat(const ReformatOptions& options);
 
 /// Writes tensor shards anew in another format, precision, layout, order or size; continues where
 /// an earlier, equal call stopped.
@@ -91,6 +91,6 @@ struct ConvertReport {
 /// a manifest that have something like labels, but not one for each sample by a usual name, are
 /// refused with InvalidArgument unless the options say what their labels are. What is
 /// complete by then stays, and the next equal call goes on from there.
-[[nodiscard]] ConvertReport convert(const ConvertOptions& options, BuildProgress& progress);
+[[nodiscard]] ReformatReport reformat(const ReformatOptions& options, JobProgress& progress);
 
 }  // namespace precache

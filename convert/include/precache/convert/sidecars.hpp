@@ -13,41 +13,41 @@
 namespace precache {
 
 /// What other readers want to find beside shards. docs/indexes.md has names and contents.
-enum class IndexKind {
+enum class SidecarKind {
   kDali,  // SHARD.idx, of tar and TFRecord, for NVIDIA DALI
   kWids,  // SPLIT.wids.json, of tar, for wids
   kVds,   // SPLIT.vds, of HDF5: a virtual dataset for whatever reads HDF5
   kTfds,  // dataset_info.json and features.json, of TFRecord, for TensorFlow Datasets
 };
 
-[[nodiscard]] std::string_view name(IndexKind kind);
+[[nodiscard]] std::string_view name(SidecarKind kind);
 /// "dali,wids" -> kinds, each once, in the order of the enumeration. Throws InvalidArgument for an
 /// unknown name.
-[[nodiscard]] std::vector<IndexKind> parse_index_kinds(std::string_view names);
+[[nodiscard]] std::vector<SidecarKind> parse_index_kinds(std::string_view names);
 
 /// Throws InvalidArgument if shards of the format ("tar", "tfrecord", "hdf5") cannot have one of
 /// the kinds.
-void check_index_kinds(const std::vector<IndexKind>& kinds, std::string_view format);
+void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, std::string_view format);
 
-struct IndexOptions {
-  std::vector<IndexKind> kinds;      // empty: all that the shards can have
+struct SidecarOptions {
+  std::vector<SidecarKind> kinds;    // empty: all that the shards can have
   std::optional<std::string> split;  // none: all
 };
 
 struct WrittenIndex {
-  IndexKind kind = IndexKind::kDali;
+  SidecarKind kind = SidecarKind::kDali;
   std::filesystem::path file;
   std::uint64_t samples = 0;
 };
 
 /// An index that could not be, and why.
 struct MissingIndex {
-  IndexKind kind = IndexKind::kDali;
+  SidecarKind kind = SidecarKind::kDali;
   std::filesystem::path of;  // the shard or the folder
   std::string reason;
 };
 
-struct IndexReport {
+struct SidecarReport {
   std::vector<WrittenIndex> written;  // or found there as it should be
   std::vector<MissingIndex> missing;  // of kinds that were not asked for by name, and empty shards
 };
@@ -62,6 +62,6 @@ struct IndexReport {
 /// Throws InvalidArgument for kinds that do not fit the shards and for files that would be lost,
 /// Unsupported for shards that a reader asked for by name cannot read, CorruptData, and IoError,
 /// also if another process is writing to the folder.
-IndexReport write_indexes(const std::filesystem::path& path, const IndexOptions& options = {});
+SidecarReport write_sidecars(const std::filesystem::path& path, const SidecarOptions& options = {});
 
 }  // namespace precache

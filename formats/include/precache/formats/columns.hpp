@@ -17,13 +17,13 @@ struct Column {
 };
 
 /// A whole shard's layout. Random access needs nothing else.
-struct ShardLayout {
+struct ShardColumns {
   Column image;
   Column label;
   Column key;
   /// Of HDF5, of all values of the record; records of tar and TFRecord have CRCs in them.
   Column crc32c{};
-  bool operator==(const ShardLayout&) const = default;
+  bool operator==(const ShardColumns&) const = default;
 };
 
 }  // namespace precache

@@ -27,7 +27,7 @@ struct Range {
 
 // What a shard is made of, whatever we can do with it. Names are bytes as they stand in the file.
 
-struct TarAnatomy {
+struct TarContents {
   struct Extension {
     std::string name;  // all behind the first dot of the base name: "jpg", "seg.png"
     Range bytes;       // of its files
@@ -49,7 +49,7 @@ struct TarAnatomy {
   bool has_more = false;              // than the lists hold
 };
 
-struct TfrecordAnatomy {
+struct TfrecordContents {
   struct Feature {
     std::string name;
     std::string kind;          // "bytes", "float", "int64", "empty", or "mixed"
@@ -67,7 +67,7 @@ struct TfrecordAnatomy {
   bool has_more = false;
 };
 
-struct Hdf5Anatomy {
+struct Hdf5Contents {
   struct Object {
     std::string name;  // the path without its first slash
     std::string kind;  // "dataset", "group", "type", "soft link", "external link", or "unreadable"

@@ -23,7 +23,7 @@ struct ShardEntry {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
   std::uint32_t crc32c = 0;  // of the whole file
-  ShardLayout columns;
+  ShardColumns columns;
 };
 
 struct SplitEntry {

@@ -11,16 +11,16 @@
 namespace precache {
 
 /// The order of an image tensor's axes.
-enum class AxisOrder { kChw, kHwc };
+enum class Layout { kChw, kHwc };
 
-[[nodiscard]] std::string_view name(AxisOrder order);
+[[nodiscard]] std::string_view name(Layout layout);
 /// Throws InvalidArgument for anything but "chw" and "hwc".
-[[nodiscard]] AxisOrder parse_axis_order(std::string_view name);
+[[nodiscard]] Layout parse_layout(std::string_view name);
 
 /// What every sample's image of one dataset looks like.
 struct TensorSpec {
   DType dtype = DType::kUint8;
-  AxisOrder order = AxisOrder::kChw;
+  Layout layout = Layout::kChw;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   std::uint32_t channels = 0;

@@ -11,12 +11,12 @@
 namespace precache {
 
 /// Where a crop is taken.
-enum class CropPlace { kRandom, kCenter };
+enum class CropPosition { kRandom, kCenter };
 
 struct Crop {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
-  CropPlace place = CropPlace::kRandom;
+  CropPosition place = CropPosition::kRandom;
 };
 
 /// What becomes of stored tensors on their way into a batch; by default nothing.
@@ -29,7 +29,7 @@ struct BatchTransform {
   bool flip = false;  // left and right change places in a random half of the samples
   std::optional<Normalization> normalize;
   std::optional<DType> dtype;
-  std::optional<AxisOrder> order;
+  std::optional<Layout> layout;
 
   /// What tensors become. Throws InvalidArgument if the parts do not fit together or the stored
   /// tensors.

@@ -142,10 +142,10 @@ class Dataset {
   /// be read, or the dataset was replaced since it was opened.
   [[nodiscard]] Sample operator[](std::uint64_t index) const;
   /// Throws as operator[] does; InvalidArgument if the rows are not all in one shard (see
-  /// rows_together), Unsupported if they are no tensors or do not lie at equal distances.
+  /// contiguous_rows), Unsupported if they are no tensors or do not lie at equal distances.
   [[nodiscard]] Rows rows(std::uint64_t first, std::uint64_t count) const;
   /// How many rows from `first` on lie in one shard.
-  [[nodiscard]] std::uint64_t rows_together(std::uint64_t first) const;
+  [[nodiscard]] std::uint64_t contiguous_rows(std::uint64_t first) const;
 
  private:
   friend class Loader;

@@ -39,7 +39,7 @@ struct LoaderOptions {
 /// after the loader is; then the memory is used again.
 class Batch {
  public:
-  struct Slot;
+  struct Buffer;
   Batch(Batch&&) noexcept;
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
@@ -67,8 +67,8 @@ class Batch {
 
  private:
   friend class Loader;
-  explicit Batch(std::unique_ptr<Slot> slot);
-  std::unique_ptr<Slot> slot_;
+  explicit Batch(std::unique_ptr<Buffer> slot);
+  std::unique_ptr<Buffer> slot_;
 };
 
 /// Who waited for whom, since the loader was made.

@@ -52,7 +52,7 @@ template <typename T>
 Outcome decode_row(const std::vector<T>& numbers, PixelType type, bool is_unit_range = false) {
   const auto width = static_cast<std::uint32_t>(numbers.size());
   Outcome outcome =
-      decode(numbers, {{type, AxisOrder::kHwc, 1, width, 1}, is_unit_range}, {0, 0, width, 1});
+      decode(numbers, {{type, Layout::kHwc, 1, width, 1}, is_unit_range}, {0, 0, width, 1});
   std::vector<int> first;
   for (std::size_t i = 0; i < outcome.values.size(); i += 3) {
     CHECK(outcome.values[i] == outcome.values[i + 1]);
@@ -86,24 +86,24 @@ TEST_CASE("numbers that are no brightness reject an array", "[convert][decode]")
   CHECK_THAT(decode_row<float>({1.01F}, PixelType::kFloat32, true).reason,
              test::contains("outside of 0 to 1"));
   // Also where a recipe does not look.
-  CHECK_FALSE(decode<float>({0, nan}, {{PixelType::kFloat32, AxisOrder::kHwc, 2, 1, 1}, false},
-                            {0, 0, 1, 1})
-                  .reason.empty());
+  CHECK_FALSE(
+      decode<float>({0, nan}, {{PixelType::kFloat32, Layout::kHwc, 2, 1, 1}, false}, {0, 0, 1, 1})
+          .reason.empty());
 }
 
 TEST_CASE("axes of arrays are put in order and alpha is dropped", "[convert][decode]") {
   std::vector<std::uint8_t> numbers(2 * 3 * 4);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::uint8_t>(i);
   const Region right{1, 1, 2, 1};  // of the lower row, all but the first pixel
-  CHECK(decode(numbers, {{PixelType::kUint8, AxisOrder::kHwc, 2, 3, 4}, false}, right).values ==
+  CHECK(decode(numbers, {{PixelType::kUint8, Layout::kHwc, 2, 3, 4}, false}, right).values ==
         Ints{16, 17, 18, 20, 21, 22});
-  CHECK(decode(numbers, {{PixelType::kUint8, AxisOrder::kChw, 2, 3, 4}, false}, right).values ==
+  CHECK(decode(numbers, {{PixelType::kUint8, Layout::kChw, 2, 3, 4}, false}, right).values ==
         Ints{4, 10, 16, 5, 11, 17});
   numbers.resize(2 * 3 * 3);
-  CHECK(decode(numbers, {{PixelType::kUint8, AxisOrder::kHwc, 2, 3, 3}, false}, right).values ==
+  CHECK(decode(numbers, {{PixelType::kUint8, Layout::kHwc, 2, 3, 3}, false}, right).values ==
         Ints{12, 13, 14, 15, 16, 17});
   numbers.resize(2 * 3);
-  CHECK(decode(numbers, {{PixelType::kUint8, AxisOrder::kChw, 2, 3, 1}, false}, right).values ==
+  CHECK(decode(numbers, {{PixelType::kUint8, Layout::kChw, 2, 3, 1}, false}, right).values ==
         Ints{4, 4, 4, 5, 5, 5});
 }
 

@@ -28,7 +28,7 @@ Recipe recipe_of(std::uint32_t height, std::uint32_t width, Fit fit, Filter filt
   recipe.width = width;
   recipe.fit = fit;
   recipe.filter = filter;
-  recipe.order = AxisOrder::kHwc;
+  recipe.layout = Layout::kHwc;
   return recipe;
 }
 

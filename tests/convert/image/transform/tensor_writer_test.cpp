@@ -84,7 +84,7 @@ TEST_CASE("bfloat16 rounds to nearest even over its whole range", "[convert][ten
 /// The element of a tensor at a pixel and channel, as its bytes stand there.
 std::uint64_t element(const TensorSpec& spec, std::span<const std::byte> tensor, std::size_t y,
                       std::size_t x, std::size_t channel) {
-  const std::size_t index = spec.order == AxisOrder::kChw
+  const std::size_t index = spec.layout == Layout::kChw
                                 ? (channel * spec.height + y) * spec.width + x
                                 : (y * spec.width + x) * spec.channels + channel;
   const std::size_t size = size_bytes(spec.dtype);
@@ -113,13 +113,13 @@ std::uint64_t expected_element(const Recipe& recipe, std::uint8_t pixel, std::si
 std::vector<Recipe> all_recipes(std::uint32_t height, std::uint32_t width) {
   std::vector<Recipe> recipes;
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
       for (const Color color : {Color::kRgb, Color::kGray}) {
         Recipe recipe;
         recipe.height = height;
         recipe.width = width;
         recipe.dtype = dtype;
-        recipe.order = order;
+        recipe.layout = layout;
         recipe.color = color;
         recipes.push_back(recipe);
         if (dtype == DType::kUint8) continue;

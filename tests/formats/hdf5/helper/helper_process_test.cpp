@@ -59,36 +59,36 @@ TEST_CASE("an index arrives as it was sent", "[formats][hdf5][roundtrip]") {
   CHECK(again.obstacle == bare.obstacle);
 }
 
-Hdf5Anatomy anatomy() {
-  Hdf5Anatomy anatomy;
-  anatomy.objects.push_back({.name = "a\xff", .kind = "soft link", .target = "/b"});
-  anatomy.objects.push_back({.name = "b",
-                             .kind = "dataset",
-                             .type = "uint8",
-                             .shape = {3, 4},
-                             .storage = "chunked",
-                             .chunk = {1, 4},
-                             .filters = {"gzip", "shuffle"},
-                             .offset = 77,
-                             .stored_bytes = 12});
-  anatomy.has_more = true;
-  return anatomy;
+Hdf5Contents contents() {
+  Hdf5Contents contents;
+  contents.objects.push_back({.name = "a\xff", .kind = "soft link", .target = "/b"});
+  contents.objects.push_back({.name = "b",
+                              .kind = "dataset",
+                              .type = "uint8",
+                              .shape = {3, 4},
+                              .storage = "chunked",
+                              .chunk = {1, 4},
+                              .filters = {"gzip", "shuffle"},
+                              .offset = 77,
+                              .stored_bytes = 12});
+  contents.has_more = true;
+  return contents;
 }
 
-TEST_CASE("an anatomy arrives as it was sent", "[formats][hdf5][roundtrip]") {
-  const Hdf5Anatomy sent = anatomy();
+TEST_CASE("the contents arrives as it was sent", "[formats][hdf5][roundtrip]") {
+  const Hdf5Contents sent = contents();
   const auto message = hdf5::encode(sent);
-  const Hdf5Anatomy got = hdf5::decode_anatomy(message, "a.h5");
+  const Hdf5Contents got = hdf5::decode_contents(message, "a.h5");
   CHECK(got.objects == sent.objects);
   CHECK(got.has_more);
   for (std::size_t size = 0; size < message.size(); ++size) {
     const std::vector<std::uint8_t> cut(message.begin(),
                                         message.begin() + static_cast<std::ptrdiff_t>(size));
-    CHECK_THROWS_AS(hdf5::decode_anatomy(cut, "a.h5"), CorruptData);
+    CHECK_THROWS_AS(hdf5::decode_contents(cut, "a.h5"), CorruptData);
   }
-  CHECK_THROWS_AS(hdf5::decode_anatomy(hdf5::encode(table()), "a.h5"), CorruptData);
+  CHECK_THROWS_AS(hdf5::decode_contents(hdf5::encode(table()), "a.h5"), CorruptData);
   const auto error = hdf5::encode(std::make_exception_ptr(Unsupported("not this", "")));
-  CHECK_THROWS_AS(hdf5::decode_anatomy(error, "a.h5"), Unsupported);
+  CHECK_THROWS_AS(hdf5::decode_contents(error, "a.h5"), Unsupported);
 }
 
 TEST_CASE("errors arrive as what they were", "[formats][hdf5][roundtrip]") {
@@ -140,7 +140,7 @@ TEST_CASE("the death of a scanning process is the file's fault", "[formats][hdf5
   const test::TempFolder folder;
   const auto message = [&](const std::string& lines) {
     return test::message_of<CorruptData>(
-        [&] { (void)hdf5::scan_apart(script(folder, lines), "a.h5", 10); });
+        [&] { (void)hdf5::scan_in_helper(script(folder, lines), "a.h5", 10); });
   };
   CHECK_THAT(message("kill -SEGV $$"), test::contains("'a.h5' is corrupt") &&
                                            test::contains("crashed on it (Segmentation fault)"));
@@ -152,7 +152,7 @@ TEST_CASE("the death of a scanning process is the file's fault", "[formats][hdf5
 TEST_CASE("a scanning process that cannot do its work is not the file's fault", "[formats][hdf5]") {
   const test::TempFolder folder;
   const auto call = [&](const std::filesystem::path& program) {
-    return [=] { (void)hdf5::scan_apart(program, "a.h5", 10); };
+    return [=] { (void)hdf5::scan_in_helper(program, "a.h5", 10); };
   };
   CHECK_THROWS_AS(call(folder / "none")(), IoError);
   CHECK_THROWS_AS(call(script(folder, "exit 2"))(), IoError);
@@ -162,10 +162,10 @@ TEST_CASE("a scanning process that cannot do its work is not the file's fault", 
 TEST_CASE("a scanning process gets the file's name whatever it is", "[formats][hdf5]") {
   const test::TempFolder folder;
   const auto program = script(folder, "printf '%s|' \"$@\" > \"${0%/*}/words\"; kill -SEGV $$");
-  CHECK_THROWS_AS(hdf5::scan_apart(program, "-a b.h5", 10), CorruptData);
+  CHECK_THROWS_AS(hdf5::scan_in_helper(program, "-a b.h5", 10), CorruptData);
   CHECK(test::read_text(folder / "words") == "scan-hdf5|--|-a b.h5|");
-  CHECK_THROWS_AS(hdf5::dissect_apart(program, "-a b.h5", 10), CorruptData);
-  CHECK(test::read_text(folder / "words") == "scan-hdf5|--anatomy|--|-a b.h5|");
+  CHECK_THROWS_AS(hdf5::survey_in_helper(program, "-a b.h5", 10), CorruptData);
+  CHECK(test::read_text(folder / "words") == "scan-hdf5|--contents|--|-a b.h5|");
 }
 
 TEST_CASE("only HDF5 files are scanned by another process", "[formats][hdf5]") {

@@ -118,7 +118,7 @@ TEST_CASE("records at different distances are no views", "[reader][inspect]") {
   const Inspection facts = inspect(folder / "a.tar");
   CHECK(facts.kind == Kind::kShard);
   CHECK(facts.samples == 3);
-  CHECK(facts.spec == test::spec_of(5, 5, 3, DType::kUint8, AxisOrder::kHwc));
+  CHECK(facts.spec == test::spec_of(5, 5, 3, DType::kUint8, Layout::kHwc));
   CHECK(facts.access.batches == AccessFacts::Batches::kGathered);
   CHECK_FALSE(facts.access.stride_bytes);
   REQUIRE(facts.tar);

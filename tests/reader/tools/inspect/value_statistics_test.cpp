@@ -44,13 +44,13 @@ ValueFacts measure(const TensorSpec& spec, const std::vector<Bytes>& tensors, un
 
 TEST_CASE("values of all types are measured by channel", "[reader][inspect]") {
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-    for (const AxisOrder order : {AxisOrder::kChw, AxisOrder::kHwc}) {
-      CAPTURE(name(dtype), name(order));
-      const TensorSpec spec = test::spec_of(2, 2, 2, dtype, order);
+    for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
+      CAPTURE(name(dtype), name(layout));
+      const TensorSpec spec = test::spec_of(2, 2, 2, dtype, layout);
       // Channel 0 has 0, 2, 4, 6 and channel 1 has 10 four times.
       const std::vector<float> chw{0, 2, 4, 6, 10, 10, 10, 10};
       const std::vector<float> hwc{0, 10, 2, 10, 4, 10, 6, 10};
-      const Bytes tensor = tensor_of(spec, order == AxisOrder::kChw ? chw : hwc);
+      const Bytes tensor = tensor_of(spec, layout == Layout::kChw ? chw : hwc);
       const ValueFacts facts = measure(spec, {tensor, tensor}, 1);
       CHECK(facts.samples_read == 2);
       REQUIRE(facts.channels.size() == 2);

@@ -126,7 +126,7 @@ TEST_CASE("any flipped value of an HDF5 file of ours is located, and its record 
   const TempFolder folder;
   const MadeDataset made = make_dataset(
       folder.path(), {.format = Format::kHdf5, .spec = test::spec_of(3, 2, 1), .shards = {3}});
-  const ShardLayout columns = made.entries()[0].columns;
+  const ShardColumns columns = made.entries()[0].columns;
   for (const bool has_manifest : {true, false}) {
     if (!has_manifest) std::filesystem::remove(folder / kManifestName);
     const auto path = has_manifest ? folder.path() : made.shards[0];
@@ -179,7 +179,7 @@ TEST_CASE("a damaged header of a tar names its record", "[reader][verify][malfor
 TEST_CASE("what nothing locates has no offset", "[reader][verify][malformed][hdf5]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.format = Format::kHdf5, .shards = {4}});
-  const ShardLayout columns = made.entries()[0].columns;
+  const ShardColumns columns = made.entries()[0].columns;
   const std::uint64_t gap = columns.label.base + 4 * columns.label.stride;
   REQUIRE(gap < columns.key.base);  // filled up to the next boundary
   const Fault fault = fault_of_flip(folder.path(), made.shards[0], gap);

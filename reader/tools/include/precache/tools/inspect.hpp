@@ -122,10 +122,10 @@ struct Inspection {
   std::optional<ValueFacts> values;
   std::optional<EncodedFacts> encoded;
   std::vector<std::string> first_keys;
-  std::optional<TarAnatomy> tar;
-  std::optional<TfrecordAnatomy> tfrecord;
-  std::optional<Hdf5Anatomy> hdf5;              // of the first file
-  std::string anatomy_extent;                   // the part that the above tells of; empty: all
+  std::optional<TarContents> tar;
+  std::optional<TfrecordContents> tfrecord;
+  std::optional<Hdf5Contents> hdf5;             // of the first file
+  std::string contents_extent;                  // the part that the above tells of; empty: all
   std::vector<std::string> obstacles;           // what keeps the reader from some of it
   std::vector<Fault> faults;                    // damage
   std::vector<std::filesystem::path> readable;  // what Dataset::open takes
