@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "convert/source/folder_walk.hpp"
-#include "convert/source/utf8.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "formats/tar/ustar.hpp"
 
 namespace precache {

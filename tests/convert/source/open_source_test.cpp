@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "convert/source/shard_reader.hpp"
+#include "convert/source/sample_reader.hpp"
 #include "convert/source/source_path.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
@@ -238,7 +238,7 @@ TEST_CASE("labels that are missing or make no sense are refused", "[convert][sou
   CHECK_THAT(refusal(one + tar_entry("1.jpg", "x") + tar_entry("1.cls", "dog")),
              test::contains("is a name, but '0.jpg' in"));
   CHECK_THAT(refusal(one, {.classes = {"only"}}), test::contains("label 1 is not below"));
-  CHECK_THAT(refusal(tar_entry("0.jpg", "x")), test::contains("lies directly in SOURCE"));
+  CHECK_THAT(refusal(tar_entry("0.jpg", "x")), test::contains("lies directly in `source`"));
   const std::string caption(300, 'c');
   CHECK_THAT(refusal(tar_entry("0.jpg", "x") + tar_entry("0.txt", caption)),
              test::contains("1 of 1 .txt files hold several lines or more than 256 bytes"));

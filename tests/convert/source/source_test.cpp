@@ -2,9 +2,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/source/file_reader.hpp"
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/open_source.hpp"
+#include "convert/source/sample_reader.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
@@ -95,7 +95,8 @@ TEST_CASE("images without a class are refused unless no labels are wanted", "[co
   const TempFolder root;
   write_text(root / "cat/1.jpg", "x");
   write_text(root / "loose.jpg", "x");
-  CHECK_THAT(refusal(root.path(), kByFolder), test::contains("loose.jpg' lies directly in SOURCE"));
+  CHECK_THAT(refusal(root.path(), kByFolder),
+             test::contains("loose.jpg' lies directly in `source`"));
   const Source source = open_source(root.path(), kNone);
   CHECK(source.classes.empty());
   CHECK(labels_of(source) == Labels{{"cat/1.jpg", -1}, {"loose.jpg", -1}});
@@ -113,7 +114,7 @@ TEST_CASE("a file that is no shard of images is no source", "[convert][source]")
   CHECK_THROWS_AS(open_source(root / "file", kByFolder), Unsupported);
   write_text(root / "1.png", "\x89PNG\r\n\x1a\n");
   CHECK_THAT(refusal(root / "1.png", kByFolder),
-             test::contains("is a PNG image, no shard of them"));
+             test::contains("is a PNG image, not a shard of images"));
 }
 
 TEST_CASE("class names that are no UTF-8 are escaped", "[convert][source]") {
@@ -239,9 +240,9 @@ TEST_CASE("csv rows that name no file below the source are refused",
   for (const auto& [row, words] : std::vector<std::pair<std::string, std::string>>{
            {"missing.jpg,1", "line 1: there is no"},
            {"1.jpg/2.jpg,1", "line 1: there is no"},
-           {"../2.jpg,1", "not below SOURCE"},
-           {"a/../../2.jpg,1", "not below SOURCE"},
-           {"/etc/passwd,1", "not below SOURCE"},
+           {"../2.jpg,1", "not below `source`"},
+           {"a/../../2.jpg,1", "not below `source`"},
+           {"/etc/passwd,1", "not below `source`"},
            {".,1", "not a regular file"},
            {"1.jpg,1\n./1.jpg,1", "line 2: './1.jpg' was already named in line 1"}}) {
     CAPTURE(row);
