@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs check_includes.cmake on small trees: on one that is right, and on one with each kind of fault.
+# CHECK: the script. WORK: a folder for the trees.
+cmake_minimum_required(VERSION 3.25)
+
+# Writes a tree in which every include is allowed.
+function(write_tree)
+  file(REMOVE_RECURSE ${WORK})
+  file(WRITE ${WORK}/formats/include/precache/formats/dtype.hpp "#include <string>\n")
+  file(WRITE ${WORK}/formats/os/file.hpp "#include \"precache/formats/dtype.hpp\"\n")
+  file(WRITE ${WORK}/formats/os/file.cpp "#include \"formats/os/private.hpp\"\n")
+  file(WRITE ${WORK}/formats/os/private.hpp "")
+  file(WRITE ${WORK}/formats/shared_headers.txt "# The list.\nos/file.hpp\n")
+  file(WRITE ${WORK}/reader/shards/y.hpp "#include \"formats/os/file.hpp\"\n")
+  file(WRITE ${WORK}/convert/x.cpp "#include <vector>\n#include \"precache/formats/dtype.hpp\"\n#include \"formats/os/file.hpp\"\n")
+  file(WRITE ${WORK}/samples/loop.cpp "#include <precache/formats/dtype.hpp>\n")
+endfunction()
+
+# Checks the tree; it must fail with `expected` among its words, or pass if `expected` is empty.
+function(check expected)
+  execute_process(COMMAND ${CMAKE_COMMAND} -D ROOT=${WORK} ${ARGN} -P ${CHECK}
+                  RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  string(FIND "${said}" "${expected}" place)
+  if(expected STREQUAL "" AND NOT status EQUAL 0)
+    message(FATAL_ERROR "the tree is right, but the check failed:\n${said}")
+  elseif(NOT expected STREQUAL "" AND (status EQUAL 0 OR place EQUAL -1))
+    message(FATAL_ERROR "expected a failure with '${expected}', got status ${status}:\n${said}")
+  endif()
+endfunction()
+
+write_tree()
+check("")
+
+file(APPEND ${WORK}/convert/x.cpp "#include \"reader/shards/y.hpp\"\n")
+check("convert/x.cpp includes reader/shards/y.hpp, which reader does not share")
+check("" -D WRITE=ON)
+check("")
+
+write_tree()
+file(APPEND ${WORK}/reader/shards/y.hpp "#  include <precache/convert/build.hpp>\n")
+file(WRITE ${WORK}/convert/include/precache/convert/build.hpp "")
+check("reader/shards/y.hpp includes precache/convert/build.hpp, but reader must not depend on convert")
+
+write_tree()
+file(APPEND ${WORK}/formats/include/precache/formats/dtype.hpp "#include \"formats/os/file.hpp\"\n")
+check("formats/include/precache/formats/dtype.hpp is installed and includes formats/os/file.hpp, which is not")
+
+write_tree()
+file(APPEND ${WORK}/samples/loop.cpp "#include \"formats/os/file.hpp\"\n")
+check("samples/loop.cpp includes formats/os/file.hpp, but samples must not depend on formats")
+
+write_tree()
+file(APPEND ${WORK}/formats/shared_headers.txt "os/private.hpp\nos/gone.hpp\n")
+check("formats/shared_headers.txt lists os/private.hpp, which no other library includes")
+check("formats/shared_headers.txt lists os/gone.hpp, which does not exist")
