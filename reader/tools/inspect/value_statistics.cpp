@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <limits>
-#include <thread>
 
 #include "formats/bytes/half_float.hpp"
+#include "formats/os/tasks.hpp"
 
 namespace precache {
 namespace {
@@ -65,26 +63,9 @@ template <typename Result, typename Work>
 std::vector<Result> in_parts(std::uint64_t count, unsigned threads, const Work& work) {
   const std::uint64_t size = std::max<std::uint64_t>((count + kMostParts - 1) / kMostParts, 1);
   std::vector<Result> results((count + size - 1) / size);
-  std::vector<std::exception_ptr> errors(results.size());
-  std::atomic<std::size_t> next{0};
-  const auto run = [&] {
-    for (std::size_t part = next++; part < results.size(); part = next++) {
-      try {
-        results[part] = work(part * size, std::min<std::uint64_t>(count, (part + 1) * size));
-      } catch (...) {
-        errors[part] = std::current_exception();
-        next = results.size();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (unsigned i = 1; i < threads && i < results.size(); ++i) helpers.emplace_back(run);
-    run();
-  }
-  for (const auto& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  run_tasks(results.size(), threads, [&](std::size_t part) {
+    results[part] = work(part * size, std::min<std::uint64_t>(count, (part + 1) * size));
+  });
   return results;
 }
 

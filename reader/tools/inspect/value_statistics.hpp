@@ -19,8 +19,8 @@ struct HeldTensor {
   std::shared_ptr<const void> owner;
 };
 
-/// Range, mean, deviation and histogram of each channel of `count` tensors. The same for any number
-/// of threads.
+/// Range, mean, deviation and histogram of each channel of `count` tensors. The same for any
+/// number of threads.
 ///
 /// `tensor` gives one of the size of `spec`; several threads call it at once, twice for each tensor
 /// of floats.
