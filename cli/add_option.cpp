@@ -16,16 +16,16 @@ CLI::Option* add(CLI::App& app, const std::string& option, const std::string& va
 
 CLI::Option* add_choice(CLI::App& app, const std::string& option,
                         const std::vector<std::string>& words, const std::string& standard,
-                        const std::string& text, const std::function<void(std::size_t)>& chosen) {
+                        const std::string& text,
+                        const std::function<void(const std::string&)>& chosen) {
   const std::string value =
       fmt::format("{}{}", fmt::join(words, "|"), standard.empty() ? "" : " [" + standard + "]");
   return add(app, option, value, text, [=](const std::string& word) {
-    const auto found = std::ranges::find(words, word);
-    if (found == words.end()) {
+    if (std::ranges::find(words, word) == words.end()) {
       throw InvalidArgument(
           fmt::format("{} '{}' is none of {}", option, word, fmt::join(words, ", ")));
     }
-    chosen(static_cast<std::size_t>(found - words.begin()));
+    chosen(word);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,9 +14,18 @@ namespace precache::cli {
 CLI::Option* add(CLI::App& app, const std::string& option, const std::string& value,
                  const std::string& text, const std::function<void(const std::string&)>& on_text);
 
-/// An option whose value is one of some words; `chosen` gets the position of the one given.
+/// An option whose value is one of some words; `chosen` gets the one given.
 CLI::Option* add_choice(CLI::App& app, const std::string& option,
                         const std::vector<std::string>& words, const std::string& standard,
-                        const std::string& text, const std::function<void(std::size_t)>& chosen);
+                        const std::string& text,
+                        const std::function<void(const std::string&)>& chosen);
+
+/// The names of enumerators, for add_choice().
+template <typename Enum, std::size_t kCount>
+std::vector<std::string> names(const std::array<Enum, kCount>& values) {
+  std::vector<std::string> words;
+  for (const Enum value : values) words.emplace_back(name(value));
+  return words;
+}
 
 }  // namespace precache::cli

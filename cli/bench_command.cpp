@@ -171,10 +171,10 @@ void add_loader_options(CLI::App& app, LoaderOptions& options, std::string& norm
     options.batch_size = option_values::integer("--batch", text, 1, 1'000'000);
   });
   add_choice(app, "--shuffle", {"none", "block", "full"}, "none", "Order of the samples",
-             [&](std::size_t i) { options.order.shuffle = static_cast<Shuffle>(i); });
-  add_choice(app, "--dtype", {"uint8", "float16", "bfloat16", "float32"}, "",
+             [&](const std::string& word) { options.order.shuffle = parse_shuffle(word); });
+  add_choice(app, "--dtype", cli::names(kAllDTypes), "",
              "Element type of the batches; as it is stored",
-             [&](std::size_t i) { options.transform.dtype = static_cast<DType>(i); });
+             [&](const std::string& word) { options.transform.dtype = parse_dtype(word); });
   add(app, "--crop", "N", "Crop at random to NxN", [&](const std::string& text) {
     const auto side =
         static_cast<std::uint32_t>(option_values::integer("--crop", text, 1, 1'000'000));
@@ -194,8 +194,9 @@ void add_device_options(CLI::App& app, BenchCommand& command) {
   add(app, "--device", "cpu|cuda|cuda:N [cpu]", "Where batches are put",
       [&](const std::string& text) { choose_device(command, text); });
   add_choice(app, "--path", {"all", "staged", "strided", "gather"}, "all",
-             "Way to the GPU, see docs/gpu.md",
-             [&](std::size_t i) { command.device.path = static_cast<DevicePath>(i); });
+             "Way to the GPU, see docs/gpu.md", [&](const std::string& word) {
+               command.device.path = parse_device_path(word == "all" ? "auto" : word);
+             });
   add(app, "--register-budget", "BYTES [4GiB]",
       "For strided and gather: shards no larger than this are kept in memory that cannot be "
       "swapped out",

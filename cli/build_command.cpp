@@ -105,43 +105,42 @@ void add_image_options(CLI::App& app, BuildCommand& command) {
   Recipe& recipe = command.options.recipe;
   add(app, "--size", "N|HxW [224]", "Height and width of the tensors",
       [&](const std::string& text) { command.size = text; });
-  add_choice(app, "--fit", {"crop", "stretch", "pad"}, "crop",
+  add_choice(app, "--fit", cli::names(kAllFits), "crop",
              "crop: shorter side to --resize, then centre crop; stretch: exactly HxW; pad: the "
              "longer side fits, the rest is --pad-value",
-             [&](std::size_t i) { recipe.fit = static_cast<Fit>(i); });
+             [&](const std::string& word) { recipe.fit = parse_fit(word); });
   add(app, "--resize", "N [the size]", "Shorter side before the crop",
       [&](const std::string& text) {
         command.resize = static_cast<std::uint32_t>(integer("--resize", text, 1, 16384));
       });
-  add_choice(app, "--filter", {"nearest", "box", "bilinear", "bicubic", "lanczos"}, "bilinear",
+  add_choice(app, "--filter", cli::names(kAllFilters), "bilinear",
              "How to resize, as Pillow defines it",
-             [&](std::size_t i) { command.filter = static_cast<Filter>(i); });
+             [&](const std::string& word) { command.filter = parse_filter(word); });
   add(app, "--pad-value", "0..255 [0]", "Value of the border that --fit pad adds",
       [&](const std::string& text) {
         recipe.pad_value = static_cast<std::uint8_t>(integer("--pad-value", text, 0, 255));
       });
-  add_choice(app, "--dtype", {"uint8", "float16", "bfloat16", "float32"}, "uint8",
+  add_choice(app, "--dtype", cli::names(kAllDTypes), "uint8",
              "uint8 takes a quarter of the bytes of float32: normalise while reading",
-             [&](std::size_t i) { recipe.dtype = static_cast<DType>(i); });
+             [&](const std::string& word) { recipe.dtype = parse_dtype(word); });
   add(app, "--normalize", "imagenet|MEAN/STD", "(x/255 - mean)/std, only for float dtypes",
       [&](const std::string& text) { command.normalize = text; });
-  add_choice(app, "--layout", {"chw", "hwc"}, "chw", "Order of the tensor's axes",
-             [&](std::size_t i) { recipe.layout = static_cast<Layout>(i); });
-  add_choice(app, "--color", {"rgb", "gray"}, "rgb", "Channels",
-             [&](std::size_t i) { recipe.color = static_cast<Color>(i); });
+  add_choice(app, "--layout", cli::names(kAllLayouts), "chw", "Order of the tensor's axes",
+             [&](const std::string& word) { recipe.layout = parse_layout(word); });
+  add_choice(app, "--color", cli::names(kAllColors), "rgb", "Channels",
+             [&](const std::string& word) { recipe.color = parse_color(word); });
   add_choice(app, "--exif", {"apply", "ignore"}, "apply",
              "What to do with the orientation a camera noted",
-             [&](std::size_t i) { command.apply_exif = i == 0; });
+             [&](const std::string& word) { command.apply_exif = word == "apply"; });
   add_choice(app, "--preset", {"imagenet"}, "",
              "--resize 256 --size 224 --filter bilinear --exif ignore: torchvision's evaluation",
-             [&](std::size_t) { command.imagenet_preset = true; });
+             [&](const std::string&) { command.imagenet_preset = true; });
 }
 
 void add_dataset_options(CLI::App& app, BuildCommand& command) {
   BuildOptions& options = command.options;
-  const std::vector<std::string> formats{"tar", "tfrecord", "hdf5"};
-  add_choice(app, "--format", formats, "tar", "File format of the shards",
-             [&options, formats](std::size_t i) { options.format = formats[i]; });
+  add_choice(app, "--format", cli::names(kAllFormats), "tar", "File format of the shards",
+             [&](const std::string& word) { options.format = parse_format(word); });
   add(app, "--split", "NAME [train]", "Name of the split; a further one may join a finished OUT",
       [&](const std::string& text) { options.split = text; });
   add(app, "--labels", "folder|none|FILE.csv [folder]",
@@ -166,7 +165,7 @@ void add_dataset_options(CLI::App& app, BuildCommand& command) {
   add_choice(app, "--keys", {"full", "short"}, "full",
              "short: keys of more than 96 bytes are cut and end in a checksum, so that every tar "
              "reader sees the whole key",
-             [&](std::size_t i) { options.short_keys = i == 1; });
+             [&](const std::string& word) { options.short_keys = word == "short"; });
   auto* shard_size =
       add(app, "--shard-size", "BYTES [512MiB]", "About how large a shard is",
           [&](const std::string& text) { options.shard_size_bytes = option_values::bytes(text); });
@@ -189,7 +188,7 @@ void add_job_options(CLI::App& app, BuildCommand& command) {
       });
   add_choice(app, "--on-error", {"skip", "fail"}, "skip",
              "What a bad image does; skipped ones are listed in OUT/skipped.tsv",
-             [&](std::size_t i) { options.fail_on_bad = i == 1; });
+             [&](const std::string& word) { options.fail_on_bad = word == "fail"; });
   add(app, "--max-bad", "P% [1%]", "More bad images than this fail the build",
       [&](const std::string& text) { options.max_bad_percent = option_values::percent(text); });
   add(app, "--max-pixels", fmt::format("N [{}]", options.max_pixels),

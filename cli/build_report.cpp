@@ -58,7 +58,7 @@ Json preview_json(const BuildEstimate& preview, const BuildOptions& options) {
           {"labels", labels_json(preview.labels)},
           {"left_out", preview.left_out},
           {"source_bytes", preview.source_bytes},
-          {"format", options.format},
+          {"format", name(options.format)},
           {"dtype", name(spec.dtype)},
           {"shape", spec.shape()},
           {"layout", name(spec.layout)},
@@ -134,9 +134,10 @@ void print_preview_rows(const BuildEstimate& preview, const BuildOptions& option
   print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
                                   overhead_percent(preview.bytes_needed - preview.bytes_unpacked,
                                                    preview.samples, preview.tensor_bytes)));
-  print_row("shards", fmt::format("{} {} of {} to {} samples", human::count(preview.shards),
-                                  options.format, human::count(preview.smallest_shard_samples),
-                                  human::count(preview.largest_shard_samples)));
+  print_row("shards",
+            fmt::format("{} {} of {} to {} samples", human::count(preview.shards),
+                        name(options.format), human::count(preview.smallest_shard_samples),
+                        human::count(preview.largest_shard_samples)));
   const std::string copies =
       preview.bytes_unpacked == 0
           ? ""
@@ -187,7 +188,8 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
     print("{}\n", complete_text(options.out, report.compared));
   }
   print_row(options.split, fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
-                                       human::count(report.shards_done, options.format + " shard"),
+                                       human::count(report.shards_done,
+                                                    fmt::format("{} shard", name(options.format))),
                                        labels_text(preview.classes.size(), preview.labels)));
   print_row("warning", empty_classes_text(preview));
   print_row("tensor", tensor_text(options));

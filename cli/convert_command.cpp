@@ -131,19 +131,17 @@ ExitCode run_convert(const ConvertCommand& command) {
 }
 
 void add_tensor_options(CLI::App& app, ReformatOptions& options) {
-  const std::vector<std::string> formats{"tar", "tfrecord", "hdf5"};
-  add_choice(app, "--format", formats, "", "File format of the shards; as it was",
-             [&options, formats](std::size_t i) { options.format = formats[i]; });
-  add_choice(app, "--dtype", {"uint8", "float16", "bfloat16", "float32"}, "",
-             "Element type of the tensors; as it was",
-             [&](std::size_t i) { options.dtype = static_cast<DType>(i); });
+  add_choice(app, "--format", cli::names(kAllFormats), "", "File format of the shards; as it was",
+             [&](const std::string& word) { options.format = parse_format(word); });
+  add_choice(app, "--dtype", cli::names(kAllDTypes), "", "Element type of the tensors; as it was",
+             [&](const std::string& word) { options.dtype = parse_dtype(word); });
   add(app, "--normalize", "imagenet|MEAN/STD",
       "(x/255 - mean)/std, only for float dtypes and what is not normalised yet",
       [&](const std::string& text) {
         options.normalize = option_values::normalization(text, Color::kRgb);
       });
-  add_choice(app, "--layout", {"chw", "hwc"}, "", "Order of the tensor's axes; as it was",
-             [&](std::size_t i) { options.layout = static_cast<Layout>(i); });
+  add_choice(app, "--layout", cli::names(kAllLayouts), "", "Order of the tensor's axes; as it was",
+             [&](const std::string& word) { options.layout = parse_layout(word); });
 }
 
 void add_dataset_options(CLI::App& app, ReformatOptions& options) {

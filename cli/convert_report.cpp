@@ -21,8 +21,8 @@ void print_row(std::string_view title, const std::string& text) {
   print("{:<9} {}\n", title, text);
 }
 
-Json spec_json(const std::string& format, const TensorSpec& spec) {
-  return {{"format", format},
+Json spec_json(Format format, const TensorSpec& spec) {
+  return {{"format", name(format)},
           {"dtype", name(spec.dtype)},
           {"shape", spec.shape()},
           {"layout", name(spec.layout)}};
@@ -50,14 +50,14 @@ Json preview_json(const ReformatEstimate& preview) {
 }
 
 void print_tensors(const ReformatEstimate& preview) {
-  print_row("from", fmt::format("{}, {}", preview.source_format, preview.source_spec.text()));
-  print_row("to", fmt::format("{}, {}{}", preview.format, preview.spec.text(),
+  print_row("from", fmt::format("{}, {}", name(preview.source_format), preview.source_spec.text()));
+  print_row("to", fmt::format("{}, {}{}", name(preview.format), preview.spec.text(),
                               preview.tensors_stay ? ", tensors copied as they are" : ""));
 }
 
 std::string shards_text(const ReformatEstimate& preview, const ConvertedSplit& split) {
   return fmt::format("{} in {}", human::count(split.samples, "sample"),
-                     human::count(split.shards, preview.format + " shard"));
+                     human::count(split.shards, fmt::format("{} shard", name(preview.format))));
 }
 
 Json preview_json(const PackEstimate& preview) {
@@ -177,10 +177,11 @@ void print_report(const PackReport& report, const PackOptions& options, double s
     if (report.status == JobStatus::kAlreadyComplete) {
       print("{}\n", complete_text(options.out, report.compared));
     }
-    print_row(options.split,
-              fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
-                          human::count(report.shards_done, options.format + " shard"),
-                          labels_text(report.preview.classes, report.preview.labels)));
+    print_row(
+        options.split,
+        fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
+                    human::count(report.shards_done, fmt::format("{} shard", name(options.format))),
+                    labels_text(report.preview.classes, report.preview.labels)));
     print_row("bytes", size_text(report.bytes));
     const bool resumed = report.status == JobStatus::kComplete;
     print_done(resumed ? report.shards_resumed : 0, report.converted, "images", seconds);

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "precache/convert/recipe.hpp"
+#include "precache/formats/recipe.hpp"
 
 /// Option values that are more than a number or a word. All throw InvalidArgument.
 namespace precache::option_values {

@@ -53,7 +53,7 @@ Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
 std::string identity_of(const BuildOptions& options) {
   nlohmann::ordered_json json = {
       {"version", kIdentityVersion},
-      {"format", options.format},
+      {"format", name(options.format)},
       {"recipe", nlohmann::ordered_json::parse(options.recipe.to_json())},
       {"shards", options.shards},
       {"shard-size", options.shards == 0 ? options.shard_size_bytes : 0},
@@ -105,14 +105,10 @@ void validate(const BuildOptions& options) {
 }
 
 void check_fits(const Manifest& manifest, const BuildOptions& options) {
-  const auto recipe = nlohmann::json::parse(manifest.recipe);
-  if (manifest.format == options.format &&
-      recipe == nlohmann::json::parse(options.recipe.to_json())) {
-    return;
-  }
+  if (manifest.format == options.format && manifest.recipe == options.recipe) return;
   throw InvalidArgument(
       fmt::format("'{}' holds another dataset: format {}, recipe {}", options.out.string(),
-                  manifest.format, manifest.recipe),
+                  name(manifest.format), manifest.recipe.to_json()),
       "Splits of one dataset have one format and recipe. Choose another OUT; --overwrite "
       "replaces a split if it is the only one.");
 }
@@ -283,7 +279,7 @@ class Build {
   }
 
   [[nodiscard]] fs::path shard_path(std::uint64_t shard) const {
-    return out_.shard_path(shard, extension(parse_format(options_.format)));
+    return out_.shard_path(shard, extension(options_.format));
   }
 
   /// Fills report_ with what is there already.
@@ -396,7 +392,7 @@ class Build {
     Manifest dataset;
     dataset.classes = preparation.source().classes;
     dataset.spec = options_.recipe.spec();
-    dataset.recipe = options_.recipe.to_json();
+    dataset.recipe = options_.recipe;
     dataset.format = options_.format;
     if (!preparation.source().is_stream()) remember_plan(shard_path(0), work_.plan());
     out_.publish(dataset, std::move(split));

@@ -12,8 +12,8 @@ namespace precache {
 BuildPlan::BuildPlan(const BuildOptions& options, Source source)
     : source_(std::move(source)),
       keys_(source_.listing, source_.key_rule, options.short_keys),
-      framing_(make_framing(parse_format(options.format), options.recipe.spec(), keys_.limits(),
-                            source_.classes)),
+      framing_(
+          make_framing(options.format, options.recipe.spec(), keys_.limits(), source_.classes)),
       plan_(source_.listing.size(), shard_count(options),
             options.shuffle ? std::optional(options.seed) : std::nullopt) {}
 
@@ -46,7 +46,7 @@ BuildEstimate BuildPlan::preview(const BuildOptions& options) const {
   preview.smallest_shard_samples = plan_.shard_records(plan_.shards() - 1);
   preview.tensor_bytes = options.recipe.spec().size_bytes();
   preview.record_bytes = framing_->record_bytes();
-  if (parse_format(options.format) == Format::kTar && !keys_.limits().all_fit_ustar) {
+  if (options.format == Format::kTar && !keys_.limits().all_fit_ustar) {
     preview.pax_key = longest_key();
   }
   for (std::uint64_t shard = 0; shard < plan_.shards(); ++shard) {

@@ -9,7 +9,7 @@
 #include "convert/job/record_input.hpp"
 #include "convert/source/input_files.hpp"
 #include "convert/source/keys.hpp"
-#include "precache/convert/recipe.hpp"
+#include "precache/formats/recipe.hpp"
 
 namespace precache {
 

@@ -94,8 +94,7 @@ fs::path OutFolder::shard_path(std::uint64_t shard, std::string_view extension) 
 bool OutFolder::is_shard_name(const std::string& file) const {
   const std::string ending = fs::path(file).extension().string();
   const bool known =
-      std::ranges::any_of(std::array{Format::kTar, Format::kTfrecord, Format::kHdf5},
-                          [&](Format format) { return extension(format) == ending; });
+      std::ranges::any_of(kAllFormats, [&](Format format) { return extension(format) == ending; });
   if (!known || !file.starts_with(split_ + "-")) return false;
   const std::string_view number = std::string_view(file).substr(
       split_.size() + 1, file.size() - ending.size() - split_.size() - 1);

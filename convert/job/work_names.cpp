@@ -20,9 +20,8 @@ constexpr std::string_view kScratchBegin = "hdf5-";  // see Hdf5Framing
 /// As shards are called: "SPLIT-000000.tar".
 bool is_shard(std::string_view name) {
   const auto has_ending = [&](Format format) { return name.ends_with(extension(format)); };
-  const auto formats = {Format::kTar, Format::kTfrecord, Format::kHdf5};
-  const auto* format = std::ranges::find_if(formats, has_ending);
-  if (format == formats.end()) return false;
+  const auto* format = std::ranges::find_if(kAllFormats, has_ending);
+  if (format == kAllFormats.end()) return false;
   name.remove_suffix(extension(*format).size());
   const std::size_t dash = name.rfind('-');
   return dash != std::string_view::npos && dash > 0 && name.size() - dash > 6 &&

@@ -39,7 +39,7 @@ void validate(const PackOptions& options) {
     throw InvalidArgument("SHARDS and OUT may not be empty");
   }
   check_split_name(options.split);
-  check_encoded_format(parse_format(options.format));
+  check_encoded_format(options.format);
   std::error_code error;
   if (fs::exists(options.out, error) && !fs::is_directory(options.out, error)) {
     throw IoError("cannot write to", options.out, ENOTDIR, "OUT is a folder, or will be made.");

@@ -31,7 +31,7 @@ Source only_encoded(Source source) {
 }
 
 Format checked_format(const PackOptions& options) {
-  const Format format = parse_format(options.format);
+  const Format format = options.format;
   const std::string& name = options.image_name;
   if (name.empty()) return format;
   if (format != Format::kTar) {
@@ -125,7 +125,7 @@ std::string identity_of(const PackOptions& options) {
   using Json = nlohmann::ordered_json;
   Json json = {{"version", kIdentityVersion},
                {"command", "convert --keep-encoded"},
-               {"format", options.format},
+               {"format", name(options.format)},
                {"image-name", options.image_name},
                {"shards", options.shards},
                {"shard-size", options.shards == 0 ? options.shard_size_bytes : 0},

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "formats/bytes/half_float.hpp"
@@ -19,25 +18,9 @@ constexpr std::size_t kColors = 3;
 constexpr std::uint32_t kMostPixelsOfSide = 2048;
 
 /// What the recipe of a manifest says; none if it says nothing that can be read.
-std::optional<Normalization> normalization_of(const std::string& recipe) {
-  const auto json = nlohmann::json::parse(recipe, nullptr, false);
-  if (!json.is_object() || json.empty()) return std::nullopt;
-  const auto found = json.find("normalize");
-  if (found == json.end()) return Normalization{};
-  Normalization result;
-  const auto read = [&](const char* key, std::array<float, 3>& numbers) {
-    const auto list = found->find(key);
-    if (list == found->end() || !list->is_array() || list->size() != kColors) return false;
-    for (std::size_t i = 0; i < kColors; ++i) {
-      if (!list->at(i).is_number()) return false;
-      numbers[i] = list->at(i).get<float>();
-    }
-    return true;
-  };
-  if (!found->is_object() || !read("mean", result.mean) || !read("std", result.std)) {
-    return std::nullopt;
-  }
-  return result;
+std::optional<Normalization> normalization_of(const std::optional<StoredRecipe>& recipe) {
+  if (!recipe || recipe->is_empty() || !recipe->problem().empty()) return std::nullopt;
+  return recipe->normalization().value_or(Normalization{});
 }
 
 std::uint8_t to_pixel(float value) {
@@ -56,8 +39,7 @@ TensorPainter::TensorPainter(const Inspection& facts) : spec_(*facts.spec) {
 }
 
 void TensorPainter::choose_lines(const Inspection& facts) {
-  const bool has_recipe = !facts.recipe.empty();
-  if (const auto normalization = has_recipe ? normalization_of(facts.recipe) : std::nullopt) {
+  if (const auto normalization = normalization_of(facts.recipe)) {
     for (std::size_t i = 0; i < kColors; ++i) {
       lines_[i] = {255 * normalization->std[i], 255 * normalization->mean[i]};
     }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "convert/job/content_fingerprint.hpp"
 #include "convert/job/disk_space.hpp"
@@ -29,7 +28,6 @@ namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 // All splits are one piece of work; no split can be called so.
 constexpr const char* kWorkName = ".convert";
@@ -54,13 +52,12 @@ void validate(const ReformatOptions& options) {
 
 void check_fits(const Manifest& found, const Manifest& planned, const fs::path& out) {
   if (found.format == planned.format && found.spec == planned.spec &&
-      found.classes == planned.classes &&
-      Json::parse(found.recipe) == Json::parse(planned.recipe)) {
+      found.classes == planned.classes && found.recipe == planned.recipe) {
     return;
   }
   throw InvalidArgument(
-      fmt::format("'{}' holds another dataset: {} of {}, recipe {}", out.string(), found.format,
-                  found.spec.text(), found.recipe),
+      fmt::format("'{}' holds another dataset: {} of {}, recipe {}", out.string(),
+                  name(found.format), found.spec.text(), found.recipe.to_json()),
       "Splits of one dataset have one format, recipe and list of classes. Choose another OUT; "
       "--overwrite replaces splits if no other ones are there.");
 }

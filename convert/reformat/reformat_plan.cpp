@@ -39,7 +39,7 @@ Plan plan_for(const SourceSplit& split, std::uint64_t record_bytes,
 ReformatPlan::ReformatPlan(const ReformatOptions& options)
     : source(open_tensor_source(options)),
       conversion(source.meaning, options),
-      format(parse_format(options.format.value_or(source.format))) {
+      format(options.format.value_or(source.format)) {
   for (const auto& split : source.splits) {
     auto framing = make_framing(format, conversion.result().spec, split->limits(), source.classes);
     Plan plan = plan_for(*split, framing->record_bytes(), options);
@@ -52,7 +52,7 @@ Manifest ReformatPlan::dataset() const {
   manifest.classes = source.classes;
   manifest.spec = conversion.result().spec;
   manifest.recipe = conversion.result().recipe;
-  manifest.format = name(format);
+  manifest.format = format;
   return manifest;
 }
 
@@ -63,7 +63,7 @@ ReformatEstimate ReformatPlan::preview(const std::filesystem::path& out) const {
   preview.source_spec = source.meaning.spec;
   preview.source_shards = source.shards;
   preview.source_bytes = source.bytes;
-  preview.format = name(format);
+  preview.format = format;
   preview.spec = conversion.result().spec;
   preview.tensors_stay = conversion.is_copy();
   preview.bytes_free = free_bytes(out);
@@ -97,7 +97,7 @@ std::string ReformatPlan::identity(const ReformatOptions& options) const {
                      {"shards", source.fingerprint},
                      {"splits", names},
                      {"format", name(format)},
-                     {"recipe", Json::parse(conversion.result().recipe)},
+                     {"recipe", Json::parse(conversion.result().recipe.to_json())},
                      {"shards-per-split", or_null(options.shards_per_split)},
                      {"shard-size", or_null(options.shard_size_bytes)},
                      {"seed", or_null(options.seed)},

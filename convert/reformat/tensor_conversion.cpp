@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// What a recipe says of the values of a tensor.
 struct Values {
@@ -21,39 +18,11 @@ struct Values {
 };
 
 Values values_of(const TensorMeaning& meaning) {
-  Values values;
-  try {
-    const Json recipe = Json::parse(meaning.recipe);
-    values.are_known =
-        recipe.value("dtype", "") == name(meaning.spec.dtype) && !recipe.contains("values");
-    if (recipe.contains("normalize")) {
-      values.normalize.emplace();
-      values.normalize->mean = recipe.at("normalize").at("mean").get<std::array<float, 3>>();
-      values.normalize->std = recipe.at("normalize").at("std").get<std::array<float, 3>>();
-    }
-  } catch (const Json::exception& error) {
-    throw InvalidArgument(
-        fmt::format("the recipe of the dataset makes no sense: {}", error.what()));
+  if (!meaning.recipe.problem().empty()) {
+    throw InvalidArgument("the recipe of the dataset makes no sense: " + meaning.recipe.problem());
   }
-  if (meaning.spec.dtype == DType::kUint8) values = {.are_known = true, .normalize = {}};
-  return values;
-}
-
-/// In the order that Recipe::to_json() has: what became of the pixels comes last.
-std::string recipe_text(const std::string& before, const TensorSpec& spec,
-                        const std::optional<Normalization>& normalize, bool values_are_known) {
-  const Json old = Json::parse(before);
-  Json recipe = Json::object();
-  for (const auto& [key, value] : old.items()) {
-    if (key != "dtype" && key != "normalize" && key != "values" && key != "layout") {
-      recipe[key] = value;
-    }
-  }
-  recipe["dtype"] = name(spec.dtype);
-  if (normalize) recipe["normalize"] = {{"mean", normalize->mean}, {"std", normalize->std}};
-  if (!values_are_known) recipe["values"] = "unknown";
-  recipe["layout"] = name(spec.layout);
-  return recipe.dump();
+  if (meaning.spec.dtype == DType::kUint8) return {.are_known = true, .normalize = {}};
+  return {meaning.recipe.knows_values(meaning.spec.dtype), meaning.recipe.normalization()};
 }
 
 void check_normalization(const Normalization& normalize, const TensorSpec& stored,
@@ -90,11 +59,6 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
 
 }  // namespace
 
-TensorMeaning foreign_meaning(const TensorSpec& spec) {
-  const Json size = {{"size", {spec.height, spec.width}}};
-  return {spec, recipe_text(size.dump(), spec, {}, spec.dtype == DType::kUint8)};
-}
-
 TensorConversion::TensorConversion(const TensorMeaning& stored, const ReformatOptions& options)
     : stored_dtype_(stored.spec.dtype) {
   const Values values = values_of(stored);
@@ -126,8 +90,8 @@ TensorConversion::TensorConversion(const TensorMeaning& stored, const ReformatOp
   result_.recipe =
       result_.spec == stored.spec && !options.normalize
           ? stored.recipe
-          : recipe_text(stored.recipe, result_.spec,
-                        dtype == DType::kUint8 ? std::nullopt : normalize, values.are_known);
+          : stored.recipe.with_values(
+                result_.spec, dtype == DType::kUint8 ? std::nullopt : normalize, values.are_known);
 }
 
 bool TensorConversion::run(std::span<const std::byte> tensor, std::span<std::byte> out,

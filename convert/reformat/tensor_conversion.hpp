@@ -10,6 +10,7 @@
 
 #include "convert/reformat/pixel_recovery.hpp"
 #include "precache/convert/reformat.hpp"
+#include "precache/formats/recipe.hpp"
 #include "reader/loader/pixel_pass.hpp"
 
 namespace precache {
@@ -17,11 +18,8 @@ namespace precache {
 /// What a dataset's tensors are, and how they came to be as far as that is known.
 struct TensorMeaning {
   TensorSpec spec;
-  std::string recipe;  // a JSON object, as in manifests
+  StoredRecipe recipe;
 };
-
-/// The meaning of tensors that others made.
-[[nodiscard]] TensorMeaning foreign_meaning(const TensorSpec& spec);
 
 /// The way from stored tensors to those that are asked for.
 ///

@@ -94,9 +94,9 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
                       kUseBuildHint);
   }
   check_labels(shards);
-  source.meaning = foreign_meaning(*shards.spec());
+  source.meaning = {*shards.spec(), StoredRecipe::of_unknown_origin(*shards.spec())};
   source.classes = shards.classes();
-  source.format = name(shards.index(0).format);
+  source.format = shards.index(0).format;
 }
 
 }  // namespace

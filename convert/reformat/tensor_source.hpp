@@ -56,7 +56,7 @@ class SourceSplit {
 struct TensorSource {
   TensorMeaning meaning;
   std::vector<std::string> classes;
-  std::string format;  // of the first shard
+  Format format = Format::kTar;  // of the first shard
   std::vector<std::unique_ptr<const SourceSplit>> splits;
   std::vector<std::filesystem::path> files;
   std::filesystem::path folder;  // of the first shard

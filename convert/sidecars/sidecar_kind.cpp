@@ -82,9 +82,9 @@ void check_kind(SidecarKind kind, Format format, bool has_manifest, const std::s
       fitting.empty() ? "" : fmt::format("Such shards can have {}.", names_of(fitting)));
 }
 
-void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, std::string_view format) {
+void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, Format format) {
   for (const SidecarKind kind : kinds) {
-    check_kind(kind, parse_format(format), true, fmt::format("shards of the format {}", format));
+    check_kind(kind, format, true, fmt::format("shards of the format {}", name(format)));
   }
 }
 

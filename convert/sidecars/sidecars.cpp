@@ -60,8 +60,7 @@ const std::string& split_of(const ListedShard& shard) {
 }
 
 SplitShards whole_split(const ListedShard& shard, const std::string& split) {
-  SplitShards whole{
-      shard.path.parent_path(), split, parse_format(shard.manifest->format), shard.manifest, {}};
+  SplitShards whole{shard.path.parent_path(), split, shard.manifest->format, shard.manifest, {}};
   for (const ShardEntry& entry : whole.entry().shards) {
     whole.paths.push_back(whole.folder / entry.file);
   }
@@ -81,7 +80,7 @@ std::vector<SplitShards> splits_of(const std::vector<ListedShard>& listed) {
     const bool ours = shard.entry != nullptr;
     const fs::path folder = shard.path.parent_path();
     const std::string name = ours ? split_of(shard) : shard_prefix(shard.path);
-    const Format format = ours ? parse_format(shard.manifest->format) : format_of(shard.path);
+    const Format format = ours ? shard.manifest->format : format_of(shard.path);
     SplitShards& split = splits[{folder, name, format}];
     if (ours && split.paths.empty()) split = whole_split(shard, name);
     if (ours) continue;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "precache/formats/dtype.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 
-#include "precache/formats/error.hpp"
+#include "formats/bytes/enum_names.hpp"
 
 namespace precache {
 namespace {
@@ -27,12 +25,6 @@ std::size_t size_bytes(DType dtype) { return kEntries[static_cast<std::size_t>(d
 
 std::string_view name(DType dtype) { return kEntries[static_cast<std::size_t>(dtype)].name; }
 
-DType parse_dtype(std::string_view name) {
-  for (const Entry& entry : kEntries) {
-    if (entry.name == name) return entry.dtype;
-  }
-  throw InvalidArgument(fmt::format("unknown dtype '{}'", name),
-                        "Known are uint8, float16, bfloat16 and float32.");
-}
+DType parse_dtype(std::string_view name) { return parse_enum(kAllDTypes, name, "dtype"); }
 
 }  // namespace precache

@@ -34,7 +34,7 @@ EncodedShardEntry shard_from(const Json& json, const std::filesystem::path& path
 
 EncodedSplit split_from(const Json& json, const std::filesystem::path& path) {
   EncodedSplit split;
-  split.format = json.at("format").get<std::string>();
+  split.format = parse_format(json.at("format").get<std::string>());
   split.samples = strict_json::count(json.at("samples"));
   split.skipped = strict_json::count(json.at("skipped"));
   if (!json.at("seed").is_null()) split.seed = strict_json::count(json.at("seed"));
@@ -68,7 +68,7 @@ std::string EncodedManifest::to_json() const {
                         {"bytes", shard.bytes},
                         {"crc32c", crc32c::text(shard.crc32c)}});
     }
-    all[split_name] = {{"format", split.format},
+    all[split_name] = {{"format", name(split.format)},
                        {"samples", split.samples},
                        {"skipped", split.skipped},
                        {"seed", split.seed ? Json(*split.seed) : Json()},
@@ -97,6 +97,8 @@ EncodedManifest EncodedManifest::read(const std::filesystem::path& folder) {
   } catch (const Json::exception& error) {
     throw CorruptData(path, 0, error.what());
   } catch (const std::invalid_argument& error) {
+    throw CorruptData(path, 0, error.what());
+  } catch (const InvalidArgument& error) {
     throw CorruptData(path, 0, error.what());
   }
   return manifest;

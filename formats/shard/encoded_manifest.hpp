@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "precache/formats/format.hpp"
+
 namespace precache {
 
 /// Stands beside finished shards of encoded images, and is written last.
@@ -24,7 +26,7 @@ struct EncodedShardEntry {
 };
 
 struct EncodedSplit {
-  std::string format;
+  Format format = Format::kTar;
   std::uint64_t samples = 0;
   std::uint64_t skipped = 0;
   std::optional<std::uint64_t> seed;  // none: not shuffled

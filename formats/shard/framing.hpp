@@ -7,22 +7,14 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "precache/formats/columns.hpp"
+#include "precache/formats/format.hpp"
 #include "precache/formats/name_limits.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 namespace precache {
-
-enum class Format { kTar, kTfrecord, kHdf5 };
-
-[[nodiscard]] std::string_view name(Format format);
-/// ".tar", ".tfrecord", ".h5".
-[[nodiscard]] std::string_view extension(Format format);
-/// Throws InvalidArgument for an unknown name.
-[[nodiscard]] Format parse_format(std::string_view name);
 
 /// What varies from record to record beside the tensor.
 struct SampleName {

@@ -9,7 +9,6 @@
 #include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/strict_json.hpp"
 #include "formats/os/file.hpp"
-#include "formats/shard/framing.hpp"
 #include "formats/shard/self_checked_json.hpp"
 #include "precache/formats/error.hpp"
 
@@ -160,11 +159,11 @@ std::string Manifest::to_json() const {
   for (const auto& [split_name, split] : splits) all_splits[split_name] = precache::to_json(split);
   Json json = {
       {"version", kVersion},
-      {"format", format},
+      {"format", name(format)},
       {"spec",
        {{"dtype", name(spec.dtype)}, {"shape", spec.shape()}, {"layout", name(spec.layout)}}},
       {"classes", classes},
-      {"recipe", Json::parse(recipe)},
+      {"recipe", Json::parse(recipe.to_json())},
       {"splits", std::move(all_splits)}};
   return with_own_crc(std::move(json));
 }
@@ -181,11 +180,10 @@ Manifest Manifest::from_json(std::string_view text, const std::filesystem::path&
                                     path.string(), version, kVersion));
     }
     Manifest manifest;
-    manifest.format = json.at("format").get<std::string>();
-    (void)parse_format(manifest.format);
+    manifest.format = parse_format(json.at("format").get<std::string>());
     manifest.spec = spec_from(object_at(json, "spec"));
     manifest.classes = json.at("classes").get<std::vector<std::string>>();
-    manifest.recipe = object_at(json, "recipe").dump();
+    manifest.recipe = StoredRecipe::parse(object_at(json, "recipe").dump());
     for (const auto& [split_name, split] : object_at(json, "splits").items()) {
       manifest.splits.emplace(split_name, split_from(split));
     }

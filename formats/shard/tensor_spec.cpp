@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 
 #include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/enum_names.hpp"
 
 namespace precache {
 
 std::string_view name(Layout layout) { return layout == Layout::kChw ? "chw" : "hwc"; }
 
-Layout parse_layout(std::string_view name) {
-  if (name == "chw") return Layout::kChw;
-  if (name == "hwc") return Layout::kHwc;
-  throw InvalidArgument(fmt::format("unknown layout '{}'", name), "Known are chw and hwc.");
-}
+Layout parse_layout(std::string_view name) { return parse_enum(kAllLayouts, name, "layout"); }
 
 std::array<std::uint32_t, 3> TensorSpec::shape() const {
   if (layout == Layout::kChw) return {channels, height, width};

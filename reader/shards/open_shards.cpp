@@ -20,7 +20,7 @@ using Path = std::filesystem::path;
 
 ShardIndex index_from(const Manifest& manifest, const ShardEntry& entry) {
   ShardIndex index;
-  index.format = parse_format(manifest.format);
+  index.format = manifest.format;
   index.bytes = entry.bytes;
   index.samples = entry.samples;
   index.spec = manifest.spec;

@@ -179,7 +179,7 @@ bool ShardSet::agrees_with(const Manifest& manifest, const ManifestWatch& watch)
     const ShardIndex& index = shard.index;
     return entry.samples == index.samples && entry.bytes == index.bytes &&
            entry.crc32c == shard.crc32c && entry.columns == index.columns &&
-           manifest.spec == index.spec && manifest.format == name(index.format);
+           manifest.spec == index.spec && manifest.format == index.format;
   });
 }
 

@@ -50,8 +50,7 @@ void write_dataset(const std::filesystem::path& folder, Format format, const Ten
   const auto framing = make_framing(format, spec, limits, {});
   Manifest manifest;
   manifest.spec = spec;
-  manifest.recipe = "{}";
-  manifest.format = name(format);
+  manifest.format = format;
   SplitEntry& split = manifest.splits["train"];
   std::mt19937_64 random(1);
   std::vector<std::byte> record(framing->record_bytes());

@@ -8,8 +8,8 @@
 
 int main() {
   precache::Manifest manifest;
-  manifest.format = "tar";
-  manifest.recipe = precache::Recipe().to_json();
+  manifest.format = precache::Format::kTar;
+  manifest.recipe = precache::Recipe();
   manifest.spec = precache::Recipe().spec();
   manifest.splits["train"].shards.push_back({"train-000000.tar", 0, 1024, 0, {}});
   const auto read = precache::Manifest::from_json(manifest.to_json(), "dataset.json");

@@ -70,8 +70,7 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
   const auto framing = make_framing(plan.format, plan.spec, limits_of(names), plan.classes);
   made.manifest.classes = plan.classes;
   made.manifest.spec = plan.spec;
-  made.manifest.recipe = "{}";
-  made.manifest.format = name(plan.format);
+  made.manifest.format = plan.format;
   SplitEntry& split = made.manifest.splits[plan.split];
   std::size_t first = 0;
   for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "precache/convert/recipe.hpp"
+#include "precache/formats/recipe.hpp"
 
 namespace precache {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "precache/convert/recipe.hpp"
+#include "precache/formats/recipe.hpp"
 
 namespace precache {
 

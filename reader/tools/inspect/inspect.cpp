@@ -140,7 +140,7 @@ class Inspector {
       ++facts_.files_read;
       facts_.bytes_read += bytes;
       if (listed_[i].entry != nullptr) {
-        note_format(listed_[i].manifest->format);
+        note_format(std::string(name(listed_[i].manifest->format)));
         look([&] { keep(listed_[i]); });
       } else {
         look([&] { look_into(listed_[i]); });

@@ -207,7 +207,7 @@ Json inspection_json(const Inspection& facts) {
           {"tensor", tensor_json(facts.spec)},
           {"overhead_bytes", or_null(facts.overhead_bytes())},
           {"access", access_json(facts.access)},
-          {"recipe", facts.recipe.empty() ? Json(nullptr) : Json::parse(facts.recipe)},
+          {"recipe", facts.recipe ? Json::parse(facts.recipe->to_json()) : Json(nullptr)},
           {"classes", classes_json(facts.classes)},
           {"values", values_json(facts.values)},
           {"encoded", encoded_json(facts.encoded)},

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "formats/bytes/count_text.hpp"
 #include "formats/bytes/size_text.hpp"
@@ -12,8 +11,6 @@
 
 namespace precache {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string format_name(const std::string& format) {
   if (format == "tfrecord") return "TFRecord";
@@ -139,31 +136,6 @@ std::string encoded_text(const Inspection& facts) {
   return text;
 }
 
-/// Numbers with as many digits as a float tells; what is nested without its brackets.
-std::string json_text(const Json& value, const char* separator) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  if (!value.is_structured()) return value.dump();
-  std::string text;
-  for (const auto& [key, part] : value.items()) {
-    text += text.empty() ? "" : separator;
-    text += value.is_object() ? key + " " + json_text(part, "/") : json_text(part, "x");
-  }
-  return text;
-}
-
-std::string recipe_text(const std::string& recipe) {
-  if (recipe.empty()) return {};
-  const Json json = Json::parse(recipe);
-  std::string text;
-  for (const auto& [key, value] : json.items()) {
-    if (key == "dtype" || key == "layout") continue;  // said of the tensor
-    text += (text.empty() ? "" : ", ") + key + " ";
-    text += json_text(value, value.is_object() ? " " : "x");
-  }
-  return printable(text);
-}
-
 std::string values_text(const Inspection& facts) {
   if (!facts.values || !facts.samples) return {};
   const ValueFacts& values = *facts.values;
@@ -229,7 +201,7 @@ std::vector<FactRow> fact_rows(const Inspection& facts) {
   add("access", access_text(facts));
   add("bytes", bytes_text(facts));
   add("classes", classes_text(facts));
-  add("recipe", recipe_text(facts.recipe));
+  add("recipe", facts.recipe ? printable(facts.recipe->text()) : "");
   add("keys", keys_text(facts));
   add("values", values_text(facts));
   if (facts.tar || facts.tfrecord || facts.hdf5) add("contents", contents_text(facts));

@@ -58,7 +58,7 @@ std::optional<std::uint64_t> ShardVerification::record_at(std::uint64_t offset) 
   const Column& image = listed.entry->columns.image;
   // Tar and TFRecord files begin with a record; one of HDF5 is a row of the images alone.
   const std::uint64_t begin =
-      listed.manifest->format == name(Format::kHdf5) ? image.base : std::uint64_t{0};
+      listed.manifest->format == Format::kHdf5 ? image.base : std::uint64_t{0};
   if (image.stride == 0 || offset < begin) return std::nullopt;
   const std::uint64_t record = (offset - begin) / image.stride;
   return record < listed.entry->samples ? std::optional(record) : std::nullopt;

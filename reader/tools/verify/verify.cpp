@@ -58,8 +58,7 @@ struct Shard : ShardVerification {
 /// nothing, and of what has not the size that it should have, it is not known where they are.
 void read_by_records(Shard& shard) {
   const ShardEntry* const entry = shard.listed.entry;
-  if (entry == nullptr || entry->samples == 0 ||
-      shard.listed.manifest->format == name(Format::kHdf5)) {
+  if (entry == nullptr || entry->samples == 0 || shard.listed.manifest->format == Format::kHdf5) {
     return;
   }
   const std::uint64_t stride = entry->columns.image.stride;
@@ -68,7 +67,7 @@ void read_by_records(Shard& shard) {
     return;
   }
   const bool has_more = shard.bytes != entry->samples * stride;
-  if (has_more && shard.listed.manifest->format == name(Format::kTfrecord)) return;
+  if (has_more && shard.listed.manifest->format == Format::kTfrecord) return;
   shard.is_read_by_records = true;
   shard.chunk_bytes = kChunkBytes / stride * stride;
   shard.part_bytes = round_up(kPartBytes, stride);

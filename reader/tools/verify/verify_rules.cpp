@@ -192,10 +192,10 @@ void check_against_manifest(ShardVerification& shard, const MappedShard& mapped)
         fmt::format("it has {} samples, the manifest says {}", index->samples, expected.samples));
   }
   const ShardEntry* const entry = shard.listed.entry;
-  if (entry != nullptr && name(index->format) != shard.listed.manifest->format) {
+  if (entry != nullptr && index->format != shard.listed.manifest->format) {
     throw CorruptData(path, 0,
                       fmt::format("its format is {}, the manifest says {}", name(index->format),
-                                  shard.listed.manifest->format));
+                                  name(shard.listed.manifest->format)));
   }
   if (entry != nullptr && index->samples != 0 &&
       (index->columns != entry->columns || index->spec != shard.listed.manifest->spec)) {
@@ -209,7 +209,7 @@ bool are_right_records(const ShardVerification& shard, std::span<const std::byte
   const Manifest& manifest = *shard.listed.manifest;
   const auto& path = shard.listed.path;
   try {
-    const bool is_tar = manifest.format == name(Format::kTar);
+    const bool is_tar = manifest.format == Format::kTar;
     const ShardIndex index = is_tar ? tar::scan(records, path, manifest.spec)
                                     : tfrecord::scan(records, path, manifest.spec);
     return index.samples == records.size() / entry.columns.image.stride &&

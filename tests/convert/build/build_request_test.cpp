@@ -83,13 +83,6 @@ TEST_CASE("a request that does not fit the source can be corrected",
   CHECK(run(options).status == JobStatus::kComplete);
 }
 
-TEST_CASE("a request for an unknown format can be corrected", "[convert][build][malformed]") {
-  const TempFolder folder;
-  const BuildOptions options = small_request(folder);
-  CHECK_THAT(refusal(options, [](BuildOptions& o) { o.format = "zip"; }), test::contains("'zip'"));
-  CHECK(run(options).status == JobStatus::kComplete);
-}
-
 TEST_CASE("an unfinished build is continued with the same options only", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);

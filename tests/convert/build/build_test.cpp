@@ -45,7 +45,7 @@ BuildOptions options_for(const fs::path& source, const fs::path& out,
   BuildOptions options;
   options.source = source;
   options.out = out;
-  options.format = format;
+  options.format = parse_format(format);
   options.recipe.height = 16;
   options.recipe.width = 24;
   options.shards = 4;
@@ -209,7 +209,7 @@ TEST_CASE("a finished dataset is left alone by the same build and any other", "[
   refused([](BuildOptions& o) { o.seed = 1; });
   refused([](BuildOptions& o) { o.shuffle = false; });
   refused([](BuildOptions& o) { o.shards = 5; });
-  refused([](BuildOptions& o) { o.format = "hdf5"; });
+  refused([](BuildOptions& o) { o.format = Format::kHdf5; });
   refused([](BuildOptions& o) { o.recipe.width = 25; });
   refused([](BuildOptions& o) { o.recipe.width = 25, o.split = "val"; });  // one recipe a dataset
   test::write_bytes(folder / "source/ant/new.png", test::encode_png(test::make_picture(9, 9)));

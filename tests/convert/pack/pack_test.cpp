@@ -41,7 +41,7 @@ PackOptions options_for(const fs::path& source, const fs::path& out, const char*
   PackOptions options;
   options.source = source;
   options.out = out;
-  options.format = format;
+  options.format = parse_format(format);
   return options;
 }
 

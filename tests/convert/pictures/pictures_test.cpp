@@ -78,10 +78,10 @@ TEST_CASE("a recipe that makes no sense is no recipe", "[convert][preview][malfo
   for (const char* recipe : {R"({"normalize":{"mean":[1,2],"std":[1,2,3]}})", R"({"normalize":5})",
                              R"({"normalize":{"mean":["a","b","c"],"std":[1,1,1]}})", "{}"}) {
     CAPTURE(recipe);
-    facts.recipe = recipe;
+    facts.recipe = StoredRecipe::parse(recipe);
     CHECK(TensorPainter(facts).drawing() == "values times 255");
   }
-  facts.recipe = R"({"normalize":{"mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5]}})";
+  facts.recipe = StoredRecipe::parse(R"({"normalize":{"mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5]}})");
   const float values[] = {-1, 0, 1};
   const Picture tile = TensorPainter(facts).paint(std::as_bytes(std::span(values)));
   CHECK(tile.rgb[0] == 0);

@@ -41,7 +41,7 @@ ReformatOptions options_for(const fs::path& shards, const fs::path& out, const c
   ReformatOptions options;
   options.shards = shards;
   options.out = out;
-  options.format = format;
+  options.format = parse_format(format);
   return options;
 }
 

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "precache/convert/recipe.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/formats/recipe.hpp"
 #include "tests/support/catch.hpp"
 
 namespace precache {
@@ -18,7 +18,11 @@ TensorMeaning built(DType dtype, std::optional<Normalization> normalize = {}) {
   recipe.width = 6;
   recipe.dtype = dtype;
   recipe.normalize = normalize;
-  return {recipe.spec(), recipe.to_json()};
+  return {recipe.spec(), recipe};
+}
+
+TensorMeaning foreign_meaning(const TensorSpec& spec) {
+  return {spec, StoredRecipe::of_unknown_origin(spec)};
 }
 
 const Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
@@ -28,7 +32,7 @@ TEST_CASE("a conversion that asks for nothing copies", "[convert][tensor_convers
     const TensorConversion conversion(built(dtype), {});
     CHECK(conversion.is_copy());
     CHECK(conversion.result().spec == built(dtype).spec);
-    CHECK(conversion.result().recipe == built(dtype).recipe);
+    CHECK(conversion.result().recipe.to_json() == built(dtype).recipe.to_json());
   }
 }
 
@@ -39,19 +43,20 @@ TEST_CASE("the recipe of a conversion is the one that build writes",
   options.normalize = kHalf;
   const TensorConversion there(built(DType::kUint8), options);
   CHECK_FALSE(there.is_copy());
-  CHECK(there.result().recipe == built(DType::kFloat16, kHalf).recipe);
+  CHECK(there.result().recipe.to_json() == built(DType::kFloat16, kHalf).recipe.to_json());
   options.dtype = DType::kUint8;
   options.normalize.reset();
-  CHECK(TensorConversion(there.result(), options).result().recipe == built(DType::kUint8).recipe);
+  CHECK(TensorConversion(there.result(), options).result().recipe.to_json() ==
+        built(DType::kUint8).recipe.to_json());
 }
 
 TEST_CASE("tensors of others have a recipe that says what is known",
           "[convert][tensor_conversion]") {
   const TensorMeaning pixels = foreign_meaning({DType::kUint8, Layout::kHwc, 4, 6, 3});
-  CHECK(Json::parse(pixels.recipe) ==
+  CHECK(Json::parse(pixels.recipe.to_json()) ==
         Json::parse(R"({"size":[4,6],"dtype":"uint8","layout":"hwc"})"));
   const TensorMeaning floats = foreign_meaning({DType::kFloat32, Layout::kHwc, 4, 6, 3});
-  CHECK(Json::parse(floats.recipe).at("values") == "unknown");
+  CHECK(Json::parse(floats.recipe.to_json()).at("values") == "unknown");
   // Of four channels, too.
   ReformatOptions options;
   options.dtype = DType::kFloat32;

@@ -164,9 +164,8 @@ TEST_CASE("shards whose samples wids would mix up are refused", "[convert][index
 /// A manifest of shards that are not there.
 Manifest manifest_of(std::size_t shards) {
   Manifest manifest;
-  manifest.format = "tfrecord";
+  manifest.format = Format::kTfrecord;
   manifest.spec = test::spec_of(4, 5, 3);
-  manifest.recipe = "{}";
   SplitEntry& split = manifest.splits["train"];
   for (std::size_t i = 0; i < shards; ++i) {
     split.shards.push_back({fmt::format("train-{:06}.tfrecord", i), 1, 64, 0, {}});

@@ -28,8 +28,7 @@ TEST_CASE("class names come from a manifest too", "[convert][classes]") {
   const test::TempFolder folder;
   Manifest manifest;
   manifest.classes = {"b", "a"};
-  manifest.format = "tar";
-  manifest.recipe = "{}";
+  manifest.format = Format::kTar;
   manifest.spec = {DType::kUint8, Layout::kChw, 2, 2, 3};
   manifest.splits["train"].shards.push_back({"train-000000.tar", 0, 1024, 0, {}});
   test::write_text(folder / "dataset.json", manifest.to_json());

@@ -21,10 +21,10 @@ const std::filesystem::path kPath = "some/dataset.json";
 
 Manifest small_manifest() {
   Manifest manifest;
-  manifest.format = "tar";
+  manifest.format = Format::kTar;
   manifest.spec = {DType::kFloat16, Layout::kHwc, 2, 3, 1};
   manifest.classes = {"cat", "d\"o\\g", "\xe7\x8c\xab"};
-  manifest.recipe = R"({"size":[2,3],"nested":{"a":[1,null,true]}})";
+  manifest.recipe = StoredRecipe::parse(R"({"size":[2,3],"nested":{"a":[1,null,true]}})");
   ShardEntry shard{"train-000000.tar", 5, 7680, 0x00c0ffee, {}};
   shard.columns = {{640, 1536, "float16"}, {1024, 1536, "decimal"}, {0, 1536, "ustar"}};
   SplitEntry split;
@@ -60,7 +60,7 @@ TEST_CASE("a manifest comes back from JSON as it went in", "[formats][manifest][
   CHECK(after.format == before.format);
   CHECK(after.spec == before.spec);
   CHECK(after.classes == before.classes);
-  CHECK(Json::parse(after.recipe) == Json::parse(before.recipe));
+  CHECK(after.recipe.to_json() == before.recipe.to_json());
   REQUIRE(after.splits.size() == 2);
   const SplitEntry& split = after.splits.at("train");
   CHECK(split.samples == 10);

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "precache/convert/recipe.hpp"
 #include "precache/convert/sidecars.hpp"
+#include "precache/formats/format.hpp"
 #include "precache/formats/name_limits.hpp"
+#include "precache/formats/recipe.hpp"
 #include "precache/formats/usable_threads.hpp"
 
 namespace precache {
@@ -23,7 +24,7 @@ struct BuildOptions {
   /// A folder of images, a shard of them, a pattern of shards, or `-` for standard input.
   std::filesystem::path source;
   std::filesystem::path out;
-  std::string format = "tar";
+  Format format = Format::kTar;
   Recipe recipe;
   std::string split = "train";
   /// "folder", which means what is beside the samples where they lie in shards, "none" or the path

@@ -16,7 +16,7 @@ struct PackOptions {
   /// for standard input.
   std::filesystem::path source;
   std::filesystem::path out;
-  std::string format = "tar";
+  Format format = Format::kTar;
   std::string split = "train";
   /// As those of build.
   std::string labels = "folder";

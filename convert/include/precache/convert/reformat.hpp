@@ -27,7 +27,7 @@ struct ReformatOptions {
   std::string label_key;
   /// Samples of shards without a manifest get no labels.
   bool without_labels = false;
-  std::optional<std::string> format;  // none: that of the first shard
+  std::optional<Format> format;  // none: that of the first shard
   std::optional<DType> dtype;
   std::optional<Layout> layout;
   std::optional<Normalization> normalize;
@@ -55,11 +55,11 @@ struct ReformatEstimate {
   std::uint64_t samples = 0;
   std::uint64_t classes = 0;
   std::optional<LabelRange> labels;  // where names of classes are missing; none: no labels
-  std::string source_format;
+  Format source_format = Format::kTar;
   TensorSpec source_spec;
   std::uint64_t source_shards = 0;
   std::uint64_t source_bytes = 0;
-  std::string format;
+  Format format = Format::kTar;
   TensorSpec spec;
   std::uint64_t shards = 0;
   bool tensors_stay = false;  // byte for byte

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "precache/formats/format.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 namespace precache {
@@ -25,9 +26,9 @@ enum class SidecarKind {
 /// unknown name.
 [[nodiscard]] std::vector<SidecarKind> parse_index_kinds(std::string_view names);
 
-/// Throws InvalidArgument if shards of the format ("tar", "tfrecord", "hdf5") cannot have one of
+/// Throws InvalidArgument if shards of the format cannot have one of
 /// the kinds.
-void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, std::string_view format);
+void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, Format format);
 
 struct SidecarOptions {
   std::vector<SidecarKind> kinds;    // empty: all that the shards can have

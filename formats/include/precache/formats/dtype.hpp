@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -8,6 +9,8 @@ namespace precache {
 
 /// Element type of a tensor.
 enum class DType { kUint8, kFloat16, kBfloat16, kFloat32 };
+inline constexpr std::array kAllDTypes{DType::kUint8, DType::kFloat16, DType::kBfloat16,
+                                       DType::kFloat32};
 
 [[nodiscard]] std::size_t size_bytes(DType dtype);
 /// "uint8", "float16", "bfloat16", "float32".

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "precache/formats/columns.hpp"
+#include "precache/formats/format.hpp"
 #include "precache/formats/name_limits.hpp"
+#include "precache/formats/recipe.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 namespace precache {
@@ -44,8 +46,8 @@ struct SplitEntry {
 struct Manifest {
   std::vector<std::string> classes;
   TensorSpec spec;
-  std::string recipe;  // a JSON object
-  std::string format;
+  StoredRecipe recipe;
+  Format format = Format::kTar;
   std::map<std::string, SplitEntry> splits;
 
   [[nodiscard]] std::string to_json() const;

@@ -12,6 +12,7 @@ namespace precache {
 
 /// The order of an image tensor's axes.
 enum class Layout { kChw, kHwc };
+inline constexpr std::array kAllLayouts{Layout::kChw, Layout::kHwc};
 
 [[nodiscard]] std::string_view name(Layout layout);
 /// Throws InvalidArgument for anything but "chw" and "hwc".

@@ -271,7 +271,7 @@ TEST_CASE("a manifest that tells another number of samples or format is a fault"
     }
     made.entries()[0].samples = 40;
     made.manifest.splits["train"].samples = 40;
-    made.manifest.format = name(format == Format::kTar ? Format::kTfrecord : Format::kTar);
+    made.manifest.format = format == Format::kTar ? Format::kTfrecord : Format::kTar;
     made.write_manifest();
     const VerifyReport report = verified(folder.path());
     REQUIRE(report.faults.size() == 1);

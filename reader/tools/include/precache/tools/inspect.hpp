@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "precache/formats/contents.hpp"
+#include "precache/formats/recipe.hpp"
 #include "precache/formats/tensor_spec.hpp"
 #include "precache/tools/verify.hpp"
 
@@ -117,7 +118,7 @@ struct Inspection {
   std::vector<SplitFacts> splits;
   std::optional<TensorSpec> spec;
   AccessFacts access;
-  std::string recipe;  // a JSON object, or empty
+  std::optional<StoredRecipe> recipe;
   std::optional<ClassFacts> classes;
   std::optional<ValueFacts> values;
   std::optional<EncodedFacts> encoded;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "precache/convert/recipe.hpp"
+#include "precache/formats/recipe.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include "precache/formats/error.hpp"
+#include "precache/formats/format.hpp"
 #include "tests/support/catch.hpp"
 
 namespace precache {
@@ -105,6 +106,42 @@ TEST_CASE("parts of a recipe have the names of the command line", "[convert][rec
   CHECK(name(Filter::kLanczos) == "lanczos");
   CHECK(name(Color::kRgb) == "rgb");
   CHECK(name(Color::kGray) == "gray");
+}
+
+TEST_CASE("a stored recipe keeps keys that nobody knows, in their order", "[formats][recipe]") {
+  const std::string json = R"({"z":[1,{"a":null}],"dtype":"float32","size":[2,3],"layout":"hwc"})";
+  const StoredRecipe recipe = StoredRecipe::parse(json);
+  CHECK(recipe.to_json() == json);
+  CHECK(recipe.text() == "z 1xa null, size 2x3");
+  CHECK(recipe.problem().empty());
+  CHECK(recipe.knows_values(DType::kFloat32));
+  CHECK_FALSE(recipe.knows_values(DType::kFloat16));
+  CHECK(recipe == StoredRecipe::parse(
+                      R"({"size":[2,3],"layout":"hwc","dtype":"float32","z":[1,{"a":null}]})"));
+  CHECK_FALSE(recipe == StoredRecipe());
+}
+
+TEST_CASE("a stored recipe notes what makes no sense", "[formats][recipe][malformed]") {
+  for (const char* json : {R"({"dtype":5})", R"({"normalize":5})", R"({"normalize":{}})",
+                           R"({"normalize":{"mean":[1,2],"std":[1,2,3]}})",
+                           R"({"normalize":{"mean":["a","b","c"],"std":[1,1,1]}})"}) {
+    CAPTURE(json);
+    CHECK_FALSE(StoredRecipe::parse(json).problem().empty());
+    CHECK_FALSE(StoredRecipe::parse(json).normalization());
+  }
+  for (const char* json : {"", "5", "[]", "{", "null"}) {
+    CAPTURE(json);
+    CHECK_THROWS_AS(StoredRecipe::parse(json), InvalidArgument);
+  }
+}
+
+TEST_CASE("names of enumerators are parsed back", "[formats][recipe]") {
+  for (const Fit fit : kAllFits) CHECK(parse_fit(name(fit)) == fit);
+  for (const Filter filter : kAllFilters) CHECK(parse_filter(name(filter)) == filter);
+  for (const Color color : kAllColors) CHECK(parse_color(name(color)) == color);
+  for (const Format format : kAllFormats) CHECK(parse_format(name(format)) == format);
+  CHECK_THROWS_AS(parse_filter("cubic"), InvalidArgument);
+  CHECK_THROWS_AS(parse_format("zip"), InvalidArgument);
 }
 
 }  // namespace

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "precache/formats/recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "formats/bytes/enum_names.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+constexpr std::uint32_t kLargestSide = 16384;
+constexpr std::uint64_t kLargestTensorBytes = std::uint64_t{1} << 30;
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Normalization& normalize) {
+  return {{"mean", normalize.mean}, {"std", normalize.std}};
+}
+
+std::array<float, 3> channels_of(const Json& json) {
+  if (!json.is_array() || json.size() != 3) throw InvalidArgument("no array of three numbers");
+  return json.get<std::array<float, 3>>();
+}
+
+/// Numbers with as many digits as a float tells; what is nested without its brackets.
+std::string text_of(const Json& value, const char* separator) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  if (!value.is_structured()) return value.dump();
+  std::string text;
+  for (const auto& [key, part] : value.items()) {
+    text += text.empty() ? "" : separator;
+    text += value.is_object() ? key + " " + text_of(part, "/") : text_of(part, "x");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view name(Fit fit) {
+  constexpr std::array<std::string_view, 3> kNames{"crop", "stretch", "pad"};
+  return kNames[static_cast<std::size_t>(fit)];
+}
+
+std::string_view name(Filter filter) {
+  constexpr std::array<std::string_view, 5> kNames{"nearest", "box", "bilinear", "bicubic",
+                                                   "lanczos"};
+  return kNames[static_cast<std::size_t>(filter)];
+}
+
+std::string_view name(Color color) { return color == Color::kRgb ? "rgb" : "gray"; }
+
+Fit parse_fit(std::string_view name) { return parse_enum(kAllFits, name, "fit"); }
+Filter parse_filter(std::string_view name) { return parse_enum(kAllFilters, name, "filter"); }
+Color parse_color(std::string_view name) { return parse_enum(kAllColors, name, "color"); }
+
+void Recipe::validate() const {
+  if (height == 0 || width == 0 || std::max(height, width) > kLargestSide) {
+    throw InvalidArgument(fmt::format("a size of {}x{} is out of range", height, width),
+                          fmt::format("Sides from 1 to {} are possible.", kLargestSide));
+  }
+  if (resize > kLargestSide) {
+    throw InvalidArgument(fmt::format("--resize {} is out of range", resize),
+                          fmt::format("Sides from 1 to {} are possible.", kLargestSide));
+  }
+  if (spec().size_bytes() > kLargestTensorBytes) {
+    throw InvalidArgument("one tensor would be larger than 1 GiB", "Choose a smaller --size.");
+  }
+  if (resize != 0 && fit != Fit::kCrop) {
+    throw InvalidArgument(fmt::format("--resize has no meaning with --fit {}", name(fit)),
+                          "It is the shorter side before the crop of --fit crop.");
+  }
+  if (pad_value != 0 && fit != Fit::kPad) {
+    throw InvalidArgument(fmt::format("--pad-value has no meaning with --fit {}", name(fit)));
+  }
+  if (normalize && dtype == DType::kUint8) {
+    throw InvalidArgument(
+        "--normalize needs a float --dtype",
+        "Add --dtype float16, bfloat16 or float32; or keep uint8 and normalise while "
+        "reading, which takes a quarter of the bytes.");
+  }
+  if (normalize && !normalize->has_usable_std()) {
+    throw InvalidArgument("--normalize needs standard deviations above 0",
+                          "As float32, from 1.2e-38 to 3.4e38.");
+  }
+}
+
+std::uint32_t Recipe::shorter_side() const {
+  return resize != 0 ? resize : std::max(height, width);
+}
+
+TensorSpec Recipe::spec() const {
+  return {.dtype = dtype,
+          .layout = layout,
+          .height = height,
+          .width = width,
+          .channels = color == Color::kRgb ? 3U : 1U};
+}
+
+std::string Recipe::to_json() const {
+  Json json = {{"size", {height, width}}, {"fit", name(fit)}};
+  if (fit == Fit::kCrop) json["resize"] = shorter_side();
+  if (fit == Fit::kPad) json["pad_value"] = pad_value;
+  json["filter"] = name(filter);
+  json["color"] = name(color);
+  json["exif"] = apply_exif ? "apply" : "ignore";
+  json["dtype"] = name(dtype);
+  if (normalize) json["normalize"] = precache::to_json(*normalize);
+  json["layout"] = name(layout);
+  return json.dump();
+}
+
+StoredRecipe::StoredRecipe(const Recipe& recipe) : StoredRecipe(parse(recipe.to_json())) {}
+
+StoredRecipe StoredRecipe::of_unknown_origin(const TensorSpec& spec) {
+  const Json size = {{"size", {spec.height, spec.width}}};
+  return parse(size.dump()).with_values(spec, {}, spec.dtype == DType::kUint8);
+}
+
+StoredRecipe StoredRecipe::parse(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) throw InvalidArgument("the recipe must be a JSON object");
+  StoredRecipe recipe;
+  recipe.json_ = json.dump();
+  for (const auto& [key, value] : json.items()) {
+    if (key == "dtype" || key == "layout") continue;  // of the tensor
+    recipe.text_ += (recipe.text_.empty() ? "" : ", ") + key + " ";
+    recipe.text_ += text_of(value, value.is_object() ? " " : "x");
+  }
+  recipe.values_are_unknown_ = json.contains("values");
+  try {
+    if (json.contains("dtype")) recipe.dtype_ = json["dtype"].get<std::string>();
+    if (json.contains("normalize")) {
+      const Json& normalize = json["normalize"];
+      recipe.normalize_ = {channels_of(normalize.at("mean")), channels_of(normalize.at("std"))};
+    }
+  } catch (const Json::exception& error) {
+    recipe.problem_ = error.what();
+  } catch (const InvalidArgument& error) {
+    recipe.problem_ = error.what();
+  }
+  return recipe;
+}
+
+bool StoredRecipe::knows_values(DType dtype) const {
+  return dtype == DType::kUint8 || (dtype_ == name(dtype) && !values_are_unknown_);
+}
+
+// In the order that Recipe::to_json() has: what became of the pixels comes last.
+StoredRecipe StoredRecipe::with_values(const TensorSpec& spec,
+                                       const std::optional<Normalization>& normalize,
+                                       bool values_are_known) const {
+  const Json before = Json::parse(json_);
+  Json recipe = Json::object();
+  for (const auto& [key, value] : before.items()) {
+    if (key != "dtype" && key != "normalize" && key != "values" && key != "layout") {
+      recipe[key] = value;
+    }
+  }
+  recipe["dtype"] = name(spec.dtype);
+  if (normalize) recipe["normalize"] = precache::to_json(*normalize);
+  if (!values_are_known) recipe["values"] = "unknown";
+  recipe["layout"] = name(spec.layout);
+  return parse(recipe.dump());
+}
+
+bool operator==(const StoredRecipe& a, const StoredRecipe& b) {
+  return a.json_ == b.json_ || nlohmann::json::parse(a.json_) == nlohmann::json::parse(b.json_);
+}
+
+}  // namespace precache
