@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "formats/shard/limits.hpp"
+
 /// How webdataset names the files of a sample, and what it puts into them.
 namespace precache::tar {
 
@@ -20,9 +22,6 @@ struct SplitName {
 
 /// Without white space around it.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
-
-/// A text beyond is a caption, no class.
-inline constexpr std::size_t kLongestLabel = 256;
 
 /// What a file next to a sample says of its label.
 struct FoundLabel {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "formats/tar/webdataset.hpp"
+#include "formats/shard/limits.hpp"
 
 namespace precache::tfrecord {
 
@@ -14,7 +14,7 @@ std::string unfit_label(const Feature& feature) {
     return fmt::format("'{}' has more than {} values", feature.name, Feature::kMostIntegers);
   }
   if (feature.count != 1) return fmt::format("'{}' has {} values", feature.name, feature.count);
-  if (feature.kind == FeatureKind::kBytes && feature.bytes.size() > tar::kLongestLabel) {
+  if (feature.kind == FeatureKind::kBytes && feature.bytes.size() > kLongestLabel) {
     return fmt::format("'{}' is a text of {} bytes", feature.name, feature.bytes.size());
   }
   return {};
