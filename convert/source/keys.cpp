@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "convert/source/folder_walk.hpp"
 #include "convert/source/utf8.hpp"
+#include "formats/shard/file_names.hpp"
 #include "formats/tar/ustar.hpp"
 
 namespace precache {

@@ -12,16 +12,10 @@ namespace precache::tar {
 
 /// A path as webdataset cuts it: at the first dot of the base name.
 struct SplitName {
-  std::string_view key;  // empty if webdataset drops the path
+  std::string_view key;  // empty if the path is no file of a sample
   std::string_view extension;
 };
 [[nodiscard]] SplitName split_name(std::string_view path);
-
-/// In lower case, as extensions are compared.
-[[nodiscard]] std::string lower(std::string_view text);
-
-/// Without white space around it.
-[[nodiscard]] std::string_view trimmed(std::string_view text);
 
 /// What a file next to a sample says of its label.
 struct FoundLabel {
