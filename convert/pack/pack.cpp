@@ -27,6 +27,7 @@
 #include "formats/os/temporary_file.hpp"
 #include "formats/shard/encoded_manifest.hpp"
 #include "formats/shard/encoded_shard.hpp"
+#include "formats/shard/file_kind.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -271,8 +272,7 @@ class Repacking {
                                               std::span<const std::byte>& bytes) const {
     if (auto rejection = reader.read(preparation_->listing()[sample], bytes)) return rejection;
     if (image_kind(bytes) != ImageKind::kOther) return std::nullopt;
-    return Rejection{"decode",
-                     fmt::format("neither JPEG nor PNG: it is {}", describe_other(bytes))};
+    return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_file(bytes))};
   }
 
   [[nodiscard]] EncodedImage image_of(std::uint64_t sample,

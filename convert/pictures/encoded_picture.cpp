@@ -8,6 +8,7 @@
 #include "convert/image/decode/png_decoder.hpp"
 #include "convert/image/transform/image_transform.hpp"
 #include "convert/pictures/tensor_picture.hpp"
+#include "formats/shard/file_kind.hpp"
 
 namespace precache {
 namespace {
@@ -40,7 +41,7 @@ EncodedPainter::~EncodedPainter() = default;
 std::optional<Rejection> EncodedPainter::read_header(std::span<const std::byte> file,
                                                      ImageHeader& header) {
   const ImageKind kind = image_kind(file);
-  if (kind == ImageKind::kOther) return Rejection{"decode", std::string(describe_other(file))};
+  if (kind == ImageKind::kOther) return Rejection{"decode", describe_file(file)};
   const auto& decoder = kind == ImageKind::kJpeg ? jpeg_ : png_;
   if (auto rejection = decoder->open(file, header)) return rejection;
   if (header.is_implausible || std::uint64_t{header.width} * header.height > kMostPixels) {

@@ -9,8 +9,7 @@
 #include "convert/sidecars/sidecar_file.hpp"
 #include "formats/bytes/checked_math.hpp"
 #include "formats/os/file.hpp"
-#include "formats/tar/tar_entries.hpp"
-#include "formats/tar/webdataset.hpp"
+#include "formats/tar/tar_finder.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/shards/mapped_shard.hpp"
@@ -45,29 +44,19 @@ Index tfrecord_index(std::span<const std::byte> file, const std::filesystem::pat
   return index;
 }
 
-Index tar_index(std::span<const std::byte> file, const std::filesystem::path& path) {
+Index tar_index(std::span<const std::byte> archive, const std::filesystem::path& path) {
   Index index;
   std::string lines;
-  std::string key;
-  tar::EntryCursor entries(file, path);
-  while (const auto entry = entries.next()) {
-    const tar::SplitName name = tar::split_name(entry->name);
-    if (name.key.empty() || name.extension.empty()) continue;
-    if (entry->type == tar::EntryType::kSparse) {
-      throw Unsupported(
-          fmt::format("'{}' holds '{}' as a sparse file, whose bytes do not lie in one piece",
-                      path.string(), entry->name));
+  tar::SampleFinder(archive, path).run([&](const tar::FoundGroup& group) {
+    if (group.key.empty()) return;
+    if (index.samples++ != 0) lines += '\n';
+    for (const tar::FoundFile& file : group.files) {
+      refuse_sparse(file, path);
+      fmt::format_to(std::back_inserter(lines), "{}{} {} {} {}",
+                     &file == &group.files.front() ? "" : " ", one_word(file.written_extension()),
+                     file.entry.data, file.entry.size, one_word(file.name));
     }
-    if (entry->type != tar::EntryType::kFile) continue;
-    const bool is_new = index.samples == 0 || name.key != key;
-    if (is_new) {
-      if (index.samples != 0) lines += '\n';
-      key = name.key;
-      ++index.samples;
-    }
-    fmt::format_to(std::back_inserter(lines), "{}{} {} {} {}", is_new ? "" : " ",
-                   one_word(name.extension), entry->data, entry->size, one_word(entry->name));
-  }
+  });
   index.text = fmt::format("{} {}\n{}\n", kTarVersion, index.samples, lines);
   return index;
 }

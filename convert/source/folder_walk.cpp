@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <memory>
 #include <mutex>
@@ -16,30 +15,16 @@
 #include <utility>
 
 #include "convert/source/retry.hpp"
+#include "formats/bytes/text.hpp"
 #include "formats/bytes/utf8.hpp"
+#include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-constexpr std::array<std::string_view, 6> kImageExtensions{"jpg",  "jpeg", "jpe",
-                                                           "jfif", "mpo",  "png"};
-
 // A dataset may reach some folders twice, through links. Beyond this many, links fan out.
 constexpr std::uint64_t kMostMetAgain = 10'000;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
-std::string lower_extension(std::string_view file_name) {
-  const auto dot = file_name.rfind('.');
-  return dot == std::string_view::npos ? std::string() : lower(file_name.substr(dot + 1));
-}
 
 /// A folder on the way from the root, to see loops of symbolic links.
 struct Ancestor {
@@ -184,17 +169,10 @@ class Walker {
 
 }  // namespace
 
-bool has_image_extension(std::string_view file_name) {
-  return std::ranges::find(kImageExtensions, lower_extension(file_name)) != kImageExtensions.end();
-}
-
-const char* hidden_reason(std::string_view file_name) {
-  if (file_name.starts_with("._")) return "._ of macOS";
-  return file_name.starts_with('.') && file_name != ".." ? "hidden" : nullptr;
-}
-
 std::string left_out_reason(std::string_view file_name) {
-  const std::string extension = lower_extension(file_name);
+  const auto dot = file_name.rfind('.');
+  const std::string extension =
+      dot == std::string_view::npos ? std::string() : lower(file_name.substr(dot + 1));
   return extension.empty() ? "no extension" : "." + escape_invalid_utf8(extension);
 }
 

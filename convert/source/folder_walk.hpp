@@ -15,16 +15,8 @@ struct FolderWalk {
   LeftOut left_out;
 };
 
-/// Whether a file name has an extension of JPEG or PNG images, in any case.
-[[nodiscard]] bool has_image_extension(std::string_view file_name);
-
 /// Why a file that is no image is left out, by its name.
 [[nodiscard]] std::string left_out_reason(std::string_view file_name);
-
-/// Why a file or folder is left out whatever it holds, by its name; null if it is not. Names that
-/// begin with a dot are those of hidden files; macOS puts some next to files on foreign disks and
-/// in archives.
-[[nodiscard]] const char* hidden_reason(std::string_view file_name);
 
 /// Finds all images below `root` by their extension, in parallel, following symbolic links; a link
 /// to a folder above itself is left out, and so is what is hidden. Files that are not regular are

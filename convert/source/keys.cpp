@@ -10,6 +10,7 @@
 
 #include "convert/source/folder_walk.hpp"
 #include "formats/bytes/utf8.hpp"
+#include "formats/shard/file_names.hpp"
 #include "formats/tar/ustar.hpp"
 
 namespace precache {

@@ -166,25 +166,17 @@ class ShardSource {
   }
 
   Source list_records() {
-    std::optional<RecordFeatures> features;
-    for (std::size_t i = 0; i < shards_.size() && !features; ++i) {
-      features = with_bytes(shards_[i], [&](auto bytes) {
-        return find_features(bytes, shards_[i].given.path, labelling_);
-      });
-    }
     Source source;
     source.classes = labelling_.classes;
     source.key_rule = KeyRule::kName;
     std::vector<RecordImages> files(shards_.size());
-    if (features) {
-      tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
-        shards_[i].form = {SampleForm::Kind::kRecord, features->image, {}};
-        files[i] = with_bytes(shards_[i], [&](auto bytes) {
-          return scan_records(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i),
-                              *features, labelling_);
-        });
+    tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
+      files[i] = with_bytes(shards_[i], [&](auto bytes) {
+        return scan_records(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i),
+                            labelling_);
       });
-    }
+      shards_[i].form = {SampleForm::Kind::kRecord, files[i].image_key, {}};
+    });
     LabelTexts texts;
     for (const RecordImages& file : files) {
       source.listing.append(file.records);

@@ -4,225 +4,314 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <tuple>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "convert/source/folder_walk.hpp"
-#include "convert/source/numbered_name.hpp"
-#include "formats/os/file.hpp"
-#include "formats/tar/tar_entries.hpp"
-#include "formats/tar/webdataset.hpp"
+#include "convert/source/source_path.hpp"
+#include "formats/bytes/text.hpp"
+#include "formats/shard/file_names.hpp"
+#include "formats/tar/tar_finder.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-/// Without what does not change where a file would lie: "./", "//" and slashes around it.
-std::string normal_name(std::string_view name) {
-  std::string normal;
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('/', begin), name.size());
-    const std::string_view part = name.substr(begin, end - begin);
-    if (!part.empty() && part != ".") {
-      if (!normal.empty()) normal += '/';
-      normal += part;
-    }
-    begin = end + 1;
-  }
-  return normal;
-}
-
-/// Why a file is left out: itself or a folder on the way to it is hidden.
-const char* reason_to_hide(std::string_view path) {
-  for (std::size_t begin = 0; begin < path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (const char* const reason = hidden_reason(path.substr(begin, end - begin))) return reason;
-    begin = end + 1;
-  }
-  return nullptr;
-}
-
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-class Scanner {
+/// Collects the images of one archive from what its finder hands out.
+class Collector {
  public:
-  Scanner(std::span<const std::byte> file, const std::filesystem::path& path, std::uint32_t shard,
-          const Labelling& labelling)
-      : file_(file),
+  Collector(std::span<const std::byte> archive, const std::filesystem::path& path,
+            std::uint32_t shard, const Labelling& labelling)
+      : archive_(archive),
         path_(path),
         shard_(shard),
         label_key_(tar::parse_label_key(labelling.label_key)) {}
 
   TarImages run() && {
-    tar::EntryCursor entries(file_, path_);
-    while (const auto entry = entries.next()) {
-      const std::string name = normal_name(entry->name);
-      if (entry->type == tar::EntryType::kFile && name.ends_with(".tar")) {
-        inner_tars_.push_back({name, entry->data, entry->size});
-      }
-      take(*entry, name);
-    }
+    walk(archive_, 0, "");
     // A folder with images may hold archives that are none of its classes.
     if (found_.images.size() == 0) {
-      for (const InnerTar& inner : inner_tars_) take_tar_of_class(inner);
+      for (const InnerTar& inner : std::exchange(inner_tars_, {})) take_tar_of_class(inner);
     }
     return std::move(found_);
   }
 
  private:
   struct InnerTar {
-    std::string name;
+    std::string path;
     std::uint64_t data;
     std::uint64_t size;
   };
 
+  void walk(std::span<const std::byte> bytes, std::uint64_t begin, const std::string& folder) {
+    tar::SampleFinder(bytes, path_, begin)
+        .run([&](const tar::FoundGroup& group) { take(group, folder); },
+             [&](const tar::OtherEntry& other) { take(other, folder); });
+  }
+
   /// ImageNet comes as a tar of a tar for each class: its entries count as those of a folder.
   void take_tar_of_class(const InnerTar& inner) {
-    const auto bytes = file_.first(inner.data + inner.size);
+    const auto bytes = archive_.first(inner.data + inner.size);
     if (!tar::is_header(bytes.subspan(inner.data))) return;
-    const std::string folder = inner.name.substr(0, inner.name.size() - 4) + "/";
-    tar::EntryCursor entries(bytes, path_, inner.data);
-    while (const auto entry = entries.next()) take(*entry, folder + normal_name(entry->name));
-    const auto counted = found_.left_out.find(left_out_reason(inner.name));
+    walk(bytes, inner.data, inner.path.substr(0, inner.path.size() - 4) + "/");
+    const auto counted = found_.left_out.find(left_out_reason(inner.path));
     if (--counted->second == 0) found_.left_out.erase(counted);
   }
 
-  void take(const tar::Entry& entry, const std::string& name) {
-    if (name.size() > kLongestName) {
-      ++found_.left_out[fmt::format("name of more than {} bytes", kLongestName)];
+  void take(const tar::OtherEntry& other, const std::string& folder) {
+    const std::string path = folder + std::string(other.path);
+    if (other.entry.type == tar::EntryType::kDirectory) {
+      if (path.empty()) found_.has_root_entry = true;
+      if (!path.empty() && !other.is_hidden) found_.folders.insert(path);
       return;
     }
-    if (entry.type == tar::EntryType::kDirectory) {
-      if (name.empty()) found_.has_root_entry = true;
-      if (!name.empty() && reason_to_hide(name) == nullptr) found_.folders.insert(name);
-      return;
-    }
-    if (name.empty()) return;
-    if (const char* const reason = reason_to_hide(name)) {
-      ++found_.left_out[reason];
-      return;
-    }
-    note_folder_of(name);
-    if (entry.type == tar::EntryType::kSymbolicLink) {
-      ++found_.left_out["symbolic link"];
-    } else if (entry.type == tar::EntryType::kOther) {
-      ++found_.left_out["not a regular file"];
-    } else if (entry.type == tar::EntryType::kHardLink) {
-      take_link(entry, name);
-    } else {
-      take_file(entry, name);
-    }
+    if (other.reason == nullptr) return;
+    ++found_.left_out[other.reason];
+    if (!other.is_hidden) note_folder_of(path);
   }
 
-  /// A second name of an image before it: its bytes are there once.
-  void take_link(tar::Entry entry, const std::string& name) {
-    if (!has_links_) {  // most archives have none, and need no such table
-      has_links_ = true;
-      for (std::size_t i = 0; i < found_.images.size(); ++i) {
-        const ListedFile image = found_.images[i];
-        places_.insert_or_assign(std::string(image.path), std::pair(image.offset, image.size));
+  void take(const tar::FoundGroup& group, const std::string& folder) {
+    const auto number = static_cast<std::uint32_t>(found_.labels.size());
+    tar::GroupLabel label;
+    if (!group.key.empty()) label = find_label(group, archive_, label_key_);
+    if (label.unfit_file != nullptr && !found_.unfit_label) {
+      found_.unfit_label.emplace(
+          number, fmt::format("'{}{}' holds {}", folder, label.unfit_file->path, label.unfit));
+    }
+    found_.labels.push_back({std::move(label.text), label.rank, label.has_long_text});
+    for (const tar::FoundFile& file : group.files) {
+      const std::string path = folder + file.path;
+      note_folder_of(path);
+      if (has_image_extension(base_name(path))) {
+        refuse_sparse(file, path_);
+        found_.images.add({path, file.entry.size, 0, -1, shard_, file.entry.data});
+        found_.groups.push_back(number);
+        continue;
       }
+      if (file.type() == "npy") found_.has_arrays = true;
+      if (path.ends_with(".tar") && file.entry.type == tar::EntryType::kFile) {
+        inner_tars_.push_back({path, file.entry.data, file.entry.size});
+      }
+      const std::string reason = left_out_reason(base_name(path));
+      ++found_.left_out[reason];
+      if (&file == label.file) ++found_.label_files[reason];
     }
-    const auto target = places_.find(normal_name(entry.link));
-    if (target == places_.end() || !has_image_extension(base_name(name))) {
-      ++found_.left_out["hard link"];
-      return;
-    }
-    std::tie(entry.data, entry.size) = target->second;
-    entry.type = tar::EntryType::kFile;
-    take_file(entry, name);
   }
 
-  void note_folder_of(const std::string& name) {
-    const std::size_t slash = name.rfind('/');
+  void note_folder_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos) return;
-    const std::string_view folder = std::string_view(name).substr(0, slash);
+    const std::string_view folder = std::string_view(path).substr(0, slash);
     if (folder == last_folder_) return;
     last_folder_ = folder;
     found_.folders.insert(last_folder_);
   }
 
-  void take_file(const tar::Entry& entry, const std::string& name) {
-    const tar::SplitName split = tar::split_name(name);
-    const std::string extension = tar::lower(split.extension);
-    enter_group(split.key, extension);
-    if (has_image_extension(base_name(name))) {
-      if (entry.type == tar::EntryType::kSparse) {
-        throw Unsupported(
-            fmt::format("'{}' holds '{}' as a sparse file, whose bytes do not lie in one piece",
-                        path_.string(), name));
-      }
-      found_.images.add({name, entry.size, 0, -1, shard_, entry.data});
-      if (has_links_) places_.insert_or_assign(name, std::pair(entry.data, entry.size));
-      found_.groups.push_back(static_cast<std::uint32_t>(found_.labels.size() - 1));
-      return;
-    }
-    if (extension == "npy" || extension.ends_with(".npy")) found_.has_arrays = true;
-    const std::string reason = left_out_reason(base_name(name));
-    ++found_.left_out[reason];
-    if (!split.key.empty() && entry.type == tar::EntryType::kFile) {
-      take_label(entry, name, extension, reason);
-    }
-  }
-
-  void enter_group(std::string_view key, const std::string& extension) {
-    const bool is_again = extensions_.contains(extension);
-    if (found_.labels.empty() || key.empty() || key != key_ || is_again) {
-      found_.labels.emplace_back();
-      key_ = key;
-      extensions_.clear();
-    }
-    extensions_.insert(extension);
-  }
-
-  /// How good a label such a file holds, from 1; 0 for none.
-  [[nodiscard]] int rank_of(std::string_view extension) const {
-    if (!label_key_.extension.empty()) return extension == label_key_.extension ? 1 : 0;
-    return extension == "cls" ? 1 : extension == "json" ? 2 : extension == "txt" ? kTextRank : 0;
-  }
-
-  void take_label(const tar::Entry& entry, const std::string& name, std::string_view extension,
-                  const std::string& reason) {
-    const int rank = rank_of(extension);
-    TarImages::Group& group = found_.labels.back();
-    if (rank == 0 || (group.label_rank != 0 && group.label_rank <= rank)) return;
-    const std::string_view text = as_text(file_.subspan(entry.data, entry.size));
-    tar::FoundLabel found = extension == "json" ? tar::label_of_json(text, label_key_.json_field)
-                                                : tar::label_of_text(text);
-    if (!found.unfit.empty()) {
-      if (rank == kTextRank) group.has_long_text = true;
-      if (!found_.unfit_label) {
-        const auto number = static_cast<std::uint32_t>(found_.labels.size() - 1);
-        found_.unfit_label.emplace(number, fmt::format("'{}' holds {}", name, found.unfit));
-      }
-    }
-    if (found.label.empty()) return;
-    group.label = std::move(found.label);
-    group.label_rank = rank;
-    ++found_.label_files[reason];
-  }
-
-  std::span<const std::byte> file_;
+  std::span<const std::byte> archive_;
   const std::filesystem::path& path_;
   std::uint32_t shard_;
   tar::LabelKey label_key_;
   TarImages found_;
   std::vector<InnerTar> inner_tars_;
-  bool has_links_ = false;
-  std::unordered_map<std::string, std::pair<std::uint64_t, std::uint64_t>> places_;  // of images
   std::string last_folder_;
-  std::string key_;  // of the group
-  std::unordered_set<std::string> extensions_;
 };
+
+/// What all images lie in and is no class: folders that have but one folder on the way to every
+/// image. Ends with a slash, if there is any.
+std::string common_folders(const Listing& images) {
+  std::string common;
+  while (images.size() != 0) {
+    const std::string_view first = images[0].path;
+    const std::size_t slash = first.find('/', common.size());
+    if (slash == std::string_view::npos) break;
+    const std::string longer(first.substr(0, slash + 1));
+    for (std::size_t i = 0; i < images.size(); ++i) {
+      const std::string_view path = images[i].path;
+      // The folder right above an image is its class, if it has no other.
+      if (!path.starts_with(longer) || path.find('/', longer.size()) == std::string_view::npos) {
+        return common;
+      }
+    }
+    common = longer;
+  }
+  return common;
+}
+
+/// As a folder that the archives would unpack to.
+FolderWalk as_folder(std::vector<TarImages>& tars) {
+  FolderWalk walk;
+  bool has_root_entry = false;
+  Listing images;
+  for (const TarImages& tar : tars) {
+    has_root_entry = has_root_entry || tar.has_root_entry;
+    images.append(tar.images);
+    for (const auto& [reason, count] : tar.left_out) walk.left_out[reason] += count;
+  }
+  const std::string top = has_root_entry ? "" : common_folders(images);
+  images.sort_by_path();
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    ListedFile image = images[i];
+    // Of files of one name in one archive, unpacking leaves the last.
+    if (i + 1 < images.size() && images[i + 1].path == image.path &&
+        images[i + 1].shard == image.shard) {
+      ++walk.left_out["replaced by a later file of its name"];
+      continue;
+    }
+    image.path.remove_prefix(top.size());
+    walk.images.add(image);
+  }
+  std::set<std::string> folders;
+  for (const TarImages& tar : tars) {
+    for (const std::string& folder : tar.folders) {
+      if (!folder.starts_with(top)) continue;
+      const std::string below = folder.substr(top.size());
+      if (!below.empty()) folders.insert(below.substr(0, below.find('/')));
+    }
+  }
+  walk.top_folders.assign(folders.begin(), folders.end());
+  return walk;
+}
+
+/// Whether the first image of a group, or the one that was named.
+class GroupImage {
+ public:
+  explicit GroupImage(const Labelling& labelling) : wanted_(lower(labelling.image_key)) {}
+
+  bool takes(std::string_view path, std::uint32_t group) {
+    const std::string extension = lower(tar::split_name(path).extension);
+    if (!wanted_.empty() && extension != wanted_) return false;
+    if (group == last_) return false;
+    last_ = group;
+    return true;
+  }
+
+ private:
+  std::string wanted_;
+  std::uint32_t last_ = UINT32_MAX;
+};
+
+/// Texts next to images are captions as often as names of classes.
+void refuse_captions(const std::vector<TarImages>& tars, const std::filesystem::path& root) {
+  tar::TextFiles texts;
+  std::unordered_set<std::string_view> different;
+  bool are_integers = true;
+  for (const TarImages& tar : tars) {
+    for (const TarImages::Group& group : tar.labels) {
+      const bool is_name = group.label_rank == tar::kTextRank;
+      if (!is_name && (group.label_rank != 0 || !group.has_long_text)) continue;
+      ++texts.files;
+      if (!is_name) ++texts.too_long;
+      if (is_name && different.insert(group.label).second) {
+        are_integers = are_integers && parse_number<std::int64_t>(group.label);
+      }
+    }
+  }
+  texts.different = different.size();
+  if (texts.are_class_names() || (texts.too_long == 0 && are_integers)) return;
+  throw InvalidArgument(
+      fmt::format("the texts next to the images of '{}' are captions, not classes: {}",
+                  root.string(), texts.text()),
+      fmt::format("Build without labels (--labels none), take them from other files (--label-key "
+                  "cls, --label-key json.FIELD, --labels FILE.csv){}",
+                  texts.too_long == 0 ? ", or take the texts as classes (--label-key txt)." : "."));
+}
+
+[[noreturn]] void refuse_without_label(const TarImages& tar, std::uint32_t group,
+                                       std::string_view image, const std::filesystem::path& root,
+                                       const std::string& key) {
+  const std::string where = fmt::format("'{}' in '{}'", image, root.string());
+  if (tar.unfit_label && tar.unfit_label->first == group) {
+    throw InvalidArgument(
+        fmt::format("{} has no label: {}", where, tar.unfit_label->second),
+        "A label is one integer, or a name of one line. Name another with --label-key (cls, txt, "
+        "json.FIELD), or use --labels none, or --labels FILE.csv.");
+  }
+  if (key.empty()) {
+    throw InvalidArgument(
+        where + " has no label next to it",
+        "Labels are the texts of .cls and .txt files and a field of .json files of its name. Name "
+        "another with --label-key, or use --labels none, or --labels FILE.csv.");
+  }
+  throw InvalidArgument(fmt::format("{} has no label by --label-key {}", where, key),
+                        "It names the ending of a file next to the image (cls), or a field of its "
+                        "JSON (json.species).");
+}
+
+Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& root,
+                   const Labelling& labelling) {
+  Source source;
+  source.key_rule = KeyRule::kFirstDot;
+  source.classes = labelling.classes;
+  LabelTexts texts;
+  if (labelling.kind == Labelling::Kind::kSource) refuse_captions(tars, root);
+  for (const TarImages& tar : tars) {
+    GroupImage chosen(labelling);
+    for (std::size_t i = 0; i < tar.images.size(); ++i) {
+      const ListedFile image = tar.images[i];
+      if (tar::split_name(image.path).key.empty()) {
+        ++source.left_out["name that webdataset drops"];
+        continue;
+      }
+      if (!chosen.takes(image.path, tar.groups[i])) {
+        ++source.left_out["further image of its sample"];
+        continue;
+      }
+      const TarImages::Group& group = tar.labels[tar.groups[i]];
+      if (labelling.kind == Labelling::Kind::kSource && group.label_rank == 0) {
+        refuse_without_label(tar, tar.groups[i], image.path, root, labelling.label_key);
+      }
+      source.listing.add(image);
+      texts.add(group.label);
+    }
+    for (const auto& [reason, count] : tar.left_out) {
+      const auto used = tar.label_files.find(reason);
+      const std::uint64_t rest = count - (used == tar.label_files.end() ? 0 : used->second);
+      if (rest != 0) source.left_out[reason] += rest;
+    }
+  }
+  if (labelling.kind == Labelling::Kind::kSource) {
+    label_by_texts(source, texts, labelling.classes, [&](std::size_t i) {
+      return fmt::format("'{}' in '{}'", source.listing[i].path, root.string());
+    });
+  }
+  return source;
+}
+
+/// Whether the images are named as webdataset does. Only `.cls` files are a sure sign: captions
+/// and notes may lie next to the images of class folders too.
+bool is_webdataset(const std::vector<TarImages>& tars, const FolderWalk& walk,
+                   const Labelling& labelling) {
+  if (!labelling.image_key.empty() || !labelling.label_key.empty()) return true;
+  bool has_others = false;
+  for (const TarImages& tar : tars) {
+    for (const std::uint32_t group : tar.groups) {
+      if (tar.labels[group].label_rank == 1) return true;
+      has_others = has_others || tar.labels[group].label_rank != 0;
+    }
+    has_others = has_others || tar.unfit_label;
+  }
+  return has_others && labelling.kind == Labelling::Kind::kSource && walk.top_folders.size() < 2;
+}
 
 }  // namespace
 
-TarImages scan_tar_images(std::span<const std::byte> file, const std::filesystem::path& path,
+TarImages scan_tar_images(std::span<const std::byte> archive, const std::filesystem::path& path,
                           std::uint32_t shard, const Labelling& labelling) {
-  return Scanner(file, path, shard, labelling).run();
+  return Collector(archive, path, shard, labelling).run();
+}
+
+Source list_tar_images(std::vector<TarImages> tars, const std::filesystem::path& root,
+                       const Labelling& labelling) {
+  FolderWalk walk = as_folder(tars);
+  if (walk.images.size() == 0 &&
+      std::ranges::any_of(tars, [](const TarImages& tar) { return tar.has_arrays; })) {
+    throw InvalidArgument(fmt::format("'{}' holds arrays (.npy), no images", root.string()),
+                          kUseConvertHint);
+  }
+  if (is_webdataset(tars, walk, labelling)) return list_groups(tars, root, labelling);
+  return label_by_folder(std::move(walk), root, labelling);
 }
 
 }  // namespace precache

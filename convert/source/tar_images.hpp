@@ -14,16 +14,14 @@
 
 namespace precache {
 
-inline constexpr int kTextRank = 3;  // the rank of labels from `.txt` files
-
 /// The images of one tar, as both ways to name them see it: by class folders, where each is a
 /// sample, and as webdataset does, where files that agree up to the first dot are one.
 struct TarImages {
   /// The files of one key.
   struct Group {
     std::string label;
-    int label_rank = 0;  // 0: it has none; 1: from `.cls` or what was named; more: from other files
-    bool has_long_text = false;  // the `.txt` is too long to name a class
+    int label_rank = 0;  // as in tar::GroupLabel
+    bool has_long_text = false;
   };
   Listing images;                     // names without "./" and such
   std::vector<std::uint32_t> groups;  // of each image
@@ -37,9 +35,9 @@ struct TarImages {
   LeftOut label_files;  // those of `left_out` that gave labels
 };
 
-/// Goes over the headers of a tar, and the small files beside images. `shard` is its number.
-/// Throws CorruptData, and Unsupported for an image whose bytes do not lie in one piece.
-[[nodiscard]] TarImages scan_tar_images(std::span<const std::byte> file,
+/// The images that tar::SampleFinder finds in one archive; `shard` is its number. Throws
+/// CorruptData, and Unsupported for an image whose bytes do not lie in one piece.
+[[nodiscard]] TarImages scan_tar_images(std::span<const std::byte> archive,
                                         const std::filesystem::path& path, std::uint32_t shard,
                                         const Labelling& labelling);
 

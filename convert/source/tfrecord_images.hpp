@@ -11,30 +11,19 @@
 
 namespace precache {
 
-/// Which features of an Example are what. Names that are empty stand for none.
-struct RecordFeatures {
-  std::string image;  // empty: the data of a record is the image itself
-  std::string label;
-  std::string key;
-};
-
-/// Finds them in the first record, by the names that were given, or by common ones and by content.
-/// None if the file has no records. Throws InvalidArgument if there is no encoded image.
-[[nodiscard]] std::optional<RecordFeatures> find_features(std::span<const std::byte> file,
-                                                          const std::filesystem::path& path,
-                                                          const Labelling& labelling);
-
-/// The records of one file, whose number is `shard`.
+/// The records of one file.
 struct RecordImages {
   Listing records;  // each with its length and CRCs; the key is the path
   LabelTexts labels;
+  std::string image_key;  // the feature; empty: the data of a record is the image itself
 };
 
-/// `name` is what samples without a key of their own are called after. Throws CorruptData, and
-/// InvalidArgument if labels are wanted and one is missing.
+/// Lists the records that tfrecord::SampleFinder finds in one file, whose number is `shard`. Throws
+/// CorruptData, Unsupported for images that are not decoded, and InvalidArgument if there are none,
+/// or labels are wanted and one is missing.
 [[nodiscard]] RecordImages scan_records(std::span<const std::byte> file,
                                         const std::filesystem::path& path, std::uint32_t shard,
-                                        const RecordFeatures& features, const Labelling& labelling);
+                                        const Labelling& labelling);
 
 /// The image in a whole record; none if it has none. Throws CorruptData if a CRC is wrong.
 /// `offset` is that of the record in the file, for messages.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/shard/file_kind.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "formats/os/file.hpp"
@@ -14,6 +16,8 @@ using namespace std::string_view_literals;
 struct Magic {
   std::string_view bytes;
   FileKind kind;
+  std::size_t offset = 0;
+  bool is_weak = false;  // too short to be told from raw pixels and the like
 };
 
 constexpr std::array kMagics{
@@ -38,6 +42,11 @@ constexpr std::array kMagics{
     Magic{"GIF8"sv, {Group::kImage, "GIF"}},
     Magic{"II*\0"sv, {Group::kImage, "TIFF"}},
     Magic{"MM\0*"sv, {Group::kImage, "TIFF"}},
+    Magic{"ftypavif"sv, {Group::kImage, "AVIF"}, 4},
+    Magic{"ftyphei"sv, {Group::kImage, "HEIF"}, 4},
+    Magic{"jP  "sv, {Group::kImage, "JPEG 2000"}, 4},
+    Magic{"\xff\x4f\xff\x51"sv, {Group::kImage, "JPEG 2000"}},
+    Magic{"JXL "sv, {Group::kImage, "JPEG XL"}, 4},
     Magic{"version https://git-lfs.github.com/spec/"sv, {Group::kLfsPointer, "Git LFS pointer"}},
     Magic{"\x93NUMPY"sv, {Group::kOther, "NumPy array"}},
     Magic{"PAR1"sv, {Group::kOther, "Parquet file"}},
@@ -47,7 +56,14 @@ constexpr std::array kMagics{
     Magic{"<!doctype"sv, {Group::kOther, "HTML page"}},
     Magic{"<html"sv, {Group::kOther, "HTML page"}},
     Magic{"<?xml"sv, {Group::kOther, "XML file"}},
+    Magic{"BM"sv, {Group::kImage, "BMP"}, 0, true},
+    Magic{"\xff\x0a"sv, {Group::kImage, "JPEG XL"}, 0, true},
+    Magic{"<"sv, {Group::kOther, "file of markup"}, 0, true},
 };
+
+bool starts_with(std::string_view text, const Magic& magic) {
+  return text.size() >= magic.offset && text.substr(magic.offset).starts_with(magic.bytes);
+}
 
 /// Deflate with a window of 32 KiB and the check bits of its two bytes: too little to be told from
 /// other content, so it comes last.
@@ -61,7 +77,7 @@ bool is_zlib(std::string_view text) {
 FileKind file_kind(std::span<const std::byte> file) {
   std::string_view text = as_text(file);
   for (const Magic& magic : kMagics) {
-    if (text.starts_with(magic.bytes)) return magic.kind;
+    if (!magic.is_weak && starts_with(text, magic)) return magic.kind;
   }
   if (text.starts_with("RIFF") && text.substr(0, 12).ends_with("WEBP")) {
     return {Group::kImage, "WebP"};
@@ -78,6 +94,19 @@ FileKind file_kind(std::span<const std::byte> file) {
 std::string_view image_file_kind(std::span<const std::byte> file) {
   const FileKind kind = file_kind(file);
   return kind.group == Group::kImage ? kind.name : std::string_view();
+}
+
+std::string describe_file(std::span<const std::byte> file) {
+  if (file.empty()) return "an empty file";
+  FileKind kind = file_kind(file);
+  for (const Magic& magic : kMagics) {
+    if (kind.group == Group::kUnknown && starts_with(as_text(file), magic)) kind = magic.kind;
+  }
+  if (kind.group == Group::kImage) return std::string(kind.name);
+  if (kind.group == Group::kUnknown) return "of an unknown kind";
+  const bool has_vowel = std::string_view("AHX").find(kind.name.front()) != std::string_view::npos;
+  return fmt::format("{} {}{}", has_vowel ? "an" : "a", kind.name,
+                     kind.group == Group::kCompressed ? " archive" : "");
 }
 
 }  // namespace precache

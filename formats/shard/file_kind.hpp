@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace precache {
@@ -19,5 +20,14 @@ struct FileKind {
 
 /// "JPEG", "PNG" …; empty if it is no image file.
 [[nodiscard]] std::string_view image_file_kind(std::span<const std::byte> file);
+
+/// Whether precache decodes images of a kind that image_file_kind() names.
+[[nodiscard]] inline bool is_decoded(std::string_view image_kind) {
+  return image_kind == "JPEG" || image_kind == "PNG";
+}
+
+/// What a file seems to be, for messages: "WebP", "a gzip archive", "an empty file". Guesses where
+/// file_kind() does not.
+[[nodiscard]] std::string describe_file(std::span<const std::byte> file);
 
 }  // namespace precache

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "formats/tar/webdataset.hpp"
-
 namespace precache::tar {
 namespace {
 
@@ -17,20 +15,21 @@ constexpr std::size_t kLongestExtension = 64;
 }  // namespace
 
 void ContentsSurvey::add(std::span<const std::byte> file, const std::filesystem::path& path) {
-  EntryCursor entries(file, path);
+  SampleFinder finder(file, path);
   try {
-    while (const auto entry = entries.next()) take(*entry);
+    finder.run([&](const FoundGroup& group) { take(group); },
+               [&](const OtherEntry& other) { take(other); });
   } catch (...) {
-    end_sample();
+    take(finder.unfinished());
     throw;
   }
-  end_sample();
 }
 
-void ContentsSurvey::take(const Entry& entry) {
-  switch (entry.type) {
+void ContentsSurvey::count_entry(EntryType type) {
+  switch (type) {
     case EntryType::kFile:
-      return take_file(entry);
+      ++counts_.files;
+      return;
     case EntryType::kDirectory:
       ++counts_.directories;
       return;
@@ -46,42 +45,35 @@ void ContentsSurvey::take(const Entry& entry) {
   }
 }
 
-void ContentsSurvey::take_file(const Entry& entry) {
-  ++counts_.files;
-  const SplitName name = split_name(entry.name);
-  if (name.key.empty()) {
-    ++counts_.ungrouped_files;
-    return;
-  }
-  std::string extension(name.extension.substr(0, kLongestExtension));
-  if (const auto known = extensions_.find(extension); known != extensions_.end()) {
-    known->second.add(entry.size);
-  } else if (extensions_.size() < kMostKinds) {
-    extensions_[extension].add(entry.size);
-  } else {
-    counts_.has_more = true;
-  }
-  const bool is_again = std::ranges::find(sample_, extension) != sample_.end();
-  if (!has_sample_ || name.key != key_ || is_again) {
-    end_sample();
-    key_ = name.key;
-    has_sample_ = true;
-  }
-  if (sample_.size() < kMostFieldsOfSample) sample_.push_back(std::move(extension));
+void ContentsSurvey::take(const OtherEntry& other) {
+  count_entry(other.entry.type);
+  if (other.entry.type == EntryType::kFile) ++counts_.ungrouped_files;
 }
 
-void ContentsSurvey::end_sample() {
-  if (!has_sample_) return;
-  ++counts_.samples;
-  if (const auto known = patterns_.find(sample_); known != patterns_.end()) {
-    ++known->second;
-  } else if (patterns_.size() < kMostKinds) {
-    patterns_[sample_] = 1;
+void ContentsSurvey::take(const FoundGroup& group) {
+  if (group.files.empty()) return;
+  if (group.key.empty()) return take(OtherEntry{group.files.front().entry, {}});
+  Extensions extensions;
+  for (const FoundFile& file : group.files) {
+    count_entry(file.entry.type);
+    const std::string_view extension = file.written_extension().substr(0, kLongestExtension);
+    if (extensions.size() < kMostFieldsOfSample) extensions.emplace_back(extension);
+    auto known = extensions_.find(extension);
+    if (known == extensions_.end() && extensions_.size() < kMostKinds) {
+      known = extensions_.emplace(extension, Range()).first;
+    }
+    if (known == extensions_.end()) {
+      counts_.has_more = true;
+    } else {
+      known->second.add(file.entry.size);
+    }
+  }
+  counts_.samples += group.has_only_numbered_images() ? group.files.size() : 1;
+  if (patterns_.size() < kMostKinds || patterns_.contains(extensions)) {
+    ++patterns_[std::move(extensions)];
   } else {
     counts_.has_more = true;
   }
-  sample_.clear();
-  has_sample_ = false;
 }
 
 TarContents ContentsSurvey::result() const {

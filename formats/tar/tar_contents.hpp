@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/tar/tar_entries.hpp"
+#include "formats/tar/tar_finder.hpp"
 #include "precache/formats/contents.hpp"
 
 namespace precache::tar {
@@ -24,16 +24,13 @@ class ContentsSurvey {
  private:
   using Extensions = std::vector<std::string>;
 
-  void take(const Entry& entry);
-  void take_file(const Entry& entry);
-  void end_sample();
+  void take(const FoundGroup& group);
+  void take(const OtherEntry& other);
+  void count_entry(EntryType type);
 
   TarContents counts_;
   std::map<std::string, Range, std::less<>> extensions_;
   std::map<Extensions, std::uint64_t> patterns_;
-  std::string key_;  // of the sample in work
-  Extensions sample_;
-  bool has_sample_ = false;
 };
 
 }  // namespace precache::tar

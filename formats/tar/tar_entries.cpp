@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/text.hpp"
 #include "formats/os/file.hpp"
 #include "formats/tar/ustar.hpp"
 #include "formats/tar/ustar_fields.hpp"
@@ -60,13 +61,6 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return value;
 }
 
-std::optional<std::uint64_t> decimal(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 bool is_ustar(std::span<const std::byte> block) {
   return field(block, ustar::kMagic, 6) == std::string_view("ustar\0", 6);
 }
@@ -74,11 +68,8 @@ bool is_ustar(std::span<const std::byte> block) {
 /// Half of a CRC, as precache writes it to a device number.
 std::optional<std::uint32_t> crc_half(std::string_view device) {
   if (device.front() != ustar::kDataCrcMark || device.back() != '\0') return std::nullopt;
-  const std::string_view digits = device.substr(1, device.size() - 2);
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 8);
-  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return value > 0xffffU ? std::nullopt : std::optional(value);
+  const auto value = parse_number<std::uint32_t>(device.substr(1, device.size() - 2), 8);
+  return value && *value <= 0xffffU ? value : std::nullopt;
 }
 
 /// The CRC of the blocks after this header, which precache headers have.
@@ -128,18 +119,17 @@ bool is_header(std::span<const std::byte> block) {
   if (block.size() < kBlock) return false;
   const auto stored = number(field(block, ustar::kChecksum, ustar::kChecksumBytes));
   if (!stored) return false;
-  // Some old archivers summed signed bytes.
   std::uint64_t sum = ustar::kChecksumBytes * ' ';
-  std::int64_t signed_sum = ustar::kChecksumBytes * ' ';
+  std::uint64_t negative = 0;  // bytes that are negative if they are signed
   const auto add = [&](std::span<const std::byte> bytes) {
     for (const std::byte byte : bytes) {
       sum += std::to_integer<unsigned char>(byte);
-      signed_sum += std::to_integer<signed char>(byte);
+      negative += std::to_integer<unsigned char>(byte >> 7);
     }
   };
   add(block.first(ustar::kChecksum));
   add(block.subspan(ustar::kType, kBlock - ustar::kType));
-  return *stored == sum || static_cast<std::int64_t>(*stored) == signed_sum;
+  return *stored == sum || *stored == sum - 256 * negative;  // some old archivers sum signed bytes
 }
 
 EntryCursor::EntryCursor(std::span<const std::byte> file, std::filesystem::path path,
@@ -187,7 +177,7 @@ void EntryCursor::read_pax(const Header& header, Extension& extension) const {
     const auto at = static_cast<std::uint64_t>(rest.data() - as_text(file_).data());
     // "LEN KEYWORD=VALUE\n", where LEN counts itself.
     const std::size_t space = rest.substr(0, 20).find(' ');
-    const auto length = decimal(rest.substr(0, space));
+    const auto length = parse_number<std::uint64_t>(rest.substr(0, space));
     if (space == std::string_view::npos || !length || *length < space + 2 ||
         *length > rest.size() || rest[*length - 1] != '\n') {
       fail(at, "a pax record is malformed");
@@ -206,7 +196,7 @@ void EntryCursor::read_pax(const Header& header, Extension& extension) const {
     } else if (keyword == "linkpath") {
       extension.link = value.empty() ? std::nullopt : std::optional(up_to_zero(value));
     } else if (keyword == "size") {
-      extension.size = value.empty() ? std::nullopt : decimal(value);
+      extension.size = value.empty() ? std::nullopt : parse_number<std::uint64_t>(value);
       if (!value.empty() && !extension.size) fail(at, "a pax size is no number");
     } else if (keyword.starts_with("GNU.sparse.") || keyword == "SUN.holesdata") {
       extension.is_sparse = true;

@@ -10,13 +10,12 @@
 
 namespace precache::tar {
 
-/// Reads where every sample of a tar archive lies, ours or another's, grouped as webdataset does:
-/// consecutive entries whose paths agree up to the first dot of the base name are one sample.
-/// Entries that are images one and all, numbered behind such a dot, are samples of their own.
+/// The index of all samples that SampleFinder finds in a tar archive.
 ///
-/// A sample's payload is the array of its `npy`, else its image, else the first field that is no
-/// label; its label is the number in `cls`, else `label` or `cls` of its `json`. Throws CorruptData
-/// and, for samples in sparse entries, Unsupported.
+/// A sample's payload is the array of its `npy`, else its image (JPEG and PNG before other kinds),
+/// else the first file that is no label; its label is as find_label() says. Throws CorruptData,
+/// Unsupported for payloads in sparse entries, and InvalidArgument where a sample does not have
+/// what `keys` names.
 [[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
                               const std::optional<TensorSpec>& given, const SampleKeys& keys = {});
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "formats/bytes/text.hpp"
+
 namespace precache::tar {
 namespace {
 
@@ -44,23 +46,8 @@ SplitName split_name(std::string_view path) {
   if (top.size() >= 4 && top.starts_with("__") && top.ends_with("__")) return {};
   const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0
   const std::size_t dot = path.find('.', base);
-  if (dot == std::string_view::npos || dot == base) return {};
+  if (dot == std::string_view::npos || dot == base || dot + 1 == path.size()) return {};
   return {path.substr(0, dot), path.substr(dot + 1)};
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 FoundLabel label_of_text(std::string_view text) {

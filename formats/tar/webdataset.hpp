@@ -5,24 +5,17 @@
 #include <string>
 #include <string_view>
 
+#include "formats/shard/limits.hpp"
+
 /// How webdataset names the files of a sample, and what it puts into them.
 namespace precache::tar {
 
 /// A path as webdataset cuts it: at the first dot of the base name.
 struct SplitName {
-  std::string_view key;  // empty if webdataset drops the path
+  std::string_view key;  // empty if the path is no file of a sample
   std::string_view extension;
 };
 [[nodiscard]] SplitName split_name(std::string_view path);
-
-/// In lower case, as extensions are compared.
-[[nodiscard]] std::string lower(std::string_view text);
-
-/// Without white space around it.
-[[nodiscard]] std::string_view trimmed(std::string_view text);
-
-/// A text beyond is a caption, no class.
-inline constexpr std::size_t kLongestLabel = 256;
 
 /// What a file next to a sample says of its label.
 struct FoundLabel {

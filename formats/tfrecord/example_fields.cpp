@@ -61,8 +61,13 @@ bool read_integers(std::span<const std::byte> list, Feature& feature) {
   return true;
 }
 
-}  // namespace
+/// An entry of a map from names to messages.
+struct MapEntry {
+  std::string_view name;
+  std::span<const std::byte> value;
+};
 
+/// None if it is no such entry.
 std::optional<MapEntry> read_entry(const WireField& field) {
   if (field.number != 1 || !field.is_delimited) return std::nullopt;
   MapEntry entry;
@@ -80,6 +85,7 @@ std::optional<MapEntry> read_entry(const WireField& field) {
   return parts.is_malformed() ? std::nullopt : std::optional(entry);
 }
 
+/// None if the message is no tf.train.Feature.
 std::optional<Feature> read_feature(const MapEntry& entry) {
   Feature feature{.name = entry.name};
   WireCursor lists(entry.value);
@@ -99,6 +105,62 @@ std::optional<Feature> read_feature(const MapEntry& entry) {
     }
   }
   return lists.is_malformed() ? std::nullopt : std::optional(feature);
+}
+
+/// The map of an Example, or the context of a SequenceExample.
+bool read_map(std::span<const std::byte> map, std::vector<Feature>& features) {
+  WireCursor entries(map);
+  while (const auto entry = entries.next()) {
+    const auto named = read_entry(*entry);
+    const auto feature = named ? read_feature(*named) : std::nullopt;
+    if (!feature) return false;
+    features.push_back(*feature);
+  }
+  return !entries.is_malformed();
+}
+
+bool read_sequences(std::span<const std::byte> map, std::vector<Feature>& features) {
+  WireCursor entries(map);
+  while (const auto entry = entries.next()) {
+    const auto named = read_entry(*entry);
+    if (!named) return false;
+    Feature sequence{.name = named->name};
+    std::uint64_t count = 0;
+    WireCursor steps(named->value);
+    while (const auto step = steps.next()) {
+      if (step->number != 1 || !step->is_delimited) return false;
+      const auto feature = read_feature({named->name, step->bytes});
+      if (!feature) return false;
+      if (count++ == 0) sequence = *feature;
+    }
+    if (steps.is_malformed()) return false;
+    sequence.is_sequence = true;
+    sequence.steps = count;
+    features.push_back(sequence);
+  }
+  return !entries.is_malformed();
+}
+
+}  // namespace
+
+MessageKind read_features(std::span<const std::byte> record, std::vector<Feature>& features) {
+  features.clear();
+  bool is_sequence = false;
+  WireCursor parts(record);
+  while (const auto part = parts.next()) {
+    const bool is_read = part->is_delimited && part->number <= 2 &&
+                         (part->number == 1 ? read_map(part->bytes, features)
+                                            : read_sequences(part->bytes, features));
+    if (!is_read) {
+      features.clear();
+      return MessageKind::kOther;
+    }
+    is_sequence = is_sequence || part->number == 2;
+  }
+  if (parts.is_malformed()) features.clear();
+  return parts.is_malformed() ? MessageKind::kOther
+         : is_sequence        ? MessageKind::kSequenceExample
+                              : MessageKind::kExample;
 }
 
 std::optional<std::uint64_t> WireCursor::varint() {
@@ -154,27 +216,6 @@ std::optional<WireField> WireCursor::next() {
   field.bytes = rest_.first(size);
   rest_ = rest_.subspan(size);
   return field;
-}
-
-std::optional<Feature> ExampleCursor::fail() {
-  is_malformed_ = true;
-  return std::nullopt;
-}
-
-std::optional<Feature> ExampleCursor::next() {
-  if (is_malformed_) return std::nullopt;
-  auto entry = features_.next();
-  while (!entry) {
-    if (features_.is_malformed()) return fail();
-    const auto features = example_.next();
-    if (!features) return example_.is_malformed() ? fail() : std::nullopt;
-    if (features->number != 1 || !features->is_delimited) return fail();
-    features_ = WireCursor(features->bytes);
-    entry = features_.next();
-  }
-  const auto named = read_entry(*entry);
-  const auto feature = named ? read_feature(*named) : std::nullopt;
-  return feature ? feature : fail();
 }
 
 }  // namespace precache::tfrecord

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 /// Finds the fields of a tf.train.Example where they lie. Protobuf's own parser would copy them and
 /// does not tell their offsets.
@@ -54,39 +55,15 @@ struct Feature {
   std::array<std::int64_t, kMostIntegers> integers{};
   const std::byte* encoded = nullptr;  // of the first value: its length, or its varint
   std::span<const std::byte> list{};   // the message with all values
+  bool is_sequence = false;            // a list of a SequenceExample; the rest is of its first step
+  std::uint64_t steps = 0;             // of a sequence
 };
 
-/// An entry of a map from names to messages.
-struct MapEntry {
-  std::string_view name;
-  std::span<const std::byte> value;
-};
+enum class MessageKind { kExample, kSequenceExample, kOther };
 
-/// None if it is no such entry.
-[[nodiscard]] std::optional<MapEntry> read_entry(const WireField& field);
-
-/// None if the message is no tf.train.Feature.
-[[nodiscard]] std::optional<Feature> read_feature(const MapEntry& entry);
-
-/// Walks over the features of a tf.train.Example. Values of bytes are not touched, and of integers
-/// only the first few.
-class ExampleCursor {
- public:
-  /// Borrows `example`.
-  explicit ExampleCursor(std::span<const std::byte> example) : example_(example), features_({}) {}
-
-  /// None at the end, or where the bytes turn out to be no Example.
-  [[nodiscard]] std::optional<Feature> next();
-  /// Whether what was walked over is no Example: malformed, or with fields that an Example lacks,
-  /// as those of a SequenceExample.
-  [[nodiscard]] bool is_malformed() const { return is_malformed_; }
-
- private:
-  [[nodiscard]] std::optional<Feature> fail();
-
-  WireCursor example_;
-  WireCursor features_;
-  bool is_malformed_ = false;
-};
+/// Reads all features of a record, in their order, into `features`, which is cleared first. A
+/// record that is malformed, or has fields that neither message has, is kOther and has no features.
+/// Values of bytes are not touched, and of integers only the first few.
+MessageKind read_features(std::span<const std::byte> record, std::vector<Feature>& features);
 
 }  // namespace precache::tfrecord

@@ -46,6 +46,7 @@ std::uint64_t count_numbers(const Feature& feature) {
 }
 
 std::uint64_t count_values(const Feature& feature) {
+  if (feature.is_sequence) return feature.steps;
   return feature.kind == FeatureKind::kBytes ? feature.count : count_numbers(feature);
 }
 
@@ -53,79 +54,39 @@ std::uint64_t count_values(const Feature& feature) {
 
 void ContentsSurvey::add(std::span<const std::byte> file, const std::filesystem::path& path) {
   RecordCursor records(file, path);
+  std::vector<Feature> features;
   while (const auto record = records.next()) {
     ++counts_.records;
     counts_.record_bytes.add(record->data_bytes);
-    take(file.subspan(record->data, record->data_bytes));
+    const auto kind = read_features(file.subspan(record->data, record->data_bytes), features);
+    if (kind == MessageKind::kExample) ++counts_.examples;
+    if (kind == MessageKind::kSequenceExample) ++counts_.sequence_examples;
+    for (const Feature& feature : features) count(feature);
   }
 }
 
-void ContentsSurvey::take(std::span<const std::byte> record) {
-  notes_.clear();
-  bool is_sequence = false;
-  WireCursor parts(record);
-  while (const auto part = parts.next()) {
-    if (!part->is_delimited || part->number > 2) return;
-    if (!(part->number == 1 ? read_context(part->bytes) : read_sequences(part->bytes))) return;
-    is_sequence = is_sequence || part->number == 2;
-  }
-  if (parts.is_malformed()) return;
-  ++(is_sequence ? counts_.sequence_examples : counts_.examples);
-  for (const Note& note : notes_) count(note);
-}
-
-bool ContentsSurvey::read_context(std::span<const std::byte> features) {
-  WireCursor entries(features);
-  while (const auto entry = entries.next()) {
-    const auto named = read_entry(*entry);
-    const auto feature = named ? read_feature(*named) : std::nullopt;
-    if (!feature) return false;
-    notes_.push_back({*feature, count_values(*feature), false});
-  }
-  return !entries.is_malformed();
-}
-
-bool ContentsSurvey::read_sequences(std::span<const std::byte> lists) {
-  WireCursor entries(lists);
-  while (const auto entry = entries.next()) {
-    const auto named = read_entry(*entry);
-    if (!named) return false;
-    Note note{.feature = {.name = named->name}, .is_sequence = true};
-    WireCursor steps(named->value);
-    while (const auto step = steps.next()) {
-      if (step->number != 1 || !step->is_delimited) return false;
-      const auto feature = read_feature({named->name, step->bytes});
-      if (!feature) return false;
-      if (note.values++ == 0) note.feature = *feature;
-    }
-    if (steps.is_malformed()) return false;
-    notes_.push_back(note);
-  }
-  return !entries.is_malformed();
-}
-
-void ContentsSurvey::count(const Note& note) {
-  const std::string name(note.feature.name.substr(0, kLongestName));
-  const auto key = std::pair(name, note.is_sequence);
+void ContentsSurvey::count(const Feature& found) {
+  const std::string name(found.name.substr(0, kLongestName));
+  const auto key = std::pair(name, found.is_sequence);
   if (features_.size() >= kMostFeatures && !features_.contains(key)) {
     counts_.has_more = true;
     return;
   }
   TfrecordContents::Feature& feature = features_[key];
-  const char* const kind = kind_text(note.feature.kind);
+  const char* const kind = kind_text(found.kind);
   if (feature.records++ == 0) {
     feature.name = name;
     feature.kind = kind;
-    feature.is_sequence = note.is_sequence;
+    feature.is_sequence = found.is_sequence;
   } else if (feature.kind == "empty") {
     feature.kind = kind;
-  } else if (feature.kind != kind && note.feature.kind != FeatureKind::kNone) {
+  } else if (feature.kind != kind && found.kind != FeatureKind::kNone) {
     feature.kind = "mixed";
   }
-  feature.values.add(note.values);
-  if (note.feature.kind != FeatureKind::kBytes || note.feature.count == 0) return;
-  feature.bytes.add(note.feature.bytes.size());
-  if (feature.content.empty()) feature.content = image_file_kind(note.feature.bytes);
+  feature.values.add(count_values(found));
+  if (found.kind != FeatureKind::kBytes || found.count == 0) return;
+  feature.bytes.add(found.bytes.size());
+  if (feature.content.empty()) feature.content = image_file_kind(found.bytes);
 }
 
 TfrecordContents ContentsSurvey::result() const {

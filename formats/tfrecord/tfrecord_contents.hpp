@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "formats/tfrecord/example_fields.hpp"
 #include "precache/formats/contents.hpp"
@@ -23,21 +22,10 @@ class ContentsSurvey {
   [[nodiscard]] TfrecordContents result() const;
 
  private:
-  /// What one record says of a feature.
-  struct Note {
-    Feature feature;
-    std::uint64_t values = 0;
-    bool is_sequence = false;
-  };
-
-  void take(std::span<const std::byte> record);
-  [[nodiscard]] bool read_context(std::span<const std::byte> features);
-  [[nodiscard]] bool read_sequences(std::span<const std::byte> lists);
-  void count(const Note& note);
+  void count(const Feature& found);
 
   TfrecordContents counts_;
   std::map<std::pair<std::string, bool>, TfrecordContents::Feature> features_;
-  std::vector<Note> notes_;  // of the record in work
 };
 
 }  // namespace precache::tfrecord

@@ -65,9 +65,9 @@ void list(std::span<const std::byte> file, Labelling::Kind kind) {
 }
 
 void survey(std::span<const std::byte> file) {
-  tar::ContentsSurvey dissector;
-  fuzz::may_refuse([&] { dissector.add(file, "fuzz.tar"); });
-  (void)dissector.result();
+  tar::ContentsSurvey contents;
+  fuzz::may_refuse([&] { contents.add(file, "fuzz.tar"); });
+  (void)contents.result();
 }
 
 }  // namespace

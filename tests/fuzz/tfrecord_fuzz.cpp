@@ -43,24 +43,22 @@ void repair_crcs(std::span<std::uint8_t> file) {
 void list(std::span<const std::byte> file, Labelling::Kind kind) {
   Labelling labelling;
   labelling.kind = kind;
-  const auto features = find_features(file, "fuzz.tfrecord", labelling);
-  if (!features) return;
-  const RecordImages found = scan_records(file, "fuzz.tfrecord", 0, *features, labelling);
+  const RecordImages found = scan_records(file, "fuzz.tfrecord", 0, labelling);
   for (std::size_t i = 0; i < found.records.size(); ++i) {
     const ListedFile record = found.records[i];
     fuzz::expect(record.offset <= file.size() && record.size <= file.size() - record.offset,
                  "a record lies in the file");
     fuzz::may_refuse([&] {
-      (void)image_of_record(file.subspan(record.offset, record.size), features->image,
+      (void)image_of_record(file.subspan(record.offset, record.size), found.image_key,
                             "fuzz.tfrecord", record.offset);
     });
   }
 }
 
 void survey(std::span<const std::byte> file) {
-  tfrecord::ContentsSurvey dissector;
-  fuzz::may_refuse([&] { dissector.add(file, "fuzz.tfrecord"); });
-  (void)dissector.result();
+  tfrecord::ContentsSurvey contents;
+  fuzz::may_refuse([&] { contents.add(file, "fuzz.tfrecord"); });
+  (void)contents.result();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "convert/image/decode/image_kind.hpp"
+#include "formats/shard/file_kind.hpp"
 
 namespace precache {
 namespace {
@@ -57,7 +58,7 @@ std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file,
                                              std::span<std::byte> tensor) {
   const ImageKind kind = image_kind(file);
   if (kind == ImageKind::kOther) {
-    return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_other(file))};
+    return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_file(file))};
   }
   return run(kind == ImageKind::kJpeg ? static_cast<ImageDecoder&>(jpeg_) : png_, file, tensor);
 }

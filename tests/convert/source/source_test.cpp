@@ -5,6 +5,7 @@
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/open_source.hpp"
 #include "convert/source/sample_reader.hpp"
+#include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"

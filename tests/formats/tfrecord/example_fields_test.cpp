@@ -15,9 +15,9 @@ using test::example;
 using test::feature;
 using test::int_feature;
 using test::varint;
-using tfrecord::ExampleCursor;
 using tfrecord::Feature;
 using tfrecord::FeatureKind;
+using tfrecord::MessageKind;
 using tfrecord::WireCursor;
 
 struct Walk {
@@ -27,9 +27,7 @@ struct Walk {
 
 Walk walk(std::span<const std::byte> bytes) {
   Walk result;
-  ExampleCursor cursor(bytes);
-  while (const auto found = cursor.next()) result.features.push_back(*found);
-  result.is_malformed = cursor.is_malformed();
+  result.is_malformed = read_features(bytes, result.features) != MessageKind::kExample;
   return result;
 }
 

@@ -2,6 +2,7 @@
 #include "convert/image/decode/exif.hpp"
 
 #include "convert/image/decode/image_kind.hpp"
+#include "formats/shard/file_kind.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/pictures.hpp"
 
@@ -127,14 +128,14 @@ TEST_CASE("what is no image of ours has a name in messages", "[convert][kind]") 
            {"\0\0\0\x1c"
             "ftypavif"sv,
             "AVIF"},
-           {"<!DOCTYPE html>"sv, "markup (HTML, XML or SVG)"},
-           {"PK\x03\x04"sv, "a zip archive"},
+           {"<!DOCTYPE html>"sv, "an HTML page"},
+           {"PK\x03\x04"sv, "a ZIP archive"},
            {"x"sv, "of an unknown kind"},
            {"RIFF"sv, "of an unknown kind"}}) {
     CAPTURE(words);
     const Bytes exact = bytes_of(bytes);
     CHECK(image_kind(exact) == ImageKind::kOther);
-    CHECK(describe_other(exact) == words);
+    CHECK(describe_file(exact) == words);
   }
 }
 
