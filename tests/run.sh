@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the tests need, builds, and runs all tests.
 #
-#   tests/run.sh           C++ tests (release, and with sanitizers), fuzzing, and Python tests with the real clients
+#   tests/run.sh           everything: lint, C++ tests (release, and with sanitizers), fuzzing, and Python tests with
+#                          the real clients
+#   tests/run.sh --middle  lint, the release build, its C++ tests and the Python tests; no sanitizers
 #   tests/run.sh --fast    only the C++ tests of the release build
 #
-# Works on a fresh Debian 12, as root or with sudo. A second run installs nothing and builds only what changed.
+# tests/README.md says which to run for which change. Works on a fresh Debian 12, as root or with sudo. A second run
+# installs nothing and builds only what changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-fast=false
+tier=all
 case "${1:-}" in
   "") ;;
-  --fast) fast=true ;;
-  *) echo "usage: tests/run.sh [--fast]" >&2; exit 2 ;;
+  --fast) tier=fast ;;
+  --middle) tier=middle ;;
+  *) echo "usage: tests/run.sh [--fast | --middle]" >&2; exit 2 ;;
 esac
 
 # Each step says how long the one before it took.
@@ -31,19 +35,25 @@ total() {
 }
 
 packages=(catch2)
-$fast || packages+=(busybox chromium clang libarchive-tools libclang-rt-dev libjpeg-turbo-progs llvm perl python3-dev python3-venv util-linux)
+[[ $tier == fast ]] ||
+  packages+=(busybox chromium clang-format libarchive-tools libjpeg-turbo-progs perl python3-dev python3-venv util-linux)
+[[ $tier != all ]] || packages+=(clang libclang-rt-dev llvm)
 step "packages"
 samples/install_packages.sh "${packages[@]}"
 
-if $fast; then
+# A build of everything compiles each folder as one, which takes half the time.
+if [[ $tier == fast ]]; then
   step "release build"
-  cmake --preset release -DPRECACHE_BUILD_TESTS=ON > /dev/null
+  cmake --preset release -DPRECACHE_BUILD_TESTS=ON -DPRECACHE_UNITY=ON > /dev/null
   cmake --build --preset release
   step "C++ tests"
   ctest --preset release -j 2
   total
   exit 0
 fi
+
+step "lint"
+tests/lint.sh
 
 # Downloads and unpacks gigabytes, which leaves the cores to the compiler.
 venv=build/venv
@@ -70,43 +80,66 @@ if ! command -v nvcc > /dev/null && [[ ! -x /usr/local/cuda/bin/nvcc ]]; then
   fi
   export CUDAToolkit_ROOT="$cuda/nvidia/cu13"
 fi
-# A toolkit that is not found ends the run: it would take the tests of the GPU with it without a word.
-cuda_option=-DPRECACHE_WITH_CUDA=ON
+# A toolkit that is not found ends the run: without it, the tests of the GPU would be left out silently.
+options=(-DPRECACHE_WITH_CUDA=ON -DPRECACHE_UNITY=ON)
 
-step "build with AddressSanitizer and UndefinedBehaviorSanitizer"
-cmake --preset asan -DPRECACHE_BUILD_SAMPLES=OFF "$cuda_option" > /dev/null
-cmake --build --preset asan --target precache_tests precache_reader_tests all_device_tests all_fuzz
-
-step "C++ tests under both"
-ctest --preset asan -j 2 -L 'unit|reader|device'
-
-step "fuzz targets, 20 seconds each"
-tests/fuzz/run.sh 20
-
-step "build with ThreadSanitizer"
-cmake --preset tsan -DPRECACHE_BUILD_SAMPLES=OFF "$cuda_option" > /dev/null
-cmake --build --preset tsan --target precache_reader_tests all_device_tests
-
-step "reader and device tests under it"
-ctest --preset tsan -j 2 -L 'reader|device'
+if [[ $tier == all ]]; then
+  step "build with AddressSanitizer and UndefinedBehaviorSanitizer"
+  cmake --preset asan -DPRECACHE_BUILD_SAMPLES=OFF "${options[@]}" > /dev/null
+  cmake --build --preset asan --target precache_tests precache_reader_tests all_device_tests all_fuzz
+fi
 
 step "Python environment"
 wait "$environment" || { cat build/venv.log >&2; exit 1; }
 
 step "release build"
 cmake --preset release -DPRECACHE_BUILD_TESTS=ON -DPRECACHE_BUILD_PYTHON=ON -DPython_EXECUTABLE="$PWD/$venv/bin/python" \
-  "$cuda_option" > /dev/null
+  "${options[@]}" > /dev/null
 cmake --build --preset release
+
+# Python tests wait for processes much of the time, so the sanitizers work next to them.
+test_python() {
+  # In the tree of the release build, so that nothing is compiled twice.
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+    --config-settings=build-dir=build/release --config-settings=cmake.define.PRECACHE_UNITY=ON \
+    --config-settings=cmake.define.PRECACHE_BUILD_TESTS=ON --config-settings=cmake.define.PRECACHE_BUILD_SAMPLES=ON .
+  # In the order of their names: the slow files of the package begin, and short ones fill the rest.
+  "$venv/bin/python" -m pytest -q --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=20 \
+    --basetemp=build/pytest tests/python
+  printf -- '-- Python tests done after %d s\n' "$SECONDS"
+}
+if [[ $tier == all ]]; then
+  set -m  # a process group of its own, to be ended whole
+  test_python > build/python_tests.log 2>&1 &
+  python_tests=$!
+  set +m
+  trap 'kill -- "-$python_tests" 2> /dev/null || true' EXIT
+
+  step "C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer"
+  ctest --preset asan -j 2 -L 'unit|reader|device'
+
+  step "fuzz targets, 20 seconds each"
+  tests/fuzz/run.sh 20
+
+  step "build with ThreadSanitizer"
+  cmake --preset tsan -DPRECACHE_BUILD_SAMPLES=OFF "${options[@]}" > /dev/null
+  cmake --build --preset tsan --target precache_reader_tests all_device_tests
+
+  step "reader and device tests with ThreadSanitizer"
+  # Left out: long loops in one thread, or of what other tests do with threads.
+  ctest --preset tsan -j 2 -L 'reader|device' \
+    -E 'any flipped byte|casts round every number|every normalisation is exact|a million names|files of the corpora are inspected'
+fi
 
 step "C++ tests"
 ctest --preset release -j 2
 
-step "Python package"
-# In the tree of the release build, so that nothing is compiled twice.
-"$venv/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
-  --config-settings=build-dir=build/release \
-  --config-settings=cmake.define.PRECACHE_BUILD_TESTS=ON --config-settings=cmake.define.PRECACHE_BUILD_SAMPLES=ON .
-
 step "Python tests"
-"$venv/bin/python" -m pytest -q --numprocesses=2 --dist=loadfile --basetemp=build/pytest tests/python
+if [[ $tier == all ]]; then
+  wait "$python_tests" || { cat build/python_tests.log >&2; exit 1; }
+  trap - EXIT
+  tail -n 30 build/python_tests.log
+else
+  test_python
+fi
 total

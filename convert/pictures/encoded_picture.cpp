@@ -14,7 +14,6 @@ namespace precache {
 namespace {
 
 constexpr std::uint64_t kMostPixels = 100'000'000;
-constexpr std::size_t kColors = 3;
 
 class CountingSink : public RowSink {
  public:

@@ -68,8 +68,8 @@ std::string ranked_bars(const ClassFacts& classes, std::uint64_t most) {
 }
 
 std::string channel_name(std::size_t channel, std::size_t channels) {
-  static constexpr std::array kColors{"red", "green", "blue"};
-  if (channels == 3) return kColors[channel];
+  static constexpr std::array kNames{"red", "green", "blue"};
+  if (channels == 3) return kNames[channel];
   return channels == 1 ? "all values" : fmt::format("channel {}", channel);
 }
 

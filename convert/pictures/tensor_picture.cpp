@@ -14,7 +14,6 @@
 namespace precache {
 namespace {
 
-constexpr std::size_t kColors = 3;
 constexpr std::uint32_t kMostPixelsOfSide = 2048;
 
 /// What the recipe of a manifest says; none if it says nothing that can be read.

@@ -9,6 +9,8 @@
 
 namespace precache {
 
+inline constexpr std::size_t kColors = 3;  // values of a pixel in Picture::rgb
+
 /// Makes pixels of tensors: of uint8 as they are; of floats as the recipe says they came about,
 /// else by the values that were found in them. One channel is grey, of more than three the first
 /// three are drawn.

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kManifestVersion = 1;
 constexpr int kDeepestNesting = 16;
 
 Json to_json(const Column& column) {
@@ -158,7 +158,7 @@ std::string Manifest::to_json() const {
   Json all_splits = Json::object();
   for (const auto& [split_name, split] : splits) all_splits[split_name] = precache::to_json(split);
   Json json = {
-      {"version", kVersion},
+      {"version", kManifestVersion},
       {"format", name(format)},
       {"spec",
        {{"dtype", name(spec.dtype)}, {"shape", spec.shape()}, {"layout", name(spec.layout)}}},
@@ -175,9 +175,9 @@ Manifest Manifest::from_json(std::string_view text, const std::filesystem::path&
       if (depth > kDeepestNesting) throw std::invalid_argument("it is nested too deeply");
       return true;
     });
-    if (const auto version = strict_json::count(json.at("version")); version != kVersion) {
+    if (const auto version = strict_json::count(json.at("version")); version != kManifestVersion) {
       throw Unsupported(fmt::format("'{}' has version {}, this build reads version {}",
-                                    path.string(), version, kVersion));
+                                    path.string(), version, kManifestVersion));
     }
     Manifest manifest;
     manifest.format = parse_format(json.at("format").get<std::string>());

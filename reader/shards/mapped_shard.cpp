@@ -19,7 +19,7 @@ namespace {
 // each is cheaper than MADV_POPULATE_READ, which visits every page (docs/reader.md).
 constexpr std::size_t kFaultAround = 64 << 10;
 
-std::atomic<std::size_t> open_shards{0};
+std::atomic<std::size_t> mapped_count{0};
 
 std::size_t to_next_window(const std::byte* at) {
   return kFaultAround - reinterpret_cast<std::uintptr_t>(at) % kFaultAround;
@@ -79,12 +79,12 @@ MappedShard::MappedShard(const std::filesystem::path& path)
       mapping_(file_, 0, state_.bytes, PROT_READ),
       watch_(mapping_.bytes().data(), mapping_.bytes().size(), lost_),
       touched_(window_of(state_.bytes) + 1) {
-  open_shards.fetch_add(1, std::memory_order_relaxed);
+  mapped_count.fetch_add(1, std::memory_order_relaxed);
 }
 
-MappedShard::~MappedShard() { open_shards.fetch_sub(1, std::memory_order_relaxed); }
+MappedShard::~MappedShard() { mapped_count.fetch_sub(1, std::memory_order_relaxed); }
 
-std::size_t MappedShard::open_count() { return open_shards.load(std::memory_order_relaxed); }
+std::size_t MappedShard::open_count() { return mapped_count.load(std::memory_order_relaxed); }
 
 std::size_t MappedShard::window_of(std::uint64_t offset) const {
   const auto base = reinterpret_cast<std::uintptr_t>(bytes().data());

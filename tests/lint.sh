@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Checks what needs no build: the format of C++, the rules for Python, spelling, and which headers libraries include.
+#
+#   tests/lint.sh                  all of them, in seconds
+#   tests/lint.sh --tidy [FILE...] clang-tidy on these sources or all, by build/release/compile_commands.json: many minutes
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [[ ${1:-} == --tidy ]]; then
+  shift
+  (($#)) || mapfile -t < <(git ls-files 'formats/*.cpp' 'reader/*.cpp' 'convert/*.cpp' 'cli/*.cpp')
+  (($#)) || set -- "${MAPFILE[@]}"
+  printf '%s\0' "$@" | xargs -0 -n 1 -P 2 clang-tidy -p build/release --quiet
+  exit
+fi
+
+tools=build/lint
+if ! cmp -s tests/lint_requirements.txt "$tools/requirements.txt"; then
+  rm -rf "$tools"
+  python3 -m venv "$tools"
+  "$tools/bin/pip" install --quiet --disable-pip-version-check -r tests/lint_requirements.txt
+  cp tests/lint_requirements.txt "$tools/requirements.txt"
+fi
+
+git ls-files -z '*.cpp' '*.hpp' '*.cu' | xargs -0 clang-format --dry-run --Werror
+"$tools/bin/ruff" check --quiet
+git ls-files -z ':!LICENSE' ':!tests/data' ':!tests/cli/cases' | xargs -0 "$tools/bin/codespell" --quiet-level 3
+cmake -P formats/cmake/check_includes.cmake
