@@ -29,7 +29,7 @@ class ContentsSurvey {
   void end_sample();
 
   TarContents counts_;
-  std::map<std::string, Range, std::less<>> extensions_;
+  std::map<std::string, ValueRange, std::less<>> extensions_;
   std::map<Extensions, std::uint64_t> patterns_;
   std::string key_;  // of the sample in work
   Extensions sample_;
