@@ -83,6 +83,9 @@ void print_table(const FactTable& table) {
 void print_text(const Inspection& facts) {
   print("{}: {}\n\n", facts.path.string(), headline(facts));
   for (const FactRow& row : fact_rows(facts)) print_row(row);
+  if (facts.classes && !facts.classes->is_complete) {
+    print_row({"more", "--all reads every file, label and value"});
+  }
   for (const FactTable& table : fact_tables(facts, kTableRows)) print_table(table);
 }
 
@@ -97,8 +100,9 @@ void check_replaces_its_like(const std::filesystem::path& out, std::string_view 
   there.resize(std::min<std::uint64_t>(there.size(), file.size()));
   file.read_at(0, std::as_writable_bytes(std::span(there)));
   if (there.empty() || there == content.substr(0, kSignatureBytes)) return;
-  throw InvalidArgument(fmt::format("'{}' is there, and it is something else", out.string()),
-                        "Choose another name for the output.");
+  throw InvalidArgument(
+      fmt::format("refusing to overwrite '{}': precache inspect did not write it", out.string()),
+      "Choose another name for the output.");
 }
 
 void write_output(const std::filesystem::path& out, const std::vector<Inspected>& paths,
@@ -137,7 +141,7 @@ ProgressLine describe(const InspectProgress& progress) {
   const std::uint64_t files = progress.files_planned;
   if (reads != 0) return line(progress.reads_done, reads, "reading", "values");
   if (files != 0) return line(progress.files_done, files, "scanning", "files");
-  return {std::nullopt, "looking ..."};
+  return {std::nullopt, "listing shards ..."};
 }
 
 std::vector<Inspected> inspect_all(const InspectCommand& command) {
@@ -153,6 +157,7 @@ std::vector<Inspected> inspect_all(const InspectCommand& command) {
     if (!command.sheet.empty() || !command.html.empty()) {
       inspected.preview = draw_preview(inspected.facts, command.samples);
     }
+    inspected.facts.dataset.reset();  // many paths would keep many files open
   }
   return paths;
 }
@@ -180,7 +185,7 @@ ExitCode run_inspect(const InspectCommand& command) {
 void add_inspect(CLI::App& app, Action& action) {
   auto command = std::make_shared<InspectCommand>();
   CLI::App* inspect_app =
-      app.add_subcommand("inspect", "Say what shards hold, ours or those of others");
+      app.add_subcommand("inspect", "Describe what shards hold, whoever wrote them");
   inspect_app->get_formatter()->column_width(34);
   inspect_app
       ->add_option("PATH", command->paths,

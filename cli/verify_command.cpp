@@ -27,9 +27,9 @@ struct VerifyCommand {
   bool json = false;
 };
 
-Json to_json(const std::vector<Fault>& faults) {
+Json to_json(const std::vector<ShardFault>& faults) {
   Json all = Json::array();
-  for (const Fault& fault : faults) {
+  for (const ShardFault& fault : faults) {
     const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
     all.push_back({{"file", fault.file.string()},
                    {"record", or_null(fault.record)},
@@ -51,12 +51,12 @@ void print_report(const VerifyReport& report) {
 }
 
 void print_text(const VerifyReport& report) {
-  for (const Fault& fault : report.faults) {
+  for (const ShardFault& fault : report.faults) {
     const std::string record = fault.record ? fmt::format("record {}, ", *fault.record) : "";
     const std::string byte = fault.offset ? fmt::format("byte {}: ", *fault.offset) : "";
     print("{}: {}{}{}\n", fault.file.string(), record, byte, fault.reason);
   }
-  for (const Fault& fault : report.unsupported) print("not checked: {}\n", fault.reason);
+  for (const ShardFault& fault : report.unsupported) print("not checked: {}\n", fault.reason);
   const std::string checked =
       report.known_files == report.files ? "against the manifest"
       : report.known_files == 0

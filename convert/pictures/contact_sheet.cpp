@@ -124,7 +124,7 @@ std::uint32_t block_height(const Inspected& path, std::uint32_t columns) {
 void draw_tile(Canvas& canvas, std::uint32_t x, std::uint32_t y, const Tile& tile) {
   canvas.fill(x, y, kTileSide, kTileSide, kCard);
   if (tile.picture.rgb.empty()) {
-    canvas.write(x + 8, y + kTileSide / 2, tile.obstacle, kTileSide - 16, false, kFaint);
+    canvas.write(x + 8, y + kTileSide / 2, tile.unsupported_reason, kTileSide - 16, false, kFaint);
   } else {
     canvas.paste(x + (kTileSide - tile.picture.width) / 2,
                  y + (kTileSide - tile.picture.height) / 2, tile.picture);
@@ -164,8 +164,8 @@ std::string contact_sheet(const std::vector<Inspected>& paths) {
   }
   for (const Inspected& path : paths) height += block_height(path, columns);
   if (height > kLargestHeight) {
-    throw InvalidArgument(fmt::format("a contact sheet would be {} pixels high", height),
-                          "Take fewer samples or paths at a time.");
+    throw InvalidArgument(fmt::format("the contact sheet would be {} pixels high", height),
+                          "Choose a smaller `samples`, or fewer paths at a time.");
   }
   Canvas canvas(kGap + columns * (kTileSide + kGap), static_cast<std::uint32_t>(height));
   std::uint32_t y = kGap;

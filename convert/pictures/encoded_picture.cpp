@@ -44,7 +44,7 @@ std::optional<Rejection> EncodedPainter::read_header(std::span<const std::byte> 
   const auto& decoder = kind == ImageKind::kJpeg ? jpeg_ : png_;
   if (auto rejection = decoder->open(file, header)) return rejection;
   if (header.is_implausible || std::uint64_t{header.width} * header.height > kMostPixels) {
-    return Rejection{"limit", "more pixels than are drawn here"};
+    return Rejection{"limit", "too many pixels to draw"};
   }
   return std::nullopt;
 }

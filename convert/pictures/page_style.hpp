@@ -29,9 +29,9 @@ section{padding:20px 22px;margin:16px 0}
 dl{display:grid;grid-template-columns:96px 1fr;gap:8px 16px;margin:0}
 dt{color:var(--faint)}
 dd{margin:0;overflow-wrap:anywhere}
-.note{padding:10px 14px;border-radius:8px;margin:12px 0;overflow-wrap:anywhere}
+.note{padding:10px 14px;border-radius:8px;margin:12px 0;overflow-wrap:anywhere;background:var(--warn-paper);
+  color:var(--warn)}
 .damaged{background:var(--bad-paper);color:var(--bad)}
-.obstacle{background:var(--warn-paper);color:var(--warn)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:18px 14px}
 .tile{min-width:0}
 .tile .frame{aspect-ratio:1;background:var(--track);border-radius:6px;overflow:hidden;display:flex;

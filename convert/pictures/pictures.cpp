@@ -8,7 +8,6 @@
 #include "convert/pictures/encoded_picture.hpp"
 #include "convert/pictures/tensor_picture.hpp"
 #include "precache/formats/error.hpp"
-#include "precache/reader/dataset.hpp"
 #include "reader/tools/inspect/value_statistics.hpp"
 
 namespace precache {
@@ -64,8 +63,8 @@ std::optional<ValueFacts> decode_some(const Dataset& dataset, EncodedPainter& pa
 void describe_images(Inspection& facts) {
   const bool has_images = facts.encoded && (facts.encoded->kinds.contains("JPEG") ||
                                             facts.encoded->kinds.contains("PNG"));
-  if (!has_images || facts.readable.empty()) return;
-  const Dataset dataset = Dataset::open(facts.readable);
+  if (!has_images || !facts.dataset) return;
+  const Dataset& dataset = *facts.dataset;
   EncodedPainter painter;
   read_headers(dataset, painter, *facts.encoded);
   facts.values = decode_some(dataset, painter);
@@ -76,10 +75,10 @@ void describe_images(Inspection& facts) {
 
 Preview draw_preview(const Inspection& facts, std::uint64_t samples) {
   Preview preview;
-  if (facts.readable.empty()) return preview;
-  const Dataset dataset = Dataset::open(facts.readable);
+  if (!facts.dataset) return preview;
+  const Dataset& dataset = *facts.dataset;
   std::optional<TensorPainter> tensors;
-  if (dataset.has_spec() && facts.spec == dataset.spec()) tensors.emplace(facts);
+  if (dataset.has_spec()) tensors.emplace(facts);
   EncodedPainter encoded;
   for (const std::uint64_t i : spread(dataset.size(), samples)) {
     const Sample sample = dataset[i];
@@ -87,7 +86,7 @@ Preview draw_preview(const Inspection& facts, std::uint64_t samples) {
     if (tensors) {
       tile.picture = tensors->paint(sample.bytes());
     } else if (const auto rejection = encoded.paint(sample.bytes(), tile.picture)) {
-      tile.obstacle = rejection->reason;
+      tile.unsupported_reason = rejection->reason;
     }
     sample.lease().check();
     preview.tiles.push_back(std::move(tile));

@@ -90,8 +90,9 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
   }
   const ShardSet& shards = source.splits.front()->shards();
   if (!shards.spec()) {
-    throw Unsupported("the samples are not tensors of one shape and type: " + shards.obstacle(),
-                      kUseBuildHint);
+    throw Unsupported(
+        "the samples are not tensors of one shape and type: " + shards.unsupported_reason(),
+        kUseBuildHint);
   }
   check_labels(shards);
   source.meaning = {*shards.spec(), StoredRecipe::of_unknown_origin(*shards.spec())};

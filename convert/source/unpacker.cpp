@@ -104,8 +104,8 @@ class Input {
 bool is_compressed(std::span<const std::byte> head, const std::filesystem::path& path) {
   if (begins_as_shard(head)) return false;
   const FileKind kind = file_kind(head);
+  if (kind.group == FileKind::Group::kDeflated) return true;
   if (kind.group != FileKind::Group::kCompressed) return false;
-  if (kind.name == "gzip" || kind.name == "zlib") return true;
   throw Unsupported(
       fmt::format("'{}' is compressed by {}", path.string(), kind.name),
       "Only gzip and zlib are unpacked. Unpack it with another program and pipe the result "

@@ -88,7 +88,7 @@ ColumnValues::Type ColumnValues::type_of(const Column& column) const {
   for (const auto& [known, type] : kTypes) {
     if (column.type == known) return type;
   }
-  throw CorruptData(path_, 0, fmt::format("'{}' is no type of a column", column.type));
+  throw CorruptData(path_, 0, fmt::format("'{}' is not a known column type", column.type));
 }
 
 void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {

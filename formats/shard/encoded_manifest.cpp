@@ -24,10 +24,11 @@ EncodedShardEntry shard_from(const Json& json, const std::filesystem::path& path
                           strict_json::count(json.at("samples")),
                           strict_json::count(json.at("bytes"))};
   if (!is_file_name(shard.file)) {
-    throw CorruptData(path, 0, fmt::format("'{}' is no name of a file beside it", shard.file));
+    throw CorruptData(
+        path, 0, fmt::format("'{}' is not the name of a file next to the manifest", shard.file));
   }
   const auto crc = crc32c::parse(json.at("crc32c").get<std::string>());
-  if (!crc) throw CorruptData(path, 0, fmt::format("{} is no CRC-32C", json["crc32c"].dump()));
+  if (!crc) throw CorruptData(path, 0, fmt::format("{} is not a CRC-32C", json["crc32c"].dump()));
   shard.crc32c = *crc;
   return shard;
 }

@@ -21,7 +21,7 @@ struct Magic {
 };
 
 constexpr std::array kMagics{
-    Magic{"\x1f\x8b"sv, {Group::kCompressed, "gzip"}},
+    Magic{"\x1f\x8b"sv, {Group::kDeflated, "gzip"}},
     Magic{"\x28\xb5\x2f\xfd"sv, {Group::kCompressed, "zstd"}},
     Magic{"\xfd"
           "7zXZ\0"sv,
@@ -82,7 +82,7 @@ FileKind file_kind(std::span<const std::byte> file) {
   if (text.starts_with("RIFF") && text.substr(0, 12).ends_with("WEBP")) {
     return {Group::kImage, "WebP"};
   }
-  if (is_zlib(text)) return {Group::kCompressed, "zlib"};
+  if (is_zlib(text)) return {Group::kDeflated, "zlib"};
   const std::size_t first = text.substr(0, 64).find_first_not_of(" \t\r\n");
   if (first != 0 && first != std::string_view::npos && text[first] == '<') {
     const FileKind kind = file_kind(file.subspan(first));

@@ -10,9 +10,20 @@ namespace precache {
 
 /// Files that are known by their first bytes, so that a message can name them.
 struct FileKind {
-  enum class Group { kUnknown, kCompressed, kImage, kLfsPointer, kOther };
+  enum class Group {
+    kUnknown,
+    kDeflated,    // by gzip or zlib, which Inflater reads
+    kCompressed,  // by another program
+    kImage,
+    kLfsPointer,
+    kOther
+  };
   Group group = Group::kUnknown;
   std::string_view name;  // as in "gzip", "JPEG", "HTML page"
+
+  [[nodiscard]] bool is_compressed() const {
+    return group == Group::kDeflated || group == Group::kCompressed;
+  }
 };
 
 /// Looks at the first few bytes only.

@@ -93,8 +93,9 @@ void IndexBuilder::add(const FoundSample& sample) {
 ShardIndex IndexBuilder::finish() && {
   index_.samples = samples();
   if (has_numbers_ && !index_.label_names.empty()) {
-    throw Unsupported(fmt::format("labels of '{}' are numbers and names: '{}' is one of the names",
-                                  path_.string(), index_.label_names.front()));
+    throw Unsupported(
+        fmt::format("some labels of '{}' are numbers and some are names, such as '{}'",
+                    path_.string(), index_.label_names.front()));
   }
   if (index_.samples == 0) index_.obstacle = "it has no samples";
   if (index_.spec && image_.is_regular() && label_.is_regular() && key_.is_regular()) {

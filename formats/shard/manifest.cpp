@@ -59,13 +59,14 @@ Json to_json(const SplitEntry& split) {
 }
 
 const Json& array_at(const Json& json, const char* key) {
-  if (!json.at(key).is_array()) throw std::invalid_argument(fmt::format("'{}' is no array", key));
+  if (!json.at(key).is_array())
+    throw std::invalid_argument(fmt::format("'{}' must be an array", key));
   return json.at(key);
 }
 
 const Json& object_at(const Json& json, const char* key) {
   if (!json.at(key).is_object()) {
-    throw std::invalid_argument(fmt::format("'{}' is no object", key));
+    throw std::invalid_argument(fmt::format("'{}' must be an object", key));
   }
   return json.at(key);
 }
@@ -80,13 +81,13 @@ ShardEntry shard_from(const Json& json) {
   shard.file = json.at("file").get<std::string>();
   if (!is_file_name(shard.file)) {
     throw std::invalid_argument(
-        fmt::format("'{}' is no name of a file beside the manifest", shard.file));
+        fmt::format("'{}' is not the name of a file next to the manifest", shard.file));
   }
   shard.samples = strict_json::count(json.at("samples"));
   shard.bytes = strict_json::count(json.at("bytes"));
   const auto crc = json.at("crc32c").get<std::string>();
   const auto value = crc32c::parse(crc);
-  if (!value) throw std::invalid_argument(fmt::format("'{}' is no CRC-32C", crc));
+  if (!value) throw std::invalid_argument(fmt::format("'{}' is not a CRC-32C", crc));
   shard.crc32c = *value;
   const Json& columns = object_at(json, "columns");
   shard.columns = {column_from(columns.at("image")), column_from(columns.at("label")),
@@ -103,7 +104,7 @@ NameLimits names_from(const Json& json) {
   names.largest_label = strict_json::integer(json.at("largest_label"));
   names.all_fit_ustar = json.at("fit_ustar").get<bool>();
   if (names.longest_key == 0 || names.longest_key > kLongestKey) {
-    throw std::invalid_argument(fmt::format("a key of {} bytes", names.longest_key));
+    throw std::invalid_argument(fmt::format("a key must not have {} bytes", names.longest_key));
   }
   return names;
 }
@@ -140,10 +141,10 @@ TensorSpec spec_from(const Json& json) {
   std::vector<std::uint32_t> shape;
   for (const Json& extent : array_at(json, "shape")) {
     const std::uint64_t value = strict_json::count(extent, UINT32_MAX);
-    if (value == 0) throw std::invalid_argument("an extent is 0");
+    if (value == 0) throw std::invalid_argument("spec.shape must not have entries of 0");
     shape.push_back(static_cast<std::uint32_t>(value));
   }
-  if (shape.size() != 3) throw std::invalid_argument("the shape has not three extents");
+  if (shape.size() != 3) throw std::invalid_argument("spec.shape must have exactly three entries");
   const bool chw = spec.layout == Layout::kChw;
   spec.channels = shape[chw ? 0 : 2];
   spec.height = shape[chw ? 1 : 0];

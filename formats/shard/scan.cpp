@@ -65,6 +65,7 @@ std::optional<Format> named_format(const std::filesystem::path& path) {
 [[noreturn]] void refuse(const FileKind& kind, const std::filesystem::path& path) {
   const std::string file = path.string();
   switch (kind.group) {
+    case FileKind::Group::kDeflated:
     case FileKind::Group::kCompressed:
       throw Unsupported(
           fmt::format("'{}' is compressed by {}, so it cannot be mapped", file, kind.name),
@@ -73,9 +74,9 @@ std::optional<Format> named_format(const std::filesystem::path& path) {
       throw Unsupported(fmt::format("'{}' is a Git LFS pointer, not the data", file),
                         "Fetch the data with 'git lfs pull'.");
     case FileKind::Group::kImage:
-      throw Unsupported(fmt::format("'{}' is a {} image, no shard", file, kind.name));
+      throw Unsupported(fmt::format("'{}' is a {} image, not a shard", file, kind.name));
     default:
-      throw Unsupported(fmt::format("'{}' is a {}, no shard", file, kind.name));
+      throw Unsupported(fmt::format("'{}' is a {}, not a shard", file, kind.name));
   }
 }
 

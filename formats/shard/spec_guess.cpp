@@ -23,7 +23,7 @@ bool are_channels(std::uint64_t extent) { return extent >= 1 && extent <= kMostC
 SpecGuess spec_of(DType dtype, Layout layout, std::span<const std::uint64_t> extents) {
   const auto fits = [](std::uint64_t extent) { return extent >= 1 && extent <= UINT32_MAX; };
   if (extents.size() != 3 || !std::ranges::all_of(extents, fits)) {
-    return {std::nullopt, text_of(extents) + ", no images"};
+    return {std::nullopt, text_of(extents) + ", not images"};
   }
   const auto at = [&](std::size_t axis) { return static_cast<std::uint32_t>(extents[axis]); };
   const bool chw = layout == Layout::kChw;
@@ -41,7 +41,7 @@ SpecGuess guess_spec(DType dtype, std::span<const std::uint64_t> extents) {
   if (extents.size() == 3 && are_channels(extents[2])) {
     return spec_of(dtype, Layout::kHwc, extents);
   }
-  return {std::nullopt, text_of(extents) + ", which do not tell an image's axes"};
+  return {std::nullopt, text_of(extents) + ", whose image axes are ambiguous"};
 }
 
 }  // namespace precache

@@ -29,7 +29,7 @@ class ContentsSurvey {
   void count_entry(EntryType type);
 
   TarContents counts_;
-  std::map<std::string, Range, std::less<>> extensions_;
+  std::map<std::string, ValueRange, std::less<>> extensions_;
   std::map<Extensions, std::uint64_t> patterns_;
 };
 

@@ -121,10 +121,10 @@ TfrecordFraming::TfrecordFraming(const TensorSpec& spec, const NameLimits& limit
                                     after_image + limits.longest_key;
   if (example > INT32_MAX) {
     throw InvalidArgument("a tensor of this size does not fit a tf.train.Example",
-                          "Choose a smaller --size or another --format.");
+                          "Choose a smaller `size` or another `format`.");
   }
   if (largest_pad > kLargestPad) {
-    throw InvalidArgument("a key is too long for the tfrecord format", "Choose another --format.");
+    throw InvalidArgument("a key is too long for the tfrecord format", "Choose another `format`.");
   }
 
   head_.resize(kLengthBytes);

@@ -12,6 +12,8 @@
 
 namespace precache {
 
+inline constexpr const char* kMissingShard = "the manifest lists this file, but it does not exist";
+
 /// What is left of a shard whose end is missing or cannot be read.
 struct CutShard {
   std::uint64_t samples = 0;  // that are whole

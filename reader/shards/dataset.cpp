@@ -29,7 +29,8 @@ bool Dataset::has_spec() const { return shards_->spec().has_value(); }
 
 const TensorSpec& Dataset::spec() const {
   if (!shards_->spec()) {
-    throw Unsupported("the samples are not tensors of one shape and type: " + shards_->obstacle());
+    throw Unsupported("the samples are not tensors of one shape and type: " +
+                      shards_->unsupported_reason());
   }
   return *shards_->spec();
 }
@@ -38,7 +39,8 @@ const std::vector<std::string>& Dataset::classes() const { return shards_->class
 
 Sample Dataset::operator[](std::uint64_t index) const {
   if (index >= size()) {
-    throw InvalidArgument(fmt::format("there is no sample {}, the dataset has {}", index, size()));
+    throw InvalidArgument(
+        fmt::format("there is no sample {}: the dataset has {} samples", index, size()));
   }
   const ShardSet::Location place = shards_->locate(index);
   auto mapped = shards_->map(place.shard);
@@ -59,16 +61,15 @@ std::uint64_t Dataset::contiguous_rows(std::uint64_t first) const {
 
 Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
   if (first > size() || count > size() - first) {
-    throw InvalidArgument(
-        fmt::format("there are no {} rows from {} on, the dataset has {}", count, first, size()));
+    throw InvalidArgument(fmt::format("there are no {} rows from {} on: the dataset has {} samples",
+                                      count, first, size()));
   }
   const TensorSpec& tensor = spec();
   if (count == 0) return {nullptr, 0, 0, 0, Lease(nullptr)};
   const ShardSet::Location place = shards_->locate(first);
   if (count > shards_->rows_from(place)) {
-    throw InvalidArgument(
-        fmt::format("{} rows from {} on lie in more than one shard", count, first),
-        fmt::format("{} of them lie together.", shards_->rows_from(place)));
+    throw InvalidArgument(fmt::format("{} rows from {} on span more than one shard", count, first),
+                          fmt::format("Ask for at most {} of them.", shards_->rows_from(place)));
   }
   auto mapped = shards_->map(place.shard);
   const ColumnValues& values = shards_->values(place.shard);

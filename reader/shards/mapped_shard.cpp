@@ -37,7 +37,7 @@ File open_regular(const std::filesystem::path& path) {
   if (::fstat(file.descriptor(), &status) != 0) throw IoError("cannot stat", path, errno);
   if (S_ISDIR(status.st_mode)) throw IoError("cannot read", path, EISDIR);
   if (!S_ISREG(status.st_mode)) {
-    throw Unsupported("'" + path.string() + "' is no regular file, so it cannot be mapped");
+    throw Unsupported("'" + path.string() + "' is not a regular file, so it cannot be mapped");
   }
   return file;
 }
@@ -50,12 +50,12 @@ Mapping::Mapping(const File& file, std::uint64_t offset, std::size_t size, int p
   void* base = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_NORESERVE, file.descriptor(),
                       static_cast<off_t>(offset));
   if (base == MAP_FAILED) {
-    throw IoError(
-        "cannot map", file.path(), errno,
-        errno == ENOMEM
-            ? "The system maps no more for this process: see 'ulimit -v' and vm.max_map_count. "
-              "Programs can have fewer shards mapped at a time (max_open_shards)."
-            : "");
+    throw IoError("cannot map", file.path(), errno,
+                  errno == ENOMEM
+                      ? "The system does not let this process map more: see 'ulimit -v' and "
+                        "vm.max_map_count. "
+                        "A smaller `max_open_shards` keeps fewer shards mapped at a time."
+                      : "");
   }
   base_ = static_cast<std::byte*>(base);
 }

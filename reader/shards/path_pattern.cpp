@@ -37,14 +37,16 @@ std::vector<std::string> alternatives(const std::string& pattern, std::string_vi
   if (const std::size_t dots = list.find(".."); dots != std::string_view::npos) {
     const auto first = number(list.substr(0, dots));
     const auto last = number(list.substr(dots + 2));
-    if (!first || !last || *first > *last) refuse(pattern, "has braces that are no range");
+    if (!first || !last || *first > *last)
+      refuse(pattern, "has braces that do not hold a range of numbers");
     if (*last - *first >= kMostNames) refuse(pattern, kTooMany);
     for (std::uint64_t i = 0; i <= *last - *first; ++i) {
       all.push_back(fmt::format("{:0{}}", *first + i, dots));
     }
     return all;
   }
-  if (list.find(',') == std::string_view::npos) refuse(pattern, "has braces that are no list");
+  if (list.find(',') == std::string_view::npos)
+    refuse(pattern, "has braces that do not hold a list");
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t comma = std::min(list.find(',', begin), list.size());
     all.emplace_back(list.substr(begin, comma - begin));
@@ -76,7 +78,7 @@ std::vector<std::string> expand_braces(const std::string& text, const std::strin
     for (std::string& name : names) name += text.substr(begin, open - begin);
     if (open == std::string::npos) return names;
     const std::size_t close = text.find('}', open);
-    if (close == std::string::npos) refuse(pattern, "has an open brace");
+    if (close == std::string::npos) refuse(pattern, "has a brace that is not closed");
     const auto list = std::string_view(text).substr(open + 1, close - open - 1);
     const std::vector<std::string> choices = alternatives(pattern, list);
     if (choices.size() > kMostNames / names.size()) refuse(pattern, kTooMany);

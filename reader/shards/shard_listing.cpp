@@ -114,8 +114,8 @@ std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view spli
   throw InvalidArgument(
       split.empty() ? fmt::format("'{}' has shards of several splits", folder.string())
                     : fmt::format("'{}' has no shards of a split '{}'", folder.string(), split),
-      fmt::format("It has: {}. A pattern ('{}') takes several together.", fmt::join(known, ", "),
-                  (folder / "*.tar").string()));
+      fmt::format("It has: {}. Choose a `split`, or take several with a pattern ('{}').",
+                  fmt::join(known, ", "), (folder / "*.tar").string()));
 }
 
 /// The shards of a folder that no manifest describes, by name.
@@ -132,7 +132,7 @@ std::vector<Path> shards_in(const Path& folder) {
   if (paths.empty()) {
     throw InvalidArgument(
         fmt::format("'{}' has no {} and no shards", folder.string(), kManifestName),
-        "A dataset is made by: precache build SOURCE OUT");
+        "Build a dataset there, or name a folder of shards.");
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -147,40 +147,37 @@ std::shared_ptr<const ManifestWatch> watch_manifest(const Path& path) {
   return std::make_shared<const ManifestWatch>(absolute, *state);
 }
 
+/// What `make` says of each shard of a split, or of all splits.
+template <typename Split, typename Make>
+std::vector<ListedShard> list_splits(const std::map<std::string, Split>& splits,
+                                     std::optional<std::string_view> split, const Path& folder,
+                                     const Make& make) {
+  const Split* const chosen = split ? &choose_split(splits, *split, folder) : nullptr;
+  std::vector<ListedShard> shards;
+  for (const auto& [split_name, entries] : splits) {
+    if (chosen != nullptr && chosen != &entries) continue;
+    for (const auto& entry : entries.shards) shards.push_back(make(entry));
+  }
+  return shards;
+}
+
 std::vector<ListedShard> list_manifest(const Path& folder, std::optional<std::string_view> split) {
   const auto watch = watch_manifest(folder / kManifestName);
   const auto manifest = std::make_shared<const Manifest>(Manifest::read(folder / kManifestName));
-  std::vector<ListedShard> shards;
-  const auto add = [&](const SplitEntry& entries) {
-    for (const ShardEntry& entry : entries.shards) {
-      shards.push_back({folder / entry.file, manifest, &entry, nullptr, nullptr, watch});
-    }
-  };
-  if (split) {
-    add(choose_split(manifest->splits, *split, folder));
-  } else {
-    for (const auto& [split_name, entries] : manifest->splits) add(entries);
-  }
-  return shards;
+  return list_splits(manifest->splits, split, folder, [&](const ShardEntry& entry) {
+    return ListedShard{folder / entry.file, manifest, &entry, nullptr, nullptr, watch};
+  });
 }
 
 /// What a manifest of encoded images lists; nothing if there is none.
 std::vector<ListedShard> list_encoded(const Path& folder, std::optional<std::string_view> split) {
   const auto watch = watch_manifest(folder / kEncodedManifestName);
   const auto encoded = std::make_shared<const EncodedFolder>(EncodedFolder::find(folder));
-  std::vector<ListedShard> shards;
-  const auto add = [&](const EncodedSplit& entries) {
-    for (const EncodedShardEntry& entry : entries.shards) {
-      shards.push_back({folder / entry.file, nullptr, nullptr, encoded, &entry, watch});
-    }
-  };
   const auto& splits = encoded->manifest.splits;
-  if (split && !splits.empty()) {
-    add(choose_split(splits, *split, folder));
-  } else {
-    for (const auto& [split_name, entries] : splits) add(entries);
-  }
-  return shards;
+  if (splits.empty()) return {};
+  return list_splits(splits, split, folder, [&](const EncodedShardEntry& entry) {
+    return ListedShard{folder / entry.file, nullptr, nullptr, encoded, &entry, watch};
+  });
 }
 
 /// By file name, what a folder's manifests list; nothing if it has none.
@@ -210,8 +207,8 @@ void check_finished(const Path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
     if (!std::filesystem::exists(entry.path() / "job.json", ignored)) continue;
     throw InvalidArgument(
-        fmt::format("'{}' holds a build or conversion that is not finished", folder.string()),
-        "Run its command once more to finish it. A pattern ('OUT/*.tar') takes what is there.");
+        fmt::format("'{}' holds a job that is not finished", folder.string()),
+        "Run the job again to finish it. A pattern of file names takes the shards that exist.");
   }
 }
 
@@ -248,7 +245,7 @@ NameGroups groups_by_name(const std::vector<Path>& shards) {
 }
 
 std::vector<ListedShard> list_shards(const std::vector<Path>& paths) {
-  if (paths.empty()) throw InvalidArgument("no shard was named");
+  if (paths.empty()) throw InvalidArgument("`shards` must name at least one shard");
   std::map<Path, std::map<std::string, ListedShard>> folders;
   std::vector<ListedShard> shards;
   for (const Path& path : paths) {

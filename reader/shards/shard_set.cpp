@@ -81,21 +81,27 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
   first_samples_.push_back(0);
   const Shard* first_nonempty = nullptr;  // the first shard with samples gives the spec
   for (std::size_t i = 0; i < shards_.size(); ++i) {
-    const Shard& shard = shards_[i];
+    Shard& shard = shards_[i];
     entries_[i].first_state = shard.state;
+    if (shard.mapped != nullptr && recent_.size() < options_.max_open_shards) {
+      recent_.push_back(i);
+      entries_[i].mapped = shard.mapped;
+      entries_[i].recent = std::prev(recent_.end());
+    }
+    shard.mapped.reset();  // it stays mapped only within the limit
     values_.emplace_back(shard.index, shard.path);
     strides_.push_back(stride_of(shard.index));
     first_samples_.push_back(checked_add(first_samples_.back(), shard.index.samples));
     if (first_nonempty == nullptr || first_nonempty->index.samples == 0) {
       first_nonempty = &shard;
       spec_ = shard.index.spec;
-      obstacle_ = shard.index.obstacle;
+      unsupported_reason_ = shard.index.obstacle;
     } else if (shard.index.samples != 0 && spec_ && shard.index.spec != spec_) {
-      obstacle_ = shard.index.spec
-                      ? fmt::format("its tensors are {} in '{}' and {} in '{}'", spec_->text(),
-                                    first_nonempty->path.string(), shard.index.spec->text(),
-                                    shard.path.string())
-                      : fmt::format("'{}': {}", shard.path.string(), shard.index.obstacle);
+      unsupported_reason_ =
+          shard.index.spec ? fmt::format("its tensors are {} in '{}' and {} in '{}'", spec_->text(),
+                                         first_nonempty->path.string(), shard.index.spec->text(),
+                                         shard.path.string())
+                           : fmt::format("'{}': {}", shard.path.string(), shard.index.obstacle);
       spec_.reset();
     }
   }
@@ -215,8 +221,8 @@ std::shared_ptr<const MappedShard> ShardSet::open_mapping(std::size_t shard) con
   } catch (IoError& error) {
     if (error.code() == EMFILE || error.code() == ENFILE) {
       error.add_hint(fmt::format(
-          "{} shards are open, most of them for the samples, rows or batches that are held. Let go "
-          "of some, or raise the limit (ulimit -n).",
+          "{} shards are open, most of them because samples, rows or batches are held. Release "
+          "some, or raise the limit (ulimit -n).",
           MappedShard::open_count()));
       throw;
     }
@@ -235,9 +241,9 @@ std::shared_ptr<const MappedShard> ShardSet::map(std::size_t shard) const {
   check_manifest(shard, Ask::kByOpening);  // after the mapping: it belongs to this manifest
   const std::uint64_t expected = shards_[shard].index.bytes;
   if (mapped->state().bytes != expected) {
-    throw CorruptData(
-        mapped->path(), std::min(mapped->state().bytes, expected),
-        fmt::format("the file has {} bytes, its dataset says {}", mapped->state().bytes, expected));
+    throw CorruptData(mapped->path(), std::min(mapped->state().bytes, expected),
+                      fmt::format("the file has {} bytes, the manifest says {}",
+                                  mapped->state().bytes, expected));
   }
   std::shared_ptr<const MappedShard> evicted;  // unmapped after the lock is released
   const std::lock_guard lock(mutex_);

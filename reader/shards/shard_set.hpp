@@ -35,6 +35,7 @@ class ShardSet {
     // Of those that a manifest describes, instead of a state:
     std::uint32_t crc32c = 0;
     std::shared_ptr<const ManifestWatch> watch{};
+    std::shared_ptr<const MappedShard> mapped{};  // if it is mapped already
   };
 
   /// Throws CorruptData if an index does not fit its shard.
@@ -45,7 +46,7 @@ class ShardSet {
   [[nodiscard]] const std::vector<std::string>& classes() const { return classes_; }
   [[nodiscard]] const std::optional<TensorSpec>& spec() const { return spec_; }
   /// Why there is no spec.
-  [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
+  [[nodiscard]] const std::string& unsupported_reason() const { return unsupported_reason_; }
   /// What some samples have in place of a label, with its file; empty if there is none.
   [[nodiscard]] const std::string& mismatched_labels() const { return mismatched_labels_; }
   /// If there are no labels: what there is that may be meant as them, with its file.
@@ -108,7 +109,7 @@ class ShardSet {
   std::vector<std::string> classes_;
   OpenOptions options_;
   std::optional<TensorSpec> spec_;
-  std::string obstacle_;
+  std::string unsupported_reason_;
   mutable std::atomic<std::int64_t> next_handler_ns_{0};
   mutable std::atomic<std::uint64_t> generation_{0};  // of forks, when the handler was looked at
   std::string mismatched_labels_;

@@ -59,7 +59,7 @@ def test_our_datasets(run, dataset):
         name: labels[label] for label, name in enumerate(ANIMALS)}
     assert facts["values"]["complete"] and facts["values"]["samples_read"] == len(samples)
     check_values(facts["values"], [sample.array for sample in samples.values()])
-    assert facts["contents"] is None and facts["faults"] == facts["obstacles"] == []
+    assert facts["contents"] is None and facts["faults"] == facts["unsupported_reasons"] == []
 
 
 def test_our_shards_without_their_manifest(run, dataset, tmp_path):
@@ -74,7 +74,7 @@ def test_our_shards_without_their_manifest(run, dataset, tmp_path):
     if tells_type:
         assert facts["tensor"] == known["tensor"] and facts["values"] == known["values"]
     else:
-        assert facts["tensor"] is None and facts["obstacles"]
+        assert facts["tensor"] is None and facts["unsupported_reasons"]
     assert [count["samples"] for count in facts["classes"]["counts"]] == [
         count["samples"] for count in known["classes"]["counts"]]
 
@@ -88,7 +88,8 @@ def test_a_part_is_read_and_said_to_be_one(run, build, tmp_path):
     facts = inspect_one(run, tmp_path / "out")
     assert facts["classes"]["labels_read"] == 1000 and not facts["classes"]["complete"]
     assert facts["values"]["samples_read"] == 64 and not facts["values"]["complete"]
-    assert "1,000 of 1,200 labels read; --all counts all" in run("inspect", tmp_path / "out").stdout.decode()
+    text = run("inspect", tmp_path / "out").stdout.decode()
+    assert "1,000 of 1,200 labels read" in text and "--all reads every file, label and value" in text
     facts = inspect_one(run, tmp_path / "out", "--all")
     assert facts["classes"]["labels_read"] == facts["values"]["samples_read"] == 1200
     assert facts["classes"]["complete"] and facts["values"]["complete"]
@@ -192,7 +193,7 @@ def test_sequence_examples_and_compressed_records(run, corpora):
     features = {feature["name"]: feature for feature in facts["contents"]["tfrecord"]["features"]}
     assert facts["contents"]["tfrecord"]["sequence_examples"] == 4
     assert features["x_float_seq"]["sequence"] and not features["x_float"]["sequence"]
-    assert "no tf.train.Example" in facts["obstacles"][0]
+    assert "no tf.train.Example" in facts["unsupported_reasons"][0]
     plain = inspect_one(run, folder / "tfds" / "dmlab-train.tfrecord-00000-of-00001")
     for name in ("gzip", "zlib"):
         facts = inspect_one(run, folder / "derived" / f"{name}.tfrecord")
@@ -283,7 +284,7 @@ def test_a_dataset_that_lacks_a_shard(run, dataset):
     first.unlink()
     second.write_bytes(second.read_bytes()[:-1])
     reasons = [fault["reason"] for fault in inspect_one(run, dataset.out, expect=4)["faults"]]
-    assert "not there" in reasons[0] and "the manifest says" in reasons[1]
+    assert "does not exist" in reasons[0] and "the manifest says" in reasons[1]
 
 
 def test_many_foreign_files(run, webdataset_tar, tmp_path):
@@ -292,7 +293,7 @@ def test_many_foreign_files(run, webdataset_tar, tmp_path):
     facts = inspect_one(run, tmp_path / "train-*.tar")
     assert (facts["files"], facts["files_read"], facts["samples"]) == (20, 16, 16 * 9)
     assert facts["bytes"] == 20 * webdataset_tar.stat().st_size and not facts["classes"]["complete"]
-    assert "4 files more were not looked at" in run("inspect", tmp_path / "train-*.tar").stdout.decode()
+    assert "4 files were not read" in run("inspect", tmp_path / "train-*.tar").stdout.decode()
     assert inspect_one(run, tmp_path / "train-*.tar", "--all")["samples"] == 180
 
 
@@ -331,6 +332,36 @@ def test_files_of_the_corpora_are_described_or_refused(run, corpora, precache):
         assert done.returncode in (0, 4, 5), (path, done)
         facts, = parse(done.stdout)
         assert bool(facts["faults"]) == (done.returncode == 4), path
-        assert facts["contents"] or facts["faults"] or facts["obstacles"], path
+        assert facts["contents"] or facts["faults"] or facts["unsupported_reasons"], path
 
 
+
+
+def jpeg_tar(path):
+    with tarfile.open(path, "w") as archive:
+        for number in range(8):
+            file = io.BytesIO()
+            Image.new("RGB", (20 + number, 16), (number, 90, 200)).save(file, "JPEG")
+            for name, content in ((f"{number}.jpg", file.getvalue()), (f"{number}.cls", b"%d" % (number % 3))):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("content", ["JPEG tar", *FORMATS])
+def test_a_shard_is_opened_once(tool, interference, animals, build, tmp_path, content):
+    """Contents, samples, decoded values and pictures come from one mapping of a third-party shard."""
+    shard = tmp_path / "third-party-shard"
+    if content == "JPEG tar":
+        jpeg_tar(shard)
+    else:  # without its manifest, a precache shard is like any other
+        out = build(animals[0], tmp_path / "out", "--format", content, "--size", "24x20", "--shards", "1")
+        out.shard_paths()[0].rename(shard)
+    log = tmp_path / "opened"
+    tool.run("inspect", shard, "--html", tmp_path / "page.html", "--sheet", tmp_path / "sheet.png",
+             env=interference.environment(calls="open", path=shard.name, log=log))
+    page = (tmp_path / "page.html").read_text()
+    assert page.count('class="tile"') > 1 and ("data:image/png" in page or content == "tfrecord")  # which has no shapes
+    opened = log.read_text().splitlines()
+    helpers = 2 if content == "hdf5" else 0  # processes that open the file for the HDF5 library
+    assert 1 <= len(opened) <= 1 + helpers

@@ -62,8 +62,8 @@ def test_any_changed_byte_is_found(run, packed, tmp_path):
     shard.write_bytes(whole[:-1])
     assert "the manifest says" in run("verify", out, expect=4).stdout.decode()
     shard.unlink()
-    assert "it is not there" in run("verify", out, expect=4).stdout.decode()
-    assert "it is not there" in inspect_one(run, out, expect=4)["faults"][0]["reason"]
+    assert "it does not exist" in run("verify", out, expect=4).stdout.decode()
+    assert "it does not exist" in inspect_one(run, out, expect=4)["faults"][0]["reason"]
 
 
 @pytest.mark.parametrize("packed", FORMATS, indirect=True)

@@ -147,7 +147,7 @@ def test_what_is_not_finished_is_not_taken_for_whole(tool, interference, animals
     assert result.code == -signal.SIGKILL and list(out.glob("*.tar"))
     for command in (("verify", out), ("inspect", out), ("index", out), ("convert", out, tmp_path / "no")):
         text = tool.run(*command, expect=2).err
-        assert "is not finished" in text and "once more" in text
+        assert "is not finished" in text and "Run the job again" in text
     assert tool.run("verify", out / "*.tar").out.startswith("whole")
     tool.run(*arguments)
     assert tool.run("verify", out).out.startswith("whole")

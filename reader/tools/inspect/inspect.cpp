@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "precache/tools/inspect.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,7 +12,7 @@
 #include "formats/hdf5/hdf5_contents.hpp"
 #include "formats/hdf5/helper/helper_process.hpp"
 #include "formats/os/bus_fault.hpp"
-#include "formats/os/file.hpp"
+#include "formats/os/file_state.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"
 #include "formats/tar/tar_contents.hpp"
@@ -30,15 +29,15 @@ namespace {
 constexpr std::uint64_t kForeignFilesRead = 16;
 constexpr std::size_t kHeadBytes = std::size_t{8} << 20;  // of a compressed file
 
-/// In a process of its own, where there is a program for that: the HDF5 library is not proof
-/// against all files.
-Hdf5Contents dissect_hdf5(const MappedShard& mapped) {
+/// In a helper process, where there is a program for that: the HDF5 library is not safe against
+/// all files.
+Hdf5Contents survey_hdf5(const MappedShard& mapped) {
   const auto& program = hdf5::scan_program();
   return program.empty() ? hdf5::survey(mapped.bytes(), mapped.path())
                          : hdf5::survey_in_helper(program, mapped.path(), mapped.state().bytes);
 }
 
-/// Looks at what one path means, step by step.
+/// Finds out what one path holds, step by step.
 class Inspector {
  public:
   Inspector(const std::filesystem::path& path, const InspectOptions& options)
@@ -52,41 +51,41 @@ class Inspector {
     facts_.files = listed_.size();
     note_splits();
     describe_manifest();
-    look_at_files();
+    read_shards();
     describe_kind();
-    open_readable();
+    open_samples();
     return std::move(facts_);
   }
 
  private:
-  /// Notes what is thrown for damage or an obstacle; failures of the system pass.
+  /// Notes damage and unsupported content that `call` throws; failures of the system pass.
   template <typename Call>
-  void look(const Call& call) {
+  void collect_errors(const Call& call) {
     try {
       call();
     } catch (const CorruptData& error) {
-      note_fault({error.path(), std::nullopt, error.offset(), error.reason()});
+      note_fault(error.path(), error.offset(), error.reason());
     } catch (const Unsupported& error) {
-      note_obstacle(error.what());
+      note_unsupported(error.what());
     }
   }
 
-  void note_obstacle(std::string obstacle) {
+  void note_unsupported(std::string reason) {
     // Of one file it is clear which is meant.
     const std::string file = "'" + listed_.front().path.string() + "' ";
-    if (listed_.size() == 1 && obstacle.starts_with(file)) obstacle.replace(0, file.size(), "it ");
-    if (std::ranges::find(facts_.obstacles, obstacle) == facts_.obstacles.end()) {
-      facts_.obstacles.push_back(std::move(obstacle));
-    }
+    if (listed_.size() == 1 && reason.starts_with(file)) reason.replace(0, file.size(), "it ");
+    add_once(facts_.unsupported_reasons, std::move(reason));
   }
 
-  void note_fault(Fault fault) {
-    const auto is_same = [&](const Fault& known) {
-      return known.file == fault.file && known.offset == fault.offset &&
-             known.reason == fault.reason;
-    };
-    // A dissection and the scan after it stumble over the same byte.
-    if (std::ranges::none_of(facts_.faults, is_same)) facts_.faults.push_back(std::move(fault));
+  /// The survey of a file and the scan after it may fail at the same byte.
+  void note_fault(std::filesystem::path file, std::optional<std::uint64_t> offset,
+                  std::string reason) {
+    add_once(facts_.faults, {std::move(file), std::nullopt, offset, std::move(reason)});
+  }
+
+  template <typename Item>
+  static void add_once(std::vector<Item>& items, std::type_identity_t<Item> item) {
+    if (std::ranges::find(items, item) == items.end()) items.push_back(std::move(item));
   }
 
   /// Names may tell of splits where no manifest does; a reader takes one of them.
@@ -100,8 +99,9 @@ class Inspector {
     if (groups.size() < 2 || !std::filesystem::is_directory(facts_.path, ignored)) return;
     std::vector<std::string> names;
     for (const auto& [split_name, shards] : groups) names.push_back(split_name);
-    note_obstacle(
-        fmt::format("by their names its shards are of {} splits: {}; the facts are of all together",
+    note_unsupported(
+        fmt::format("by their names, its shards belong to {} splits: {}; the facts describe all of "
+                    "them together",
                     names.size(), fmt::join(names, ", ")));
   }
 
@@ -126,80 +126,82 @@ class Inspector {
     }
   }
 
-  void look_at_files() {
+  void read_shards() {
     std::vector<bool> is_read(listed_.size(), facts_.has_manifest || options_.all);
     for (const std::uint64_t i : spread(listed_.size(), kForeignFilesRead)) is_read[i] = true;
     for (std::size_t i = 0; i < listed_.size(); ++i) {
       if (is_read[i] && listed_[i].entry == nullptr) ++progress_.files_planned;
     }
     for (std::size_t i = 0; i < listed_.size(); ++i) {
-      std::uint64_t bytes = 0;
-      if (!find_size(listed_[i], bytes)) continue;
-      facts_.bytes += bytes;
+      const auto bytes = find_size(listed_[i]);
+      if (!bytes) continue;
+      facts_.bytes += *bytes;
       if (!is_read[i]) continue;
       ++facts_.files_read;
-      facts_.bytes_read += bytes;
-      if (listed_[i].entry != nullptr) {
-        note_format(std::string(name(listed_[i].manifest->format)));
-        look([&] { keep(listed_[i]); });
-      } else {
-        look([&] { look_into(listed_[i]); });
-        ++progress_.files_done;
-      }
+      facts_.bytes_read += *bytes;
+      collect_errors([&] { read_shard(listed_[i]); });
+      if (listed_[i].entry == nullptr) ++progress_.files_done;
     }
     if (has_tar_) facts_.tar = tar_.result();
     if (has_tfrecord_) facts_.tfrecord = tfrecord_.result();
   }
 
-  /// False if a shard of a manifest is not there, or of another size.
-  bool find_size(const ListedShard& listed, std::uint64_t& bytes) {
-    try {
-      bytes = File(listed.path, O_RDONLY | O_NONBLOCK).size();
-    } catch (const IoError& error) {
-      if (!listed.known_bytes() || error.code() != ENOENT) throw;
-      note_fault(
-          {listed.path, std::nullopt, std::nullopt, "the manifest lists it, but it is not there"});
-      return false;
+  /// None if a shard of a manifest is not there, or of another size.
+  std::optional<std::uint64_t> find_size(const ListedShard& listed) {
+    const auto state = state_at(listed.path, Ask::kByStat);
+    if (!state && !listed.known_bytes()) throw IoError("cannot open", listed.path, ENOENT);
+    if (!state) {
+      note_fault(listed.path, std::nullopt, kMissingShard);
+      return std::nullopt;
     }
-    const auto cut = find_cut(listed, bytes);
-    if (cut) note_fault({listed.path, std::nullopt, cut->offset, cut->reason});
-    return !cut;
+    const auto cut = find_cut(listed, state->bytes);
+    if (cut) note_fault(listed.path, cut->offset, cut->reason);
+    return cut ? std::nullopt : std::optional(state->bytes);
   }
 
-  void keep(const ListedShard& listed) {
-    shards_.push_back(open_shard(listed, {}));
-    facts_.readable.push_back(listed.path);
-    const auto& index = shards_.back().index;
+  void read_shard(const ListedShard& listed) {
+    if (listed.entry == nullptr) return inspect_file(listed);
+    note_format(std::string(name(listed.manifest->format)));
+    keep(open_shard(listed, {}), listed);
+  }
+
+  void keep(ShardSet::Shard shard, const ListedShard& listed) {
     if (classes_.empty()) {
-      classes_ = listed.entry != nullptr ? listed.manifest->classes : index.classes;
+      classes_ = listed.entry != nullptr ? listed.manifest->classes : shard.index.classes;
     }
-    facts_.samples = facts_.samples.value_or(0) + index.samples;
+    facts_.samples = facts_.samples.value_or(0) + shard.index.samples;
+    shards_.push_back(std::move(shard));
   }
 
-  /// A file that no manifest describes.
-  void look_into(const ListedShard& listed) {
-    {
-      const MappedShard mapped(listed.path);
-      const Format format = format_of(mapped);
-      note_format(std::string(name(format)));
-      if (format == Format::kTar && take_cut(mapped)) return;
-      look([&] { survey(format, mapped); });
-      mapped.check();
-    }
-    keep(listed);
+  /// A file that no manifest of tensors describes. It is opened here and nowhere else: samples and
+  /// pictures are read from the same mapping, unless there are too many files.
+  void inspect_file(const ListedShard& listed) {
+    auto mapped = std::make_shared<const MappedShard>(listed.path);
+    const Format format = format_of(*mapped);
+    note_format(std::string(name(format)));
+    if (survey_is_cut(format, *mapped)) return;
+    ShardSet::Shard shard{std::filesystem::absolute(listed.path), scan_mapped(*mapped, listed, {}),
+                          mapped->state()};
+    if (shards_.size() < kForeignFilesRead) shard.mapped = std::move(mapped);
+    keep(std::move(shard), listed);
   }
 
-  /// Whether an archive is cut: then what is whole counts, and nothing of it is opened.
-  bool take_cut(const MappedShard& mapped) {
-    const auto cut = find_cut(mapped.bytes(), mapped.path());
-    if (!cut) return false;
-    try {
-      survey(Format::kTar, mapped);
-    } catch (const CorruptData&) {  // where the cut is
-    }
+  /// Surveys a file. True if it is an archive that is cut: then the samples before the damage
+  /// count, and it is not opened for reading.
+  bool survey_is_cut(Format format, const MappedShard& mapped) {
+    std::optional<CutShard> cut;
+    collect_errors([&] {
+      try {
+        survey(format, mapped);
+      } catch (const CorruptData&) {
+        if (format == Format::kTar) cut = find_cut(mapped.bytes(), mapped.path());
+        if (!cut) throw;
+      }
+    });
     mapped.check();
+    if (!cut) return false;
     facts_.samples = facts_.samples.value_or(0) + cut->samples;
-    note_fault({mapped.path(), std::nullopt, cut->offset, cut->reason});
+    note_fault(mapped.path(), cut->offset, cut->reason);
     return true;
   }
 
@@ -209,9 +211,9 @@ class Inspector {
       return detect_format(mapped.bytes(), mapped.path());
     } catch (const Unsupported&) {
       const FileKind kind = file_kind(mapped.bytes());
-      if (kind.group == FileKind::Group::kCompressed) {
+      if (kind.is_compressed()) {
         facts_.compression = kind.name;
-        look_inside(mapped);
+        if (kind.group == FileKind::Group::kDeflated) inspect_compressed(mapped);
       } else {
         facts_.content = kind.name;
       }
@@ -219,23 +221,19 @@ class Inspector {
     }
   }
 
-  /// What a compressed file begins with, if it is compressed as gzip and zlib do.
-  void look_inside(const MappedShard& mapped) {
-    if (facts_.compression != "gzip" && facts_.compression != "zlib") return;
+  /// Surveys the beginning of what a file holds that gzip or zlib compressed.
+  void inspect_compressed(const MappedShard& mapped) {
     const InflatedHead head = inflate_head(mapped.bytes(), kHeadBytes);
     try {
       const Format format = detect_format(head.bytes, mapped.path().stem());
-      if (format == Format::kHdf5) return;  // of which a beginning tells nothing
+      if (format == Format::kHdf5) return;  // its beginning alone tells nothing
       note_format(std::string(name(format)));
-      has_tar_ = has_tar_ || format == Format::kTar;
-      has_tfrecord_ = has_tfrecord_ || format == Format::kTfrecord;
-      format == Format::kTar ? tar_.add(head.bytes, mapped.path())
-                             : tfrecord_.add(head.bytes, mapped.path());
-    } catch (const Error&) {  // the end of the head is none of the file
+      survey_stream(format, head.bytes, mapped.path());
+    } catch (const Error&) {  // the head ends before the file does
     }
     if (head.is_damaged) {
-      note_fault({mapped.path(), std::nullopt, std::nullopt,
-                  fmt::format("its {} stream is broken or ends too early", facts_.compression)});
+      note_fault(mapped.path(), std::nullopt,
+                 fmt::format("its {} stream is broken or ends too early", facts_.compression));
     }
     if (!head.is_whole) {
       facts_.contents_extent =
@@ -244,16 +242,16 @@ class Inspector {
   }
 
   void survey(Format format, const MappedShard& mapped) {
-    switch (format) {
-      case Format::kTar:
-        has_tar_ = true;
-        return tar_.add(mapped.bytes(), mapped.path());
-      case Format::kTfrecord:
-        has_tfrecord_ = true;
-        return tfrecord_.add(mapped.bytes(), mapped.path());
-      case Format::kHdf5:
-        if (!facts_.hdf5) facts_.hdf5 = dissect_hdf5(mapped);
-    }
+    if (format != Format::kHdf5) return survey_stream(format, mapped.bytes(), mapped.path());
+    if (!facts_.hdf5) facts_.hdf5 = survey_hdf5(mapped);
+  }
+
+  /// REQUIRES: `format` is tar or TFRecord.
+  void survey_stream(Format format, std::span<const std::byte> bytes,
+                     const std::filesystem::path& path) {
+    const bool is_tar = format == Format::kTar;
+    (is_tar ? has_tar_ : has_tfrecord_) = true;
+    is_tar ? tar_.add(bytes, path) : tfrecord_.add(bytes, path);
   }
 
   void note_format(const std::string& format) {
@@ -288,17 +286,20 @@ class Inspector {
     }
   }
 
-  void open_readable() {
+  void open_samples() {
     if (shards_.empty()) {
-      facts_.access.reason = !facts_.obstacles.empty() ? facts_.obstacles.front()
-                             : !facts_.faults.empty()  ? "it is damaged"
-                                                       : "it has no shards";
+      facts_.access.reason = !facts_.unsupported_reasons.empty()
+                                 ? facts_.unsupported_reasons.front()
+                             : !facts_.faults.empty() ? "it is damaged"
+                                                      : "it has no shards";
       return;
     }
-    look([&] {
-      const ShardSet set(std::move(shards_), std::move(classes_), {});
-      facts_.spec = set.spec();
-      describe_samples(set, options_, progress_, facts_);
+    collect_errors([&] {
+      const auto set =
+          std::make_shared<const ShardSet>(std::move(shards_), std::move(classes_), OpenOptions{});
+      facts_.dataset = open_dataset(set);
+      facts_.spec = set->spec();
+      describe_samples(*set, options_, progress_, facts_);
     });
   }
 

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "formats/shard/file_kind.hpp"
 #include "precache/formats/usable_threads.hpp"
-#include "reader/tools/inspect/label_counts.hpp"
 #include "reader/tools/inspect/value_statistics.hpp"
 
 namespace precache {
@@ -16,22 +16,57 @@ namespace {
 constexpr std::uint64_t kValueSamples = 64;
 constexpr std::uint64_t kValueBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kEncodedSamples = 1000;
+// Each label of a tar or TFRecord lies on a page of its own: a disk that turns takes some seconds
+// for so many, a solid one a tenth of a second.
+constexpr std::uint64_t kLabelsRead = 1000;
+constexpr std::size_t kMostClasses = 100'000;  // more are not classes
+
+class LabelCounter {
+ public:
+  void add(std::int64_t label) {
+    ++facts_.labels_read;
+    if (label == -1) {
+      ++facts_.unlabelled;
+    } else if (const auto known = counts_.find(label); known != counts_.end()) {
+      ++known->second;
+    } else if (counts_.size() < kMostClasses) {
+      counts_.emplace(label, 1);
+    } else {
+      ++facts_.uncounted;
+    }
+  }
+
+  [[nodiscard]] ClassFacts finish(const std::vector<std::string>& names) && {
+    facts_.named = names.size();
+    for (std::size_t i = 0; i < names.size(); ++i)
+      counts_.try_emplace(static_cast<std::int64_t>(i));
+    for (const auto& [label, samples] : counts_) {
+      const auto index = static_cast<std::uint64_t>(label);
+      facts_.counts.push_back({label, index < names.size() ? names[index] : "", samples});
+    }
+    return std::move(facts_);
+  }
+
+ private:
+  ClassFacts facts_;
+  std::map<std::int64_t, std::uint64_t> counts_;
+};
 
 void describe_batches(const ShardSet& set, bool is_regular, Inspection& facts) {
   AccessFacts& access = facts.access;
   if (!set.spec()) {
-    access.reason = set.obstacle();
-    facts.obstacles.push_back(set.obstacle());
+    access.reason = set.unsupported_reason();
+    facts.unsupported_reasons.push_back(set.unsupported_reason());
     return;
   }
   const std::size_t element = size_bytes(set.spec()->dtype);
   if (access.alignment_bytes.value_or(element) < element) {
     access.batches = AccessFacts::Batches::kGathered;
     access.reason =
-        fmt::format("{} values lie at odd addresses: samples are copied", name(set.spec()->dtype));
+        fmt::format("{} values are not aligned: samples are copied", name(set.spec()->dtype));
   } else if (!is_regular) {
     access.batches = AccessFacts::Batches::kGathered;
-    access.reason = "samples do not lie at equal distances: each is a view, batches are copied";
+    access.reason = "samples are not at equal distances: each is a view, batches are copied";
   } else {
     access.batches = AccessFacts::Batches::kViews;
     access.reason = "equal records: neighbours are one strided view";
@@ -61,6 +96,51 @@ void describe_access(const ShardSet& set, Inspection& facts) {
   describe_batches(set, is_regular, facts);
 }
 
+bool has_cheap_labels(const ShardIndex& index) {
+  return !index.places.empty() || index.columns.label.type == "int64" ||
+         index.columns.label.type.empty();
+}
+
+/// Calls `read(mapped, shard, row)` for the samples that `numbers` has, which rise; for all if it
+/// is empty. Throws CorruptData if a shard changed meanwhile.
+template <typename Read>
+void each_sample(const ShardSet& set, const std::vector<std::uint64_t>& numbers,
+                 InspectProgress& progress, const Read& read) {
+  const std::uint64_t count = numbers.empty() ? set.samples() : numbers.size();
+  progress.reads_planned += count;
+  std::shared_ptr<const MappedShard> mapped;
+  std::size_t shard = set.shard_count();  // none
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto place = set.locate(numbers.empty() ? i : numbers[i]);
+    if (place.shard != shard) {
+      if (mapped != nullptr) mapped->check();
+      shard = place.shard;
+      mapped = set.map(shard);
+    }
+    read(*mapped, shard, place.row);
+    ++progress.reads_done;
+  }
+  if (mapped != nullptr) mapped->check();
+}
+
+/// Reads all labels that are cheap to read (in a table, or next to each other in HDF5), all of a
+/// small dataset, or if `all`; else some, well spread.
+ClassFacts count_labels(const ShardSet& set, bool all, InspectProgress& progress) {
+  for (std::size_t i = 0; i < set.shard_count() && !all; ++i) {
+    if (!has_cheap_labels(set.index(i))) break;
+    all = i + 1 == set.shard_count();
+  }
+  LabelCounter counter;
+  const bool reads_all = all || set.samples() <= kLabelsRead;
+  each_sample(set, reads_all ? std::vector<std::uint64_t>() : spread(set.samples(), kLabelsRead),
+              progress, [&](const MappedShard& mapped, std::size_t shard, std::uint64_t row) {
+                counter.add(set.values(shard).label(mapped.bytes(), row));
+              });
+  ClassFacts facts = std::move(counter).finish(set.classes());
+  facts.is_complete = facts.labels_read == set.samples();
+  return facts;
+}
+
 void read_values(const ShardSet& set, bool all, InspectProgress& progress, Inspection& facts) {
   const std::uint64_t tensor_bytes = set.spec()->size_bytes();
   if (tensor_bytes == 0) return;
@@ -85,17 +165,13 @@ void read_values(const ShardSet& set, bool all, InspectProgress& progress, Inspe
 void read_encoded(const ShardSet& set, bool all, InspectProgress& progress, Inspection& facts) {
   EncodedFacts encoded;
   const auto samples = spread(set.samples(), all ? set.samples() : kEncodedSamples);
-  progress.reads_planned += samples.size();
-  for (const std::uint64_t sample : samples) {
-    ++progress.reads_done;
-    const auto place = set.locate(sample);
-    const auto mapped = set.map(place.shard);
-    const auto [offset, bytes] = set.values(place.shard).payload(place.row);
-    const auto kind = image_file_kind(mapped->bytes().subspan(offset, bytes));
-    ++encoded.kinds[kind.empty() ? "other" : std::string(kind)];
-    encoded.bytes.add(bytes);
-    mapped->check();
-  }
+  each_sample(set, samples, progress,
+              [&](const MappedShard& mapped, std::size_t shard, std::uint64_t row) {
+                const auto [offset, bytes] = set.values(shard).payload(row);
+                const auto kind = image_file_kind(mapped.bytes().subspan(offset, bytes));
+                ++encoded.kinds[kind.empty() ? "other" : std::string(kind)];
+                encoded.bytes.add(bytes);
+              });
   encoded.samples_read = samples.size();
   encoded.is_complete = samples.size() == set.samples() && facts.files_read == facts.files;
   facts.encoded = std::move(encoded);

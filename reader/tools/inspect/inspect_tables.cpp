@@ -19,17 +19,18 @@ std::string name_text(const std::string& text) {
   return text.empty() ? "(none)" : shortened(printable(text), kLongestName);
 }
 
-std::string range_text(const Range& range, const std::function<std::string(std::uint64_t)>& text) {
+std::string range_text(const ValueRange& range,
+                       const std::function<std::string(std::uint64_t)>& text) {
   if (range.count == 0) return "-";
   if (range.smallest == range.largest) return text(range.smallest);
   return text(range.smallest) + " to " + text(range.largest);
 }
 
-std::string count_range(const Range& range) {
+std::string count_range(const ValueRange& range) {
   return range_text(range, [](std::uint64_t value) { return human::count(value); });
 }
 
-std::string size_range(const Range& range) { return range_text(range, size_text); }
+std::string size_range(const ValueRange& range) { return range_text(range, size_text); }
 
 /// Cuts a table to its limit, and says so.
 FactTable limited(FactTable table, std::size_t most_rows, bool has_more = false) {

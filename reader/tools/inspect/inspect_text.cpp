@@ -23,8 +23,7 @@ std::string samples_text(const Inspection& facts) {
   std::string text =
       fmt::format("{} in {}", human::count(*facts.samples), human::count(facts.files_read, "file"));
   if (facts.files_read < facts.files) {
-    text += fmt::format("; {} more were not looked at",
-                        human::count(facts.files - facts.files_read, "file"));
+    text += fmt::format("; {} were not read", human::count(facts.files - facts.files_read, "file"));
   }
   return text;
 }
@@ -60,7 +59,7 @@ std::string bytes_text(const Inspection& facts) {
     const double share =
         static_cast<double>(*overhead) / static_cast<double>(facts.bytes_read - *overhead);
     text += share < 1 ? fmt::format(", overhead {:.2f} %", 100 * share)
-                      : fmt::format(", {} of them beside the tensors", size_text(*overhead));
+                      : fmt::format(", {} of them around the tensors", size_text(*overhead));
   }
   return text;
 }
@@ -96,7 +95,7 @@ std::string classes_text(const Inspection& facts) {
                 ? fmt::format(", {} each", human::count(most, "sample"))
                 : fmt::format(", {} to {} samples each", human::count(fewest), human::count(most));
   } else {
-    text += fmt::format(" among {}; --all counts all",
+    text += fmt::format(" among {}",
                         read_text(classes.labels_read, *facts.samples, false, "labels read"));
   }
   if (empty != 0) {
@@ -109,7 +108,7 @@ std::string classes_text(const Inspection& facts) {
   return text;
 }
 
-std::string range_text(const Range& range) {
+std::string range_text(const ValueRange& range) {
   return range.smallest == range.largest
              ? human::count(range.smallest)
              : fmt::format("{} to {}", human::count(range.smallest), human::count(range.largest));
@@ -185,7 +184,7 @@ std::string headline(const Inspection& facts) {
     case Inspection::Kind::kFile:
       break;
   }
-  return facts.content.empty() ? "no shard" : facts.content + ", no shard";
+  return facts.content.empty() ? "not a shard" : facts.content + ", not a shard";
 }
 
 std::vector<FactRow> fact_rows(const Inspection& facts) {
@@ -205,10 +204,10 @@ std::vector<FactRow> fact_rows(const Inspection& facts) {
   add("keys", keys_text(facts));
   add("values", values_text(facts));
   if (facts.tar || facts.tfrecord || facts.hdf5) add("contents", contents_text(facts));
-  for (const std::string& obstacle : facts.obstacles) {
-    if (obstacle != facts.access.reason) add("obstacle", printable(obstacle));
+  for (const std::string& reason : facts.unsupported_reasons) {
+    if (reason != facts.access.reason) add("note", printable(reason));
   }
-  for (const Fault& fault : facts.faults) {
+  for (const ShardFault& fault : facts.faults) {
     const std::string byte = fault.offset ? fmt::format("byte {}: ", *fault.offset) : "";
     add("damaged", printable(fmt::format("{}: {}{}", fault.file.string(), byte, fault.reason)));
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "formats/bytes/half_float.hpp"
 #include "formats/os/tasks.hpp"
@@ -38,14 +39,16 @@ struct Planes {
   }
 };
 
-/// Calls for every element of a channel, as a float.
+/// Calls for every element of a channel: with its byte, or with a float.
 template <DType dtype, typename Call>
 void each_value(const Planes& planes, std::span<const std::byte> tensor, std::size_t channel,
                 const Call& call) {
   const std::byte* at = tensor.data() + channel * planes.channel_step * size_bytes(dtype);
   const std::size_t step = planes.pixel_step * size_bytes(dtype);
   for (std::size_t i = 0; i < planes.pixels; ++i, at += step) {
-    if constexpr (dtype == DType::kFloat32) {
+    if constexpr (dtype == DType::kUint8) {
+      call(*at);
+    } else if constexpr (dtype == DType::kFloat32) {
       float value = 0;
       std::memcpy(&value, at, sizeof value);
       call(value);
@@ -57,45 +60,54 @@ void each_value(const Planes& planes, std::span<const std::byte> tensor, std::si
   }
 }
 
-/// Runs `work` on some parts of [0, count) at a time. Returns the parts' results in their order, so
-/// that adding them up gives the same for any number of threads.
-template <typename Result, typename Work>
-std::vector<Result> in_parts(std::uint64_t count, unsigned threads, const Work& work) {
+/// The sum of each channel over all tensors: `take` adds one channel of one tensor to a sum. Parts
+/// are summed up on their own and added in order, so the result is the same for any number of
+/// threads.
+template <typename Sum, typename Take>
+std::vector<Sum> sum_channels(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
+                              unsigned threads, const Take& take) {
   const std::uint64_t size = std::max<std::uint64_t>((count + kMostParts - 1) / kMostParts, 1);
-  std::vector<Result> results((count + size - 1) / size);
-  run_tasks(results.size(), threads, [&](std::size_t part) {
-    results[part] = work(part * size, std::min<std::uint64_t>(count, (part + 1) * size));
+  std::vector<Sum> sums(planes.channels);
+  std::vector<std::vector<Sum>> parts((count + size - 1) / size, sums);
+  run_tasks(parts.size(), threads, [&](std::size_t part) {
+    const std::uint64_t end = std::min<std::uint64_t>(count, (part + 1) * size);
+    for (std::uint64_t i = part * size; i < end; ++i) {
+      const auto [bytes, owner] = tensor(i);
+      for (std::size_t channel = 0; channel < sums.size(); ++channel) {
+        take(parts[part][channel], bytes, channel);
+      }
+    }
   });
-  return results;
+  for (const auto& part : parts) {
+    for (std::size_t channel = 0; channel < sums.size(); ++channel) {
+      sums[channel].add(part[channel]);
+    }
+  }
+  return sums;
 }
 
 // --- uint8: counts of all 256 values tell everything exactly
 
-using ByteCounts = std::vector<std::array<std::uint64_t, 256>>;
+struct ByteCounts {
+  std::array<std::uint64_t, 256> counts{};
+
+  void add(const ByteCounts& other) {
+    for (std::size_t value = 0; value < counts.size(); ++value)
+      counts[value] += other.counts[value];
+  }
+};
 
 ValueFacts measure_bytes(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
                          unsigned threads) {
-  const auto parts = in_parts<ByteCounts>(count, threads, [&](std::uint64_t i, std::uint64_t end) {
-    ByteCounts counts(planes.channels);
-    for (; i < end; ++i) {
-      const auto [bytes, owner] = tensor(i);
-      for (std::size_t channel = 0; channel < planes.channels; ++channel) {
-        const std::byte* at = bytes.data() + channel * planes.channel_step;
-        for (std::size_t p = 0; p < planes.pixels; ++p, at += planes.pixel_step) {
-          ++counts[channel][std::to_integer<std::size_t>(*at)];
-        }
-      }
-    }
-    return counts;
-  });
   ValueFacts facts;
   facts.high = 256;
-  for (std::size_t channel = 0; channel < planes.channels; ++channel) {
-    std::array<std::uint64_t, 256> counts{};
-    for (const ByteCounts& part : parts) {
-      for (std::size_t value = 0; value < 256; ++value) counts[value] += part[channel][value];
-    }
-    facts.channels.push_back(byte_facts(counts));
+  const auto take = [&](ByteCounts& sum, std::span<const std::byte> bytes, std::size_t channel) {
+    each_value<DType::kUint8>(planes, bytes, channel, [&](std::byte value) {
+      ++sum.counts[std::to_integer<std::size_t>(value)];
+    });
+  };
+  for (const ByteCounts& sum : sum_channels<ByteCounts>(planes, count, tensor, threads, take)) {
+    facts.channels.push_back(byte_facts(sum.counts));
   }
   return facts;
 }
@@ -121,79 +133,55 @@ struct FirstPass {
 struct SecondPass {
   double squares = 0;
   std::array<std::uint64_t, kBins> bins{};
+
+  void add(const SecondPass& other) {
+    squares += other.squares;
+    for (std::size_t bin = 0; bin < kBins; ++bin) bins[bin] += other.bins[bin];
+  }
 };
 
 template <DType dtype>
 std::vector<FirstPass> first_pass(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
                                   unsigned threads) {
-  using Passes = std::vector<FirstPass>;
-  const auto parts = in_parts<Passes>(count, threads, [&](std::uint64_t i, std::uint64_t end) {
-    Passes passes(planes.channels);
-    for (; i < end; ++i) {
-      const auto [bytes, owner] = tensor(i);
-      for (std::size_t channel = 0; channel < planes.channels; ++channel) {
-        FirstPass pass;
-        each_value<dtype>(planes, bytes, channel, [&](float value) {
-          if (!std::isfinite(value)) {
-            ++pass.non_finite;
-            return;
-          }
-          pass.min = std::min(pass.min, value);
-          pass.max = std::max(pass.max, value);
-          pass.sum += static_cast<double>(value);
-        });
-        pass.finite = planes.pixels - pass.non_finite;
-        passes[channel].add(pass);
+  const auto take = [&](FirstPass& sum, std::span<const std::byte> bytes, std::size_t channel) {
+    FirstPass pass;
+    each_value<dtype>(planes, bytes, channel, [&](float value) {
+      if (!std::isfinite(value)) {
+        ++pass.non_finite;
+        return;
       }
-    }
-    return passes;
-  });
-  Passes all(planes.channels);
-  for (const Passes& part : parts) {
-    for (std::size_t channel = 0; channel < planes.channels; ++channel) {
-      all[channel].add(part[channel]);
-    }
-  }
-  return all;
+      pass.min = std::min(pass.min, value);
+      pass.max = std::max(pass.max, value);
+      pass.sum += static_cast<double>(value);
+    });
+    pass.finite = planes.pixels - pass.non_finite;
+    sum.add(pass);
+  };
+  return sum_channels<FirstPass>(planes, count, tensor, threads, take);
 }
 
 template <DType dtype>
 void second_pass(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
                  unsigned threads, ValueFacts& facts) {
-  using Passes = std::vector<SecondPass>;
   const double scale = facts.high > facts.low ? kBins / (facts.high - facts.low) : 0;
-  const auto parts = in_parts<Passes>(count, threads, [&](std::uint64_t i, std::uint64_t end) {
-    Passes passes(planes.channels);
-    for (; i < end; ++i) {
-      const auto [bytes, owner] = tensor(i);
-      for (std::size_t channel = 0; channel < planes.channels; ++channel) {
-        SecondPass& pass = passes[channel];
-        const double mean = facts.channels[channel].mean;
-        each_value<dtype>(planes, bytes, channel, [&](float value) {
-          if (!std::isfinite(value)) return;
-          const double distance = static_cast<double>(value) - mean;
-          pass.squares += distance * distance;
-          const double bin = (static_cast<double>(value) - facts.low) * scale;
-          // A file that is written to meanwhile may hold other values than before.
-          ++pass.bins[static_cast<std::size_t>(std::clamp(bin, 0.0, kBins - 1.0))];
-        });
-      }
-    }
-    return passes;
-  });
-  for (std::size_t channel = 0; channel < planes.channels; ++channel) {
-    ChannelFacts& channel_facts = facts.channels[channel];
-    channel_facts.histogram.resize(kBins);
-    double squares = 0;
-    for (const Passes& part : parts) {
-      squares += part[channel].squares;
-      for (std::size_t bin = 0; bin < kBins; ++bin) {
-        channel_facts.histogram[bin] += part[channel].bins[bin];
-      }
-    }
-    std::uint64_t elements = 0;
-    for (const std::uint64_t bin : channel_facts.histogram) elements += bin;
-    channel_facts.std = elements == 0 ? 0 : std::sqrt(squares / static_cast<double>(elements));
+  const auto take = [&](SecondPass& pass, std::span<const std::byte> bytes, std::size_t channel) {
+    const double mean = facts.channels[channel].mean;
+    each_value<dtype>(planes, bytes, channel, [&](float value) {
+      if (!std::isfinite(value)) return;
+      const double distance = static_cast<double>(value) - mean;
+      pass.squares += distance * distance;
+      const double bin = (static_cast<double>(value) - facts.low) * scale;
+      // A file that is written to meanwhile may hold other values than before.
+      ++pass.bins[static_cast<std::size_t>(std::clamp(bin, 0.0, kBins - 1.0))];
+    });
+  };
+  const auto sums = sum_channels<SecondPass>(planes, count, tensor, threads, take);
+  for (std::size_t channel = 0; channel < sums.size(); ++channel) {
+    const SecondPass& sum = sums[channel];
+    const auto elements = std::reduce(sum.bins.begin(), sum.bins.end(), std::uint64_t{0});
+    facts.channels[channel].histogram.assign(sum.bins.begin(), sum.bins.end());
+    facts.channels[channel].std =
+        elements == 0 ? 0 : std::sqrt(sum.squares / static_cast<double>(elements));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/shard/framing.hpp"
+#include "reader/shards/cut_shard.hpp"
 
 namespace precache {
 namespace {
@@ -26,20 +27,20 @@ std::optional<ShardVerification::Expected> expected_of(const ListedShard& listed
 ShardVerification::ShardVerification(ListedShard shard)
     : listed(std::move(shard)), expected(expected_of(listed)) {}
 
-void ShardVerification::look(const std::function<void()>& call) {
+void ShardVerification::collect_errors(const std::function<void()>& call) {
   try {
     call();
   } catch (const CorruptData& error) {
     add_fault(record_at(error.offset()), error);
   } catch (const Unsupported& error) {
     const std::string what = error.what();
-    unsupported = Fault{listed.path, std::nullopt, std::nullopt,
-                        error.hint().empty() ? what : fmt::format("{}. {}", what, error.hint())};
+    unsupported =
+        ShardFault{listed.path, std::nullopt, std::nullopt,
+                   error.hint().empty() ? what : fmt::format("{}. {}", what, error.hint())};
   } catch (const IoError& error) {
-    // Something else may be missing, too: /proc, say, where the program that reads HDF5 is found.
+    // Other files may be missing, too: /proc, for example, where the HDF5 helper is found.
     if (expected && error.code() == ENOENT && error.path() == listed.path) {
-      faults.push_back(
-          {listed.path, std::nullopt, std::nullopt, "the manifest lists it, but it is not there"});
+      faults.push_back({listed.path, std::nullopt, std::nullopt, kMissingShard});
     } else {
       failure = std::current_exception();
     }
@@ -49,8 +50,14 @@ void ShardVerification::look(const std::function<void()>& call) {
 }
 
 void ShardVerification::add_fault(std::optional<std::uint64_t> record, const CorruptData& error) {
-  const char* const where = is_unpacked ? " (of what is compressed)" : "";
-  faults.push_back({listed.path, record, error.offset(), error.reason() + where});
+  std::string reason = error.reason();
+  if (record) {  // the fault names it, so the reason need not
+    const std::string named = fmt::format("record {} ", *record);
+    const std::size_t at = reason.find(named);
+    if (at != std::string::npos) reason.replace(at, named.size(), "the record ");
+  }
+  if (is_unpacked) reason += " (in the decompressed content)";
+  faults.push_back({listed.path, record, error.offset(), std::move(reason)});
 }
 
 std::optional<std::uint64_t> ShardVerification::record_at(std::uint64_t offset) const {

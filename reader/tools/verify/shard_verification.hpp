@@ -24,16 +24,16 @@ struct ShardVerification {
 
   explicit ShardVerification(ListedShard shard);
 
-  /// Calls, and notes what is thrown.
-  void look(const std::function<void()>& call);
+  /// Notes what `call` throws.
+  void collect_errors(const std::function<void()>& call);
   void add_fault(std::optional<std::uint64_t> record, const CorruptData& error);
 
   ListedShard listed;
   std::optional<Expected> expected;
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
-  std::vector<Fault> faults;
-  std::optional<Fault> unsupported;
+  std::vector<ShardFault> faults;
+  std::optional<ShardFault> unsupported;
   std::exception_ptr failure;  // of the system, which is not the shard's fault
   bool is_unpacked = false;    // offsets are those of what is compressed
 

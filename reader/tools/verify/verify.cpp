@@ -10,13 +10,13 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/bus_fault.hpp"
 #include "formats/os/file.hpp"
+#include "formats/os/tasks.hpp"
 #include "formats/shard/framing.hpp"
 #include "formats/shard/self_checked_json.hpp"
 #include "precache/formats/error.hpp"
@@ -32,7 +32,7 @@ constexpr std::uint64_t kChunkBytes = 16 << 20;  // that one thread takes at a t
 constexpr std::uint64_t kPartBytes = 256 << 10;  // that stay in the cache between read and CRC
 
 /// A shard that several threads read, each some chunks of it.
-struct Shard : ShardVerification {
+struct ChunkedShard : ShardVerification {
   using ShardVerification::ShardVerification;
 
   [[nodiscard]] std::uint64_t chunk_size(std::size_t chunk) const {
@@ -56,7 +56,7 @@ struct Shard : ShardVerification {
 
 /// Parts of whole records can be looked at when they are read for the CRC. Of HDF5 they tell
 /// nothing, and of what has not the size that it should have, it is not known where they are.
-void read_by_records(Shard& shard) {
+void read_by_records(ChunkedShard& shard) {
   const ShardEntry* const entry = shard.listed.entry;
   if (entry == nullptr || entry->samples == 0 || shard.listed.manifest->format == Format::kHdf5) {
     return;
@@ -74,7 +74,7 @@ void read_by_records(Shard& shard) {
   shard.samples = entry->samples;
 }
 
-void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
+void check_chunk(ChunkedShard& shard, std::size_t chunk, VerifyProgress& progress) {
   const File file(shard.listed.path, O_RDONLY);
   const std::uint64_t size = shard.chunk_size(chunk);
   std::vector<std::byte> buffer(std::min(shard.part_bytes, size));
@@ -98,15 +98,15 @@ void check_chunk(Shard& shard, std::size_t chunk, VerifyProgress& progress) {
   }
 }
 
-std::deque<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
-                            const VerifyOptions& options) {
-  std::deque<Shard> shards;
+std::deque<ChunkedShard> shards_of(const std::vector<std::filesystem::path>& paths,
+                                   const VerifyOptions& options) {
+  std::deque<ChunkedShard> shards;
   for (const auto& path : paths) {
     std::error_code ignored;
     if (!options.split && std::filesystem::is_directory(path, ignored)) check_finished(path);
     for (ListedShard& listed : list_shards(path, options.split)) {
-      Shard& shard = shards.emplace_back(std::move(listed));
-      shard.look([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
+      ChunkedShard& shard = shards.emplace_back(std::move(listed));
+      shard.collect_errors([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
       if (shard.failure) std::rethrow_exception(shard.failure);
     }
   }
@@ -126,9 +126,9 @@ bool says_the_same(const ListedShard& then, const ListedShard& now) {
 
 /// Throws IoError if a dataset was replaced since it was listed: then nothing that was found tells
 /// of the one or the other.
-void check_manifests(const std::deque<Shard>& shards) {
+void check_manifests(const std::deque<ChunkedShard>& shards) {
   std::map<const ManifestWatch*, std::vector<const ListedShard*>> manifests;
-  for (const Shard& shard : shards) {
+  for (const ChunkedShard& shard : shards) {
     if (shard.listed.watch != nullptr) manifests[shard.listed.watch.get()].push_back(&shard.listed);
   }
   for (const auto& [watch, listed] : manifests) {
@@ -142,51 +142,40 @@ void check_manifests(const std::deque<Shard>& shards) {
     });
     if (is_current) continue;
     throw IoError("the dataset was replaced while it was being verified:", watch->path(), 0,
-                  "Nothing is known of its shards. Verify it again.");
+                  "Verify it again: the result would mix two datasets.");
   }
 }
 
 /// Manifests that are not as they were written: what they say of classes, recipe or source is not
 /// told by any shard.
-std::vector<Fault> changed_manifests(const std::deque<Shard>& shards) {
+std::vector<ShardFault> changed_manifests(const std::deque<ChunkedShard>& shards) {
   std::set<std::filesystem::path> paths;
-  for (const Shard& shard : shards) {
+  for (const ChunkedShard& shard : shards) {
     if (shard.listed.watch != nullptr) paths.insert(shard.listed.watch->path());
   }
-  std::vector<Fault> faults;
+  std::vector<ShardFault> faults;
   for (const auto& path : paths) {
     if (has_right_own_crc(as_text(read_file(path))).value_or(true)) continue;
-    faults.push_back({path, std::nullopt, std::nullopt,
-                      "it was changed after precache wrote it: its CRC-32C of itself is wrong"});
+    faults.push_back(
+        {path, std::nullopt, std::nullopt,
+         "the manifest was changed after precache wrote it: its own CRC-32C is wrong"});
   }
   return faults;
 }
 
-/// Does all tasks, some at a time.
-void run_all(const std::vector<std::function<void()>>& tasks, unsigned threads,
-             const VerifyProgress& progress) {
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size() && !progress.stop; i = next++) tasks[i]();
-  };
-  std::vector<std::jthread> helpers;
-  for (unsigned i = 1; i < threads && i < tasks.size(); ++i) helpers.emplace_back(work);
-  work();
-}
-
-}  // namespace
-
-VerifyReport verify(const std::vector<std::filesystem::path>& paths, const VerifyOptions& options,
-                    VerifyProgress& progress) {
-  bus_fault::install_handler();
-  const unsigned threads = options.threads != 0 ? options.threads : usable_threads();
-  std::deque<Shard> shards = shards_of(paths, options);
+/// Reads all shards, and notes in each what was found.
+void read_shards(std::deque<ChunkedShard>& shards, unsigned threads, VerifyProgress& progress) {
   std::vector<std::function<void()>> tasks;
-  const auto add_structure = [&](Shard& shard) {
-    tasks.emplace_back([&] { shard.look([&] { check_structure(shard, progress); }); });
+  const auto run = [&] {
+    run_tasks(
+        tasks.size(), threads, [&](std::size_t i) { tasks[i](); }, &progress.stop);
+    tasks.clear();
   };
-  for (Shard& shard : shards) {
-    if (!shard.faults.empty()) continue;  // it is not there
+  const auto add_structure = [&](ChunkedShard& shard) {
+    tasks.emplace_back([&] { shard.collect_errors([&] { check_structure(shard, progress); }); });
+  };
+  for (ChunkedShard& shard : shards) {
+    if (!shard.faults.empty()) continue;  // the file does not exist
     progress.bytes_planned += shard.bytes;
     read_by_records(shard);
     if (!shard.is_read_by_records) add_structure(shard);
@@ -204,21 +193,30 @@ VerifyReport verify(const std::vector<std::filesystem::path>& paths, const Verif
       });
     }
   }
-  run_all(tasks, threads, progress);
-  tasks.clear();
-  for (Shard& shard : shards) {
+  run();
+  for (ChunkedShard& shard : shards) {
     if (shard.looks_strange) add_structure(shard);  // as a whole it says what is wrong, and where
   }
-  run_all(tasks, threads, progress);
+  run();
+}
+
+}  // namespace
+
+VerifyReport verify(const std::vector<std::filesystem::path>& paths, const VerifyOptions& options,
+                    VerifyProgress& progress) {
+  bus_fault::install_handler();
+  std::deque<ChunkedShard> shards = shards_of(paths, options);
+  read_shards(shards, options.threads != 0 ? options.threads : usable_threads(), progress);
   VerifyReport report;
   report.interrupted = progress.stop;
   if (!report.interrupted) {
     check_manifests(shards);
     report.faults = changed_manifests(shards);
   }
-  for (Shard& shard : shards) {
+  for (ChunkedShard& shard : shards) {
     for (const auto& error : shard.chunk_errors) {
-      if (error && shard.faults.empty()) shard.look([&] { std::rethrow_exception(error); });
+      if (error && shard.faults.empty())
+        shard.collect_errors([&] { std::rethrow_exception(error); });
     }
     if (shard.failure) std::rethrow_exception(shard.failure);
     if (shard.expected && !report.interrupted) locate_damage(shard, shard.crc(), progress);

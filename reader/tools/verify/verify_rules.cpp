@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/tools/verify/verify_rules.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include "formats/bytes/inflate.hpp"
+#include "formats/bytes/size_text.hpp"
 #include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/helper/helper_process.hpp"
 #include "formats/shard/column_values.hpp"
+#include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/tar_scan.hpp"
@@ -20,7 +27,6 @@
 #include "reader/shards/cut_shard.hpp"
 #include "reader/shards/mapped_shard.hpp"
 #include "reader/shards/open_shards.hpp"
-#include "reader/tools/verify/unpacked_shard.hpp"
 
 namespace precache {
 namespace {
@@ -134,19 +140,59 @@ void check_foreign(ShardVerification& shard, std::span<const std::byte> bytes,
   if (index->format == Format::kTar) check_end(bytes, shard.listed.path);
 }
 
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+
+File make_temporary() {
+  std::string path = (std::filesystem::temp_directory_path() / "precache-XXXXXX").string();
+  File file(::mkostemp(path.data(), O_CLOEXEC), path);
+  if (!file.is_open()) throw IoError("cannot create", path, errno);
+  ::unlink(path.c_str());
+  return file;
+}
+
+/// Whether gzip or zlib compressed the file.
+bool is_packed(std::span<const std::byte> file) {
+  return file_kind(file).group == FileKind::Group::kDeflated && !begins_as_shard(file);
+}
+
+/// Decompresses a shard into a temporary file without a name; with less than the whole if the work
+/// is stopped. Throws CorruptData if the shard is broken, and IoError, as for a full disk.
+Mapping unpack(const MappedShard& packed, VerifyProgress& progress) {
+  File file = make_temporary();
+  std::uint64_t size = 0;
+  Inflater inflater(packed.path());
+  UnpackedHead head(packed.path());
+  try {
+    for (auto rest = packed.bytes(); !rest.empty() && !progress.stop;) {
+      const auto piece = rest.first(std::min<std::uint64_t>(rest.size(), kPiece));
+      inflater.feed(piece, [&](std::span<const std::byte> bytes) {
+        head.see(bytes);
+        file.write_at(size, bytes);
+        size += bytes.size();
+      });
+      rest = rest.subspan(piece.size());
+      progress.bytes_done += piece.size();
+    }
+    if (!progress.stop) inflater.finish();
+  } catch (IoError& error) {
+    error.add_hint(fmt::format(
+        "'{}' is decompressed there, {} of it so far. Set TMPDIR to use another folder.",
+        packed.path().string(), size_text(size)));
+    throw;
+  }
+  return Mapping(file, 0, size, PROT_READ);
+}
+
 /// What is compressed has a checksum of its own; what it unpacks to is a shard like others.
 void check_packed(ShardVerification& shard, const MappedShard& mapped, VerifyProgress& progress) {
-  const UnpackedShard unpacked(mapped, [&](std::uint64_t bytes) {
-    progress.bytes_done += bytes;
-    return !progress.stop.load();
-  });
+  const Mapping unpacked = unpack(mapped, progress);
   if (progress.stop) return;
   shard.is_unpacked = true;
   // Of `x.tar.gz`, the name of what is in it.
   const auto inner = shard.listed.path.parent_path() / shard.listed.path.stem();
   if (detect_format(unpacked.bytes(), inner) == Format::kHdf5) {
     throw Unsupported(fmt::format("'{}' is a compressed HDF5 file", shard.listed.path.string()),
-                      "What is compressed is whole; unpack it to check what is in it.");
+                      "The compressed stream is whole; decompress it to check the content.");
   }
   check_foreign(shard, unpacked.bytes(), progress);
 }
@@ -199,7 +245,7 @@ void check_against_manifest(ShardVerification& shard, const MappedShard& mapped)
   }
   if (entry != nullptr && index->samples != 0 &&
       (index->columns != entry->columns || index->spec != shard.listed.manifest->spec)) {
-    throw CorruptData(path, 0, "its records do not lie where the manifest says");
+    throw CorruptData(path, 0, "its records are not where the manifest says");
   }
 }
 
@@ -228,12 +274,12 @@ void check_surroundings(const ShardVerification& shard, const MappedShard& mappe
     const std::uint64_t zeros = leading_zeros(rest);
     if (zeros != rest.size()) {
       throw CorruptData(shard.listed.path, end + zeros,
-                        "there is something behind the end of the archive");
+                        "there are bytes other than zeros after the end of the archive");
     }
   } else if (format == Format::kHdf5 && shard.listed.entry != nullptr &&
              scan_shard(mapped.bytes(), shard.listed.path).classes !=
                  shard.listed.manifest->classes) {
-    throw CorruptData(shard.listed.path, 0, "its class names are not those of the manifest");
+    throw CorruptData(shard.listed.path, 0, "its class names differ from those of the manifest");
   }
 }
 
@@ -262,11 +308,10 @@ bool has_right_records(const ShardVerification& shard, std::uint64_t offset,
 void locate_damage(ShardVerification& shard, std::uint32_t crc, VerifyProgress& progress) {
   const std::uint32_t expected = shard.expected->crc32c;
   if (crc == expected || shard.bytes != shard.expected->bytes) return;
-  // The CRCs of records tell more than what a scan scan_faults over, and what looks strange is
-  // damage.
-  std::vector<Fault> scan_faults = std::exchange(shard.faults, {});
+  // The CRCs of records tell more than the faults of a scan, and unsupported content is damage.
+  std::vector<ShardFault> scan_faults = std::exchange(shard.faults, {});
   shard.unsupported.reset();
-  shard.look([&] {
+  shard.collect_errors([&] {
     const MappedShard mapped(shard.listed.path);
     const ShardIndex index = open_shard(shard.listed, {}).index;
     check_records(shard, mapped.bytes(), index, progress);
@@ -280,8 +325,8 @@ void locate_damage(ShardVerification& shard, std::uint32_t crc, VerifyProgress& 
         {shard.listed.path, std::nullopt, std::nullopt,
          fmt::format(
              "the CRC-32C of the file is {:08x}, the manifest says {:08x}; {}", crc, expected,
-             shard.listed.entry != nullptr ? "its records are whole, the damage lies around them"
-                                           : "nothing in its framing tells where the damage is")});
+             shard.listed.entry != nullptr ? "its records are whole, so the damage is around them"
+                                           : "its framing does not tell where the damage is")});
   }
 }
 

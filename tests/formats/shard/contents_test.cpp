@@ -34,7 +34,7 @@ TEST_CASE("the contents of a tar counts entries, extensions and groups", "[forma
   REQUIRE(contents.extensions.size() == 3);
   CHECK(contents.extensions[0].name == "cls");
   CHECK(contents.extensions[1].name == "jpg");
-  CHECK(contents.extensions[1].bytes == Range{2, 3, 5, 8});
+  CHECK(contents.extensions[1].bytes == ValueRange{2, 3, 5, 8});
   CHECK(contents.extensions[2].name == "seg.png");
   REQUIRE(contents.patterns.size() == 2);
   CHECK(contents.patterns[0].extensions == Extensions{"jpg", "cls"});
@@ -103,12 +103,12 @@ TEST_CASE("the contents of TFRecords lists features with types and sizes", "[for
   const auto& image = feature_of(contents, "image");
   CHECK(image.kind == "bytes");
   CHECK(image.records == 2);
-  CHECK(image.bytes == Range{2, 3, jpeg.size(), 3 + jpeg.size()});
+  CHECK(image.bytes == ValueRange{2, 3, jpeg.size(), 3 + jpeg.size()});
   CHECK(image.content == "JPEG");
   CHECK(feature_of(contents, "i").kind == "int64");
-  CHECK(feature_of(contents, "i").values == Range{2, 1, 3, 4});
+  CHECK(feature_of(contents, "i").values == ValueRange{2, 1, 3, 4});
   CHECK(feature_of(contents, "f").kind == "float");
-  CHECK(feature_of(contents, "f").values == Range{1, 3, 3, 3});
+  CHECK(feature_of(contents, "f").values == ValueRange{1, 3, 3, 3});
   CHECK(feature_of(contents, "n").kind == "empty");
 }
 
@@ -124,8 +124,8 @@ TEST_CASE("a SequenceExample shows its context and its lists", "[formats][tfreco
   CHECK(contents.sequence_examples == 1);
   CHECK_FALSE(feature_of(contents, "i").is_sequence);
   CHECK(feature_of(contents, "steps").is_sequence);
-  CHECK(feature_of(contents, "steps").values == Range{1, 2, 2, 2});
-  CHECK(feature_of(contents, "steps").bytes == Range{1, 4, 4, 4});
+  CHECK(feature_of(contents, "steps").values == ValueRange{1, 2, 2, 2});
+  CHECK(feature_of(contents, "steps").bytes == ValueRange{1, 4, 4, 4});
 }
 
 TEST_CASE("the contents of TFRecords keeps what comes before damage",

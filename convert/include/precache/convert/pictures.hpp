@@ -19,9 +19,9 @@ struct Picture {
 /// One sample, drawn small.
 struct Tile {
   std::string key;
-  std::string label;     // the class's name, or its number; empty where there is none
-  Picture picture;       // empty if it could not be drawn
-  std::string obstacle;  // why it could not
+  std::string label;               // the class's name, or its number; empty where there is none
+  Picture picture;                 // empty if it could not be drawn
+  std::string unsupported_reason;  // why it could not
 };
 
 struct Preview {

@@ -10,7 +10,7 @@
 namespace precache {
 
 /// How many numbers there were, and between what they lay.
-struct Range {
+struct ValueRange {
   std::uint64_t count = 0;
   std::uint64_t smallest = 0;
   std::uint64_t largest = 0;
@@ -22,7 +22,7 @@ struct Range {
     total += value;
     ++count;
   }
-  bool operator==(const Range&) const = default;
+  bool operator==(const ValueRange&) const = default;
 };
 
 // What a shard is made of, whatever we can do with it. Names are bytes as they stand in the file.
@@ -30,7 +30,7 @@ struct Range {
 struct TarContents {
   struct Extension {
     std::string name;  // all behind the first dot of the base name: "jpg", "seg.png"
-    Range bytes;       // of its files
+    ValueRange bytes;  // of its files
   };
   /// Neighbours whose paths agree up to that dot are a sample, as in webdataset.
   struct Pattern {
@@ -55,14 +55,14 @@ struct TfrecordContents {
     std::string kind;          // "bytes", "float", "int64", "empty", or "mixed"
     bool is_sequence = false;  // a feature list of a SequenceExample
     std::uint64_t records = 0;
-    Range values;         // a record; of a sequence its steps
-    Range bytes;          // of the first value of kind "bytes"
+    ValueRange values;    // a record; of a sequence its steps
+    ValueRange bytes;     // of the first value of kind "bytes"
     std::string content;  // what its first bytes say: "JPEG", "PNG" …
   };
   std::uint64_t records = 0;
   std::uint64_t examples = 0;
   std::uint64_t sequence_examples = 0;
-  Range record_bytes;
+  ValueRange record_bytes;
   std::vector<Feature> features;  // by name
   bool has_more = false;
 };

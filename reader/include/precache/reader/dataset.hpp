@@ -150,6 +150,7 @@ class Dataset {
  private:
   friend class Loader;
   friend class DeviceLoader;
+  friend Dataset open_dataset(std::shared_ptr<const ShardSet> shards);
   explicit Dataset(std::shared_ptr<const ShardSet> shards) : shards_(std::move(shards)) {}
   std::shared_ptr<const ShardSet> shards_;
 };

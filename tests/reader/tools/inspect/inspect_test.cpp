@@ -50,7 +50,7 @@ TEST_CASE("a dataset is described by its manifest", "[reader][inspect]") {
     REQUIRE(facts.overhead_bytes());
     CHECK(*facts.overhead_bytes() == facts.bytes - 12 * plan.spec.size_bytes());
     CHECK(facts.faults.empty());
-    CHECK(facts.obstacles.empty());
+    CHECK(facts.unsupported_reasons.empty());
     CHECK_FALSE(facts.tar);
   }
 }

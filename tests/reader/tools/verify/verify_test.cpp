@@ -80,8 +80,8 @@ TEST_CASE("with a manifest any flipped byte is found", "[reader][verify][malform
 }
 
 /// The one fault of a shard in which a byte was flipped for the while.
-Fault fault_of_flip(const std::filesystem::path& path, const std::filesystem::path& shard,
-                    std::uint64_t offset) {
+ShardFault fault_of_flip(const std::filesystem::path& path, const std::filesystem::path& shard,
+                         std::uint64_t offset) {
   test::flip_byte(shard, offset);
   const VerifyReport report = verified(path);
   test::flip_byte(shard, offset);
@@ -107,7 +107,7 @@ TEST_CASE("any flipped byte of a tar or TFRecord is located, and its record name
         if (!has_manifest) std::filesystem::remove(folder / kManifestName);
         const auto path = has_manifest ? folder.path() : made.shards[0];
         for (std::uint64_t offset = 0; offset < 2 * image.stride; ++offset) {
-          const Fault fault = fault_of_flip(path, made.shards[0], offset);
+          const ShardFault fault = fault_of_flip(path, made.shards[0], offset);
           CAPTURE(name(format), has_manifest, key_bytes, offset, fault.reason);
           const std::uint64_t record = offset / image.stride;
           REQUIRE(fault.offset.value() / image.stride == record);
@@ -132,7 +132,7 @@ TEST_CASE("any flipped value of an HDF5 file of ours is located, and its record 
     const auto path = has_manifest ? folder.path() : made.shards[0];
     for (const Column& column : {columns.image, columns.label, columns.key, columns.crc32c}) {
       for (std::uint64_t i = 0; i < 3 * column.stride; ++i) {
-        const Fault fault = fault_of_flip(path, made.shards[0], column.base + i);
+        const ShardFault fault = fault_of_flip(path, made.shards[0], column.base + i);
         CAPTURE(has_manifest, column.type, i, fault.reason);
         CHECK(fault.record == i / column.stride);
         CHECK(fault.offset == columns.image.base + i / column.stride * columns.image.stride);
@@ -159,7 +159,7 @@ TEST_CASE("damage behind the records of a tar is located", "[reader][verify][mal
   const MadeDataset made = make_dataset(folder.path(), {.shards = {2}});
   const std::uint64_t bytes = std::filesystem::file_size(made.shards[0]);
   for (std::uint64_t offset = bytes - 1024; offset < bytes; offset += 33) {
-    const Fault fault = fault_of_flip(folder.path(), made.shards[0], offset);
+    const ShardFault fault = fault_of_flip(folder.path(), made.shards[0], offset);
     CHECK(fault.offset.value() >= bytes - 1024);
     CHECK(*fault.offset <= offset);
   }
@@ -182,7 +182,7 @@ TEST_CASE("what nothing locates has no offset", "[reader][verify][malformed][hdf
   const ShardColumns columns = made.entries()[0].columns;
   const std::uint64_t gap = columns.label.base + 4 * columns.label.stride;
   REQUIRE(gap < columns.key.base);  // filled up to the next boundary
-  const Fault fault = fault_of_flip(folder.path(), made.shards[0], gap);
+  const ShardFault fault = fault_of_flip(folder.path(), made.shards[0], gap);
   CHECK_FALSE(fault.record);
   CHECK_FALSE(fault.offset);
   CHECK_THAT(fault.reason, contains("its records are whole"));
@@ -221,7 +221,7 @@ TEST_CASE("shards that are missing, cut, longer or exchanged are faults",
   for (const Format format : kFormats) {
     CAPTURE(name(format));
     const auto remove = [](const MadeDataset& made) { std::filesystem::remove(made.shards[0]); };
-    CHECK_THAT(fault_after(format, remove), contains("not there"));
+    CHECK_THAT(fault_after(format, remove), contains("does not exist"));
     const auto cut = [](const MadeDataset& made) { test::cut_file(made.shards[0], 1000); };
     CHECK_THAT(fault_after(format, cut), contains("1000 bytes"));
     const auto empty = [](const MadeDataset& made) { test::cut_file(made.shards[0], 0); };

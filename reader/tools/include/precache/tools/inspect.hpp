@@ -12,6 +12,7 @@
 #include "precache/formats/contents.hpp"
 #include "precache/formats/recipe.hpp"
 #include "precache/formats/tensor_spec.hpp"
+#include "precache/reader/dataset.hpp"
 #include "precache/tools/verify.hpp"
 
 namespace precache {
@@ -94,9 +95,9 @@ struct EncodedFacts {
   std::uint64_t samples_read = 0;
   bool is_complete = false;
   std::map<std::string, std::uint64_t> kinds;  // "JPEG", "PNG" …; "other"
-  Range bytes;
-  Range width;  // of those whose header was read; by whoever can decode
-  Range height;
+  ValueRange bytes;
+  ValueRange width;  // of those whose header was read; by whoever can decode
+  ValueRange height;
   std::uint64_t undecodable = 0;
 };
 
@@ -125,11 +126,12 @@ struct Inspection {
   std::vector<std::string> first_keys;
   std::optional<TarContents> tar;
   std::optional<TfrecordContents> tfrecord;
-  std::optional<Hdf5Contents> hdf5;             // of the first file
-  std::string contents_extent;                  // the part that the above tells of; empty: all
-  std::vector<std::string> obstacles;           // what keeps the reader from some of it
-  std::vector<Fault> faults;                    // damage
-  std::vector<std::filesystem::path> readable;  // what Dataset::open takes
+  std::optional<Hdf5Contents> hdf5;              // of the first file
+  std::string contents_extent;                   // the part that the above tells of; empty: all
+  std::vector<std::string> unsupported_reasons;  // what keeps the reader from some of it
+  std::vector<ShardFault> faults;                // damage
+  /// The samples that can be read, of files that stay open; pictures are drawn from it.
+  std::optional<Dataset> dataset;
 
   /// Bytes beside the tensors in files_read; none if samples are no tensors.
   [[nodiscard]] std::optional<std::uint64_t> overhead_bytes() const;

@@ -23,11 +23,12 @@ struct VerifyProgress {
 };
 
 /// Something that is wrong with a file.
-struct Fault {
+struct ShardFault {
   std::filesystem::path file;
   std::optional<std::uint64_t> record;  // where that is known
   std::optional<std::uint64_t> offset;  // none where nothing tells, or the whole file is meant
   std::string reason;
+  bool operator==(const ShardFault&) const = default;
 };
 
 struct VerifyReport {
@@ -35,8 +36,8 @@ struct VerifyReport {
   std::uint64_t known_files = 0;  // of them, by a manifest's checksums
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
-  std::vector<Fault> faults;       // in the order of the files
-  std::vector<Fault> unsupported;  // what cannot be read, whole or not
+  std::vector<ShardFault> faults;       // in the order of the files
+  std::vector<ShardFault> unsupported;  // what cannot be read, whole or not
   bool interrupted = false;
 };
 
