@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "formats/bytes/half_float.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -34,5 +35,9 @@ DType parse_dtype(std::string_view name) {
   throw InvalidArgument(fmt::format("unknown dtype '{}'", name),
                         "Known are uint8, float16, bfloat16 and float32.");
 }
+
+Float16::operator float() const { return from_float16(bits); }
+
+Bfloat16::operator float() const { return from_bfloat16(bits); }
 
 }  // namespace precache
