@@ -121,7 +121,7 @@ std::vector<BenchRow> measure(const BenchCommand& command, const Dataset& datase
   const auto add_row = [&](const DeviceMeasurement& measured) {
     rows.push_back({std::string(name(measured.path)), measured});
   };
-  if (command.device.path != DevicePath::kAuto) {
+  if (command.device.device_path != DevicePath::kAuto) {
     add_row(measure_device_loading(dataset, command.loader, command.device, command.measure));
     return rows;
   }
@@ -133,8 +133,8 @@ std::vector<BenchRow> measure(const BenchCommand& command, const Dataset& datase
 }
 
 ExitCode run_bench(BenchCommand command) {
-  if (!command.on_device && command.device.path != DevicePath::kAuto) {
-    throw InvalidArgument("--path has no meaning without --device cuda");
+  if (!command.on_device && command.device.device_path != DevicePath::kAuto) {
+    throw InvalidArgument("--device-path has no meaning without --device cuda");
   }
   const Dataset dataset = Dataset::open(command.path, command.split);
   BenchResult result;
@@ -193,15 +193,15 @@ void add_loader_options(CLI::App& app, LoaderOptions& options, std::string& norm
 void add_device_options(CLI::App& app, BenchCommand& command) {
   add(app, "--device", "cpu|cuda|cuda:N [cpu]", "Where batches are put",
       [&](const std::string& text) { choose_device(command, text); });
-  add_choice(app, "--path", {"all", "staged", "strided", "gather"}, "all",
+  add_choice(app, "--device-path", {"all", "staged", "strided", "gather"}, "all",
              "Way to the GPU, see docs/gpu.md", [&](const std::string& word) {
-               command.device.path = parse_device_path(word == "all" ? "auto" : word);
+               command.device.device_path = parse_device_path(word == "all" ? "auto" : word);
              });
-  add(app, "--register-budget", "BYTES [4GiB]",
+  add(app, "--pin-shards-up-to", "BYTES [4GiB]",
       "For strided and gather: shards no larger than this are kept in memory that cannot be "
       "swapped out",
       [&](const std::string& text) {
-        command.device.register_budget_bytes = option_values::bytes(text, "--register-budget");
+        command.device.pin_shards_up_to_bytes = option_values::bytes(text, "--pin-shards-up-to");
       });
 }
 
@@ -209,7 +209,7 @@ void add_device_options(CLI::App& app, BenchCommand& command) {
 
 void add_bench(CLI::App& app, Action& action) {
   auto command = std::make_shared<BenchCommand>();
-  command->device.register_budget_bytes = std::uint64_t{4} << 30;
+  command->device.pin_shards_up_to_bytes = std::uint64_t{4} << 30;
   CLI::App* bench_app = app.add_subcommand("bench", "Measure how fast batches of a dataset come");
   bench_app->get_formatter()->column_width(34);
   bench_app

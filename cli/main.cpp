@@ -23,6 +23,7 @@
 #include "formats/hdf5/exit_handler.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/isolate_hdf5.hpp"
+#include "precache/version.hpp"
 
 namespace precache {
 namespace {
@@ -70,7 +71,7 @@ std::string text_of(const CLI::ParseError& error, const CLI::App& app, int argc,
 ExitCode run(int argc, char** argv) {
   CLI::App app{"Turns image folders into training-ready tensor shards, once, before training."};
   app.name("precache");
-  app.set_version_flag("--version", "precache " PRECACHE_VERSION);
+  app.set_version_flag("--version", fmt::format("precache {}", kVersion));
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   add_options_for_programs(app);

@@ -196,7 +196,7 @@ Bytes encode_png(const Image& image) {
 
 void write_file(const fs::path& path, std::span<const std::uint8_t> bytes) {
   std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+  file.write(static_cast<const char*>(static_cast<const void*>(bytes.data())), std::ssize(bytes));
   file.close();
   if (!file) fail(kExitSystem, "cannot write '" + path.string() + "': " + std::strerror(errno));
 }

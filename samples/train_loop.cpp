@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a linear classifier on a dataset of precache, and goes on where it stopped.
+// Trains a linear classifier on a precache dataset, and resumes where it stopped.
 //
 //   train_loop DATASET CHECKPOINT [EPOCHS]
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iostream>
-#include <precache/formats/error.hpp>
-#include <precache/reader/loader.hpp>
+#include <precache/reader.hpp>
+#include <span>
 #include <vector>
 
 constexpr std::size_t kCells = 14;  // features: the means of 14 x 14 cells in each channel
 
-std::vector<float> features_of(const float* pixel, const precache::TensorSpec& spec) {
+std::vector<float> features_of(std::span<const float> pixels, const precache::TensorSpec& spec) {
   std::vector<float> cells(spec.channels * kCells * kCells);
+  const float* pixel = pixels.data();
   const float share = float(kCells * kCells) / float(spec.height * spec.width);
   for (std::size_t row = 0; row < spec.channels * spec.height; ++row)
     for (std::size_t x = 0; x < spec.width; ++x)
@@ -49,11 +50,10 @@ int main(int argc, char** argv) try {
   if (dataset.classes().empty()) throw precache::InvalidArgument("the dataset names no classes");
 
   std::vector<float> weights(dataset.classes().size() * loader.spec().channels * kCells * kCells);
-  const auto bytes = std::streamsize(weights.size() * sizeof(float));
-  if (std::ifstream checkpoint(argv[2], std::ios::binary); checkpoint) {
+  if (std::ifstream checkpoint(argv[2]); checkpoint) {
     std::string state;
     std::getline(checkpoint, state);
-    checkpoint.read(reinterpret_cast<char*>(weights.data()), bytes);
+    for (float& weight : weights) checkpoint >> weight;
     loader.resume(precache::OrderState::from_json(state));
   }
   for (const auto end = argc > 3 ? std::stoull(argv[3]) : 3; loader.epoch() < end;) {
@@ -61,15 +61,16 @@ int main(int argc, char** argv) try {
     double loss = 0;
     std::size_t seen = 0;
     while (const auto batch = loader.next()) {  // none at the end of the epoch
+      const auto images = batch->as<float>();
       for (std::size_t i = 0; i < batch->size(); ++i, ++seen) {
-        const auto* image = reinterpret_cast<const float*>((*batch)[i].data());
         const auto label = std::size_t(batch->labels()[i]);
-        loss += learn(weights, features_of(image, batch->spec()), label);
+        loss += learn(weights, features_of(images[i], batch->spec()), label);
       }
     }
-    std::ofstream checkpoint(argv[2], std::ios::binary);
+    std::ofstream checkpoint(argv[2]);
     checkpoint << loader.state().to_json() << '\n';
-    checkpoint.write(reinterpret_cast<const char*>(weights.data()), bytes);
+    checkpoint.precision(9);  // every float is read back as it was
+    for (const float weight : weights) checkpoint << weight << '\n';
     std::cout << "epoch " << epoch << ": " << seen << " images, loss " << loss / double(seen)
               << '\n';
   }

@@ -41,7 +41,7 @@ def main():
     # Each iteration over it, and so each epoch of fit, has an order, crops and flips of its own.
     train = precache.tensorflow.dataset(cache, args.batch_size, shuffle="full", seed=args.seed,
                                         crop=args.size, flip=True, normalize="imagenet", layout="hwc")
-    check = precache.tensorflow.dataset(cache, args.batch_size, tail="keep", crop=precache.Crop(args.size, args.size, "center"),
+    check = precache.tensorflow.dataset(cache, args.batch_size, last_batch="keep", crop=precache.Crop(args.size, args.size, "center"),
                                         normalize="imagenet", layout="hwc")
 
     keras.utils.set_random_seed(args.seed)

@@ -81,7 +81,7 @@ def main():
         print(f"epoch {epoch}: loss {loss_sum / seen:.4f}, accuracy {right / seen:.1%}", flush=True)
         seen, right, loss_sum = 0, 0, 0.0
         save_checkpoint()
-    print(loader.stats()["verdict"])
+    print(loader.stats()["bottleneck"])
 
 
 if __name__ == "__main__":

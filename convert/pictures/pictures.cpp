@@ -27,7 +27,8 @@ std::string label_text(const Dataset& dataset, std::int64_t label) {
 void read_headers(const Dataset& dataset, EncodedPainter& painter, EncodedFacts& facts) {
   for (const std::uint64_t i : spread(dataset.size(), kHeadersRead)) {
     ImageHeader header;
-    if (painter.read_header(dataset[i].bytes(), header)) {
+    const Sample sample = dataset[i];
+    if (painter.read_header(sample.bytes(), header)) {
       ++facts.undecodable;
     } else {
       facts.width.add(header.width);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "formats/bytes/enum_names.hpp"
+#include "formats/bytes/half_float.hpp"
 
 namespace precache {
 namespace {
@@ -26,5 +27,9 @@ std::size_t size_bytes(DType dtype) { return kEntries[static_cast<std::size_t>(d
 std::string_view name(DType dtype) { return kEntries[static_cast<std::size_t>(dtype)].name; }
 
 DType parse_dtype(std::string_view name) { return parse_enum(kAllDTypes, name, "dtype"); }
+
+Float16::operator float() const { return from_float16(bits); }
+
+Bfloat16::operator float() const { return from_bfloat16(bits); }
 
 }  // namespace precache

@@ -27,9 +27,11 @@ std::string hint_for(cudaError_t error, std::string_view call) {
   }
   if (error != cudaErrorMemoryAllocation) return {};
   if (call == "cudaHostAlloc") {
-    return "Pinned memory holds `prefetch` + `ring` batches: make those or the batches smaller.";
+    return "Pinned memory holds `prefetch` + `device_batches` batches: reduce these or "
+           "`batch_size`.";
   }
-  return "The device holds `ring` batches and one as it is stored: make those smaller.";
+  return "The device holds `device_batches` batches and one as it is stored: reduce it or "
+         "`batch_size`.";
 }
 
 /// The driver's results have the numbers of the runtime's errors.
@@ -76,7 +78,8 @@ void check_device(int device) {
                       hint.empty() ? "See what nvidia-smi says; a Loader needs no GPU." : hint);
   }
   if (device < 0 || device >= count) {
-    throw InvalidArgument(fmt::format("device {} of {}", device, count), "Devices count from 0.");
+    throw InvalidArgument(
+        fmt::format("`device` must be below {}, the number of GPUs, got {}", count, device));
   }
   check(cudaInitDevice(device, 0, 0), "cudaInitDevice", device);
 }

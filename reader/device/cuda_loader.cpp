@@ -12,10 +12,10 @@
 #include "precache/formats/error.hpp"
 #include "reader/device/batch_copier.hpp"
 #include "reader/device/cuda_handles.hpp"
-#include "reader/device/device_backend.hpp"
+#include "reader/device/device_lease.hpp"
 #include "reader/device/device_ring.hpp"
 #include "reader/device/registered_shards.hpp"
-#include "reader/loader/batch_buffer.hpp"
+#include "reader/loader/batch_pipeline.hpp"
 #include "reader/loader/pixel_pass.hpp"
 
 namespace precache {
@@ -23,15 +23,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLargestRing = 1024;
+constexpr std::size_t kMostBatches = 1024;
 
 void validate(const LoaderOptions& options, const DeviceOptions& device) {
-  if (device.ring == 0 || device.ring > kLargestRing) {
-    throw InvalidArgument(fmt::format("a ring of {} batches", device.ring));
+  if (device.device_batches == 0 || device.device_batches > kMostBatches) {
+    throw InvalidArgument(fmt::format("`device_batches` must be between 1 and {}, got {}",
+                                      kMostBatches, device.device_batches));
   }
-  if (device.path == DevicePath::kStrided && options.order.shuffle != Shuffle::kNone) {
-    throw InvalidArgument("strided copies take neighbours, and the order is shuffled",
-                          "Take the path gather, or no shuffle.");
+  if (device.device_path == DevicePath::kStrided && options.order.shuffle != Shuffle::kNone) {
+    throw InvalidArgument("`device_path` strided copies neighbours, but the order is shuffled",
+                          "Use `device_path` gather, or no `shuffle`.");
   }
 }
 
@@ -63,61 +64,13 @@ class PinnedBuffers {
   std::vector<std::byte*> free_;
 };
 
-/// Why tensors are copied from where, and the registered shards if that is in place.
-struct Source {
-  std::unique_ptr<device::RegisteredShards> registered;
-  std::uint64_t bytes_registered = 0;
-  std::string reason;
-};
-
-/// Throws InvalidArgument, IoError or DeviceError if a path that was asked for cannot be.
-Source choose_source(const ShardSet& shards, const DeviceOptions& options) {
-  if (options.path == DevicePath::kStaged) return {nullptr, 0, "Staged was asked for."};
-  const bool asked = options.path != DevicePath::kAuto;
-  if (options.register_budget_bytes == 0 && !asked) {
-    return {nullptr, 0, "Staged: register_budget_bytes is 0, so nothing is registered."};
-  }
-  const std::uint64_t bytes = device::total_bytes(shards);
-  if (bytes > options.register_budget_bytes) {
-    std::string why =
-        fmt::format("the shards have {} bytes, more than the {} that may be registered", bytes,
-                    options.register_budget_bytes);
-    if (asked) throw InvalidArgument(why, "Raise register_budget_bytes, or take the path staged.");
-    return {nullptr, 0, "Staged: " + why + "."};
-  }
-  try {
-    auto registered = std::make_unique<device::RegisteredShards>(shards, options.device);
-    return {std::move(registered), bytes,
-            asked
-                ? fmt::format("{} was asked for.",
-                              options.path == DevicePath::kStrided ? "Strided" : "Gather")
-                : fmt::format("In place: all {} bytes of shards are registered; neighbours of one "
-                              "shard go strided, others by gather.",
-                              bytes)};
-  } catch (const DeviceError& error) {
-    if (asked) throw;
-    return {nullptr, 0, fmt::format("Staged: {}.", error.what())};
-  } catch (const IoError& error) {  // too many mappings or open files
-    if (asked) throw;
-    return {nullptr, 0, fmt::format("Staged: {}.", error.what())};
-  }
-}
-
-/// What next() will return: a place of the ring, or the epoch's end.
-struct Entry {
-  std::optional<std::size_t> place;
-  DeviceBatch::Parts parts;
-  OrderState state;  // once it is returned
-  std::uint64_t batches_left = 0;
-};
-
 }  // namespace
 
 /// A loader of stored tensors, whose batches are put into the ring as far ahead as there is room
 /// whenever next() is called.
-class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
+class DeviceLoader::Impl {
  public:
-  CudaImpl(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
+  Impl(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
       : device_(device.device),
         pass_(dataset.spec(), options.transform),
         warnings_(pass_.warnings()) {
@@ -132,11 +85,9 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
     batches_per_epoch_ = core_->loader.batches_per_epoch();
   }
 
-  [[nodiscard]] bool is_of_this_process() const override {
-    return generation_ == fork_generation();
-  }
+  [[nodiscard]] bool is_of_this_process() const { return generation_ == fork_generation(); }
 
-  std::optional<DeviceBatch> next() override {
+  std::optional<DeviceBatch> next() {
     if (failure_) std::rethrow_exception(failure_);
     try {
       if (must_resume_) resume(state_);
@@ -155,12 +106,12 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
     }
   }
 
-  bool wait_for(std::chrono::nanoseconds time) override {
+  bool wait_for(std::chrono::nanoseconds time) {
     // After a failure, or with a batch on its way, the disk is not what next() waits for.
     return failure_ || !core_->queue.empty() || core_->loader.wait_for(time);
   }
 
-  void resume(const OrderState& state) override {
+  void resume(const OrderState& state) {
     if (failure_) std::rethrow_exception(failure_);
     core_->loader.resume(state);  // throws before anything changes
     for (const Entry& entry : core_->queue) {
@@ -173,31 +124,39 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
     batches_left_ = core_->loader.batches_left();
   }
 
-  [[nodiscard]] std::uint64_t batches_per_epoch() const override { return batches_per_epoch_; }
-  [[nodiscard]] std::uint64_t batches_left() const override { return batches_left_; }
-  [[nodiscard]] OrderState state() const override { return state_; }
-  [[nodiscard]] bool has_failed() const override { return failure_ || reading_failed_; }
-  [[nodiscard]] const TensorSpec& spec() const override { return pass_.result(); }
-  [[nodiscard]] DeviceStats stats() const override {
+  [[nodiscard]] std::uint64_t batches_per_epoch() const { return batches_per_epoch_; }
+  [[nodiscard]] std::uint64_t batches_left() const { return batches_left_; }
+  [[nodiscard]] OrderState state() const { return state_; }
+  [[nodiscard]] bool has_failed() const { return failure_ || reading_failed_; }
+  [[nodiscard]] const TensorSpec& spec() const { return pass_.result(); }
+  [[nodiscard]] DeviceStats stats() const {
     DeviceStats stats = stats_;
     if (core_ != nullptr) stats.host = core_->loader.stats();
     return stats;
   }
-  [[nodiscard]] const std::vector<std::string>& warnings() const override { return warnings_; }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
+  /// What next() will return: a place of the ring, or the epoch's end.
+  struct Entry {
+    std::optional<std::size_t> place;
+    DeviceBatch::Parts parts;
+    OrderState state;  // once it is returned
+    std::uint64_t batches_left = 0;
+  };
+
   /// All that is freed when the device fails, in the order in which it is made.
   struct Core {
     Core(const Dataset& dataset, const PixelPass& pass, const LoaderOptions& options,
          const DeviceOptions& device)
-        : source(choose_source(*dataset.shards_, device)),
-          copier(dataset.shards_, pass, largest_batch(dataset, options), source.registered.get(),
-                 device.path, device.device),
-          ring(std::make_shared<device::DeviceRing>(device.device, device.ring,
+        : source(device::choose_source(*dataset.shards_, device)),
+          copier(dataset.shards_, pass, largest_batch(options, dataset.size()),
+                 source.registered.get(), device.device_path, device.device),
+          ring(std::make_shared<device::DeviceRing>(device.device, device.device_batches,
                                                     copier.place_bytes())),
           pinned(device.device, checked_buffers(options, device), copier.buffer_bytes()),
-          loader(dataset, stored(options), {[this] { return pinned.take(); }, in_place()}),
-          batches(device.ring) {}
+          loader(dataset.shards_, stored(options), {[this] { return pinned.take(); }, in_place()}),
+          batches(device.device_batches) {}
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
     ~Core() {
@@ -205,16 +164,13 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
       if (cudaStreamSynchronize(ring->stream()) != cudaSuccess) (void)cudaGetLastError();
     }
 
-    static std::uint64_t largest_batch(const Dataset& dataset, const LoaderOptions& options) {
-      return options.tail == Tail::kPad ? options.batch_size
-                                        : std::min(options.batch_size, dataset.size());
-    }
     /// Every batch that is filled ahead, and every one whose copy may be under way.
     static std::size_t checked_buffers(const LoaderOptions& options, const DeviceOptions& device) {
-      if (options.prefetch == 0 || options.prefetch > kLargestRing) {
-        throw InvalidArgument(fmt::format("a prefetch of {} batches", options.prefetch));
+      if (options.prefetch == 0 || options.prefetch > kMostBatches) {
+        throw InvalidArgument(fmt::format("`prefetch` must be between 1 and {}, got {}",
+                                          kMostBatches, options.prefetch));
       }
-      return options.prefetch + device.ring;
+      return options.prefetch + device.device_batches;
     }
     [[nodiscard]] ShardBytes in_place() const {
       if (source.registered == nullptr) return {};
@@ -226,11 +182,11 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
       return options;
     }
 
-    Source source;
+    device::Source source;
     device::BatchCopier copier;
     std::shared_ptr<device::DeviceRing> ring;
     PinnedBuffers pinned;
-    Loader loader;
+    BatchPipeline loader;
     std::vector<std::optional<Batch>> batches;  // by place, what was copied to it last
     std::deque<Entry> queue;
   };
@@ -265,8 +221,8 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
       if (!place) {
         if (must) {
           throw InvalidArgument(
-              fmt::format("all {} batches of the device's ring are held", ring.size()),
-              "Release batches before asking for more, or make `ring` larger.");
+              fmt::format("all {} batches on the device are held", ring.size()),
+              "Release batches before asking for more, or raise `device_batches`.");
         }
         return;
       }
@@ -359,10 +315,48 @@ class DeviceLoader::CudaImpl : public DeviceLoader::Impl {
   DeviceStats stats_;
 };
 
-std::unique_ptr<DeviceLoader::Impl> DeviceLoader::make(Dataset dataset,
-                                                       const LoaderOptions& options,
-                                                       const DeviceOptions& device) {
-  return std::make_unique<CudaImpl>(dataset, options, device);
+DeviceLoader::DeviceLoader(Dataset dataset, const LoaderOptions& options,
+                           const DeviceOptions& device)
+    : impl_(std::make_unique<Impl>(dataset, options, device)) {}
+DeviceLoader::DeviceLoader(DeviceLoader&&) noexcept = default;
+
+DeviceLoader& DeviceLoader::operator=(DeviceLoader&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  return *this;
 }
+
+DeviceLoader::~DeviceLoader() {
+  // Neither the threads nor CUDA are there.
+  if (impl_ != nullptr && !impl_->is_of_this_process()) (void)impl_.release();
+}
+
+DeviceLoader::Impl& DeviceLoader::impl() const {
+  if (!impl_->is_of_this_process()) {
+    throw InvalidArgument("a loader cannot be used in a process that was forked since it was made",
+                          "Make the loader in the process that uses it.");
+  }
+  return *impl_;
+}
+
+std::optional<DeviceBatch> DeviceLoader::next() { return impl().next(); }
+bool DeviceLoader::wait_for(std::chrono::nanoseconds time) { return impl().wait_for(time); }
+std::uint64_t DeviceLoader::batches_per_epoch() const { return impl().batches_per_epoch(); }
+std::uint64_t DeviceLoader::batches_left() const { return impl().batches_left(); }
+std::uint64_t DeviceLoader::epoch() const { return impl().state().epoch; }
+
+void DeviceLoader::set_epoch(std::uint64_t epoch) {
+  OrderState state = impl().state();
+  // What is on its way stays good, unless it failed: the reason may be gone.
+  if (state.epoch == epoch && state.position == 0 && !impl().has_failed()) return;
+  state.epoch = epoch;
+  state.position = 0;
+  impl().resume(state);
+}
+
+OrderState DeviceLoader::state() const { return impl().state(); }
+void DeviceLoader::resume(const OrderState& state) { impl().resume(state); }
+TensorSpec DeviceLoader::spec() const { return impl().spec(); }
+DeviceStats DeviceLoader::stats() const { return impl().stats(); }
+std::vector<std::string> DeviceLoader::warnings() const { return impl().warnings(); }
 
 }  // namespace precache

@@ -5,20 +5,43 @@
 #include <utility>
 
 #include "precache/formats/error.hpp"
-#include "reader/device/device_backend.hpp"
+#include "reader/device/device_lease.hpp"
 #include "reader/device/dlpack.hpp"
 
 namespace precache {
 
+std::string_view name(DevicePath path) {
+  switch (path) {
+    case DevicePath::kAuto:
+      return "auto";
+    case DevicePath::kStaged:
+      return "staged";
+    case DevicePath::kStrided:
+      return "strided";
+    case DevicePath::kGather:
+      return "gather";
+  }
+  return "?";
+}
+
+DevicePath parse_device_path(std::string_view text) {
+  for (const DevicePath path :
+       {DevicePath::kAuto, DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
+    if (name(path) == text) return path;
+  }
+  throw InvalidArgument("`device_path` must be one of auto, staged, strided, gather; got '" +
+                        std::string(text) + "'");
+}
+
 /// A batch's place, shared by the batch and the tensors that were made of it.
 struct DeviceBatch::Holder {
   std::unique_ptr<DeviceLease> lease;  // none: released
-  std::vector<void*> streams;          // that tensors were handed to, each once
+  std::vector<CUstream_st*> streams;   // that tensors were handed to, each once
 
   explicit Holder(std::unique_ptr<DeviceLease> place) : lease(std::move(place)) {}
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
-  void note(void* stream) {
+  void note(CUstream_st* stream) {
     if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
   }
   ~Holder() {
@@ -26,7 +49,7 @@ struct DeviceBatch::Holder {
     try {
       lease->release(streams);
     } catch (...) {
-      // Nobody is here to be told. The lease, which was not released, waits for the device instead;
+      // A destructor cannot throw. The lease, which was not released, waits for the device instead;
       // if that fails, it tells the loader, whose next call throws.
     }
   }
@@ -65,6 +88,11 @@ DeviceBatch::DeviceBatch(DeviceBatch&&) noexcept = default;
 DeviceBatch& DeviceBatch::operator=(DeviceBatch&&) noexcept = default;
 DeviceBatch::~DeviceBatch() = default;
 
+void* DeviceBatch::images_of(DType asked) const {
+  detail::check_elements(parts_.spec, asked, nullptr, 0);
+  return parts_.images;
+}
+
 DeviceBatch::Holder& DeviceBatch::holder() const {
   if (holder_ == nullptr || holder_->lease == nullptr) {
     throw InvalidArgument("the batch was released: its memory may hold another one by now");
@@ -72,11 +100,11 @@ DeviceBatch::Holder& DeviceBatch::holder() const {
   return *holder_;
 }
 
-void DeviceBatch::wait_on(void* stream) const { holder().lease->wait_on(stream); }
+void DeviceBatch::wait_on(CUstream_st* stream) const { holder().lease->wait_on(stream); }
 
 void DeviceBatch::wait() const { holder().lease->wait(); }
 
-void DeviceBatch::release(void* stream) {
+void DeviceBatch::release(CUstream_st* stream) {
   Holder& place = holder();
   if (holder_.use_count() != 1) {
     throw InvalidArgument("a tensor of the batch is still held, so it cannot be released",
@@ -88,7 +116,7 @@ void DeviceBatch::release(void* stream) {
 }
 
 template <typename Managed>
-Managed* DeviceBatch::make_dlpack(Part part, void* stream) const {
+Managed* DeviceBatch::make_dlpack(Part part, CUstream_st* stream) const {
   Holder& place = holder();
   auto exported = std::make_unique<Export<Managed>>();
   exported->holder = holder_;
@@ -121,11 +149,11 @@ Managed* DeviceBatch::make_dlpack(Part part, void* stream) const {
   return &exported.release()->managed;
 }
 
-DLManagedTensor* DeviceBatch::to_dlpack(Part part, void* stream) const {
+DLManagedTensor* DeviceBatch::to_dlpack(Part part, CUstream_st* stream) const {
   return make_dlpack<DLManagedTensor>(part, stream);
 }
 
-DLManagedTensorVersioned* DeviceBatch::to_dlpack_versioned(Part part, void* stream) const {
+DLManagedTensorVersioned* DeviceBatch::to_dlpack_versioned(Part part, CUstream_st* stream) const {
   return make_dlpack<DLManagedTensorVersioned>(part, stream);
 }
 

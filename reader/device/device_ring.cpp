@@ -29,11 +29,11 @@ class DeviceRing::Lease : public DeviceLease {
     }
   }
 
-  void wait_on(void* stream) override {
+  void wait_on(CUstream_st* stream) override {
     check_process();
     const CurrentDevice current(ring_->device_);
-    check(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), ring_->ready(place_), 0),
-          "cudaStreamWaitEvent", ring_->device_);
+    check(cudaStreamWaitEvent(stream, ring_->ready(place_), 0), "cudaStreamWaitEvent",
+          ring_->device_);
   }
 
   void wait() override {
@@ -42,7 +42,7 @@ class DeviceRing::Lease : public DeviceLease {
     check(cudaEventSynchronize(ring_->ready(place_)), "cudaEventSynchronize", ring_->device_);
   }
 
-  void release(std::span<void* const> streams) override {
+  void release(std::span<CUstream_st* const> streams) override {
     check_process();
     ring_->release(place_, streams);
     released_ = true;
@@ -121,13 +121,12 @@ void DeviceRing::wait_for_users(std::size_t place) const {
   }
 }
 
-void DeviceRing::release(std::size_t place, std::span<void* const> streams) {
+void DeviceRing::release(std::size_t place, std::span<CUstream_st* const> streams) {
   const CurrentDevice current(device_);
   std::vector<Event>& released = places_[place].released;
   for (std::size_t i = 0; i < streams.size(); ++i) {
     if (i == released.size()) released.push_back(make_event(device_, EventUse::kStreamsWait));
-    check(cudaEventRecord(released[i].get(), static_cast<cudaStream_t>(streams[i])),
-          "cudaEventRecord", device_);
+    check(cudaEventRecord(released[i].get(), streams[i]), "cudaEventRecord", device_);
   }
   give_back(place);
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reader/device/cuda_handles.hpp"
-#include "reader/device/device_backend.hpp"
+#include "reader/device/device_lease.hpp"
 
 namespace precache::device {
 
@@ -60,7 +60,7 @@ class DeviceRing : public std::enable_shared_from_this<DeviceRing> {
   };
   class Lease;
 
-  void release(std::size_t place, std::span<void* const> streams);
+  void release(std::size_t place, std::span<CUstream_st* const> streams);
   void note_failure();
 
   const int device_;

@@ -9,6 +9,17 @@
 #include "reader/device/cuda_handles.hpp"
 
 namespace precache::device {
+namespace {
+
+std::uint64_t total_bytes(const ShardSet& shards) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < shards.shard_count(); ++i) {
+    total = checked_add(total, shards.index(i).bytes);
+  }
+  return total;
+}
+
+}  // namespace
 
 RegisteredShards::RegisteredShards(const ShardSet& shards, int device) {
   int read_only = 0;
@@ -54,12 +65,36 @@ void RegisteredShards::unregister() {
   }
 }
 
-std::uint64_t total_bytes(const ShardSet& shards) {
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < shards.shard_count(); ++i) {
-    total = checked_add(total, shards.index(i).bytes);
+Source choose_source(const ShardSet& shards, const DeviceOptions& options) {
+  if (options.device_path == DevicePath::kStaged) return {nullptr, 0, "Staged was asked for."};
+  const bool asked = options.device_path != DevicePath::kAuto;
+  if (options.pin_shards_up_to_bytes == 0 && !asked) {
+    return {nullptr, 0, "Staged: `pin_shards_up_to_bytes` is 0, so no shards are pinned."};
   }
-  return total;
+  const std::uint64_t bytes = total_bytes(shards);
+  if (bytes > options.pin_shards_up_to_bytes) {
+    std::string why = fmt::format("the shards have {} bytes, more than the {} that may be pinned",
+                                  bytes, options.pin_shards_up_to_bytes);
+    if (asked)
+      throw InvalidArgument(why, "Raise `pin_shards_up_to_bytes`, or use `device_path` staged.");
+    return {nullptr, 0, "Staged: " + why + "."};
+  }
+  try {
+    auto registered = std::make_unique<RegisteredShards>(shards, options.device);
+    return {std::move(registered), bytes,
+            asked
+                ? fmt::format("{} was asked for.",
+                              options.device_path == DevicePath::kStrided ? "Strided" : "Gather")
+                : fmt::format("In place: all {} bytes of shards are registered; neighbours of one "
+                              "shard go strided, others by gather.",
+                              bytes)};
+  } catch (const DeviceError& error) {
+    if (asked) throw;
+    return {nullptr, 0, fmt::format("Staged: {}.", error.what())};
+  } catch (const IoError& error) {  // too many mappings or open files
+    if (asked) throw;
+    return {nullptr, 0, fmt::format("Staged: {}.", error.what())};
+  }
 }
 
 }  // namespace precache::device

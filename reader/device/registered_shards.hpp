@@ -39,7 +39,15 @@ class RegisteredShards {
   std::size_t registered_ = 0;  // the first so many
 };
 
-/// The size of all shards.
-[[nodiscard]] std::uint64_t total_bytes(const ShardSet& shards);
+/// Where tensors are copied from, and why: from the registered shards, or from pinned batches.
+struct Source {
+  std::unique_ptr<RegisteredShards> registered;  // none: from pinned batches
+  std::uint64_t bytes_registered = 0;
+  std::string reason;
+};
+
+/// Throws InvalidArgument, IoError or DeviceError if a path that was asked for is not possible.
+/// REQUIRES: `options.device` is the current one.
+[[nodiscard]] Source choose_source(const ShardSet& shards, const DeviceOptions& options);
 
 }  // namespace precache::device

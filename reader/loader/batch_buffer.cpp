@@ -25,7 +25,7 @@ AlignedBuffer::AlignedBuffer(std::size_t size) {
   if (is_large) (void)::madvise(bytes, size, MADV_HUGEPAGE);
 }
 
-std::byte* Batch::Buffer::make_writable() {
+std::byte* BatchBuffer::make_writable() {
   if (view == nullptr) return buffer.data();
   if (!own) {
     own.emplace(view, static_cast<std::uint64_t>(data - view->bytes().data()), bytes());
@@ -52,8 +52,8 @@ AlignedBuffer BufferPool::take_buffer() {
   return make_buffer_();
 }
 
-std::unique_ptr<Batch::Buffer> BufferPool::take() {
-  std::unique_ptr<Batch::Buffer> slot;
+std::unique_ptr<BatchBuffer> BufferPool::take() {
+  std::unique_ptr<BatchBuffer> slot;
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -61,14 +61,14 @@ std::unique_ptr<Batch::Buffer> BufferPool::take() {
       free_.erase(free_.begin());
     }
   }
-  if (slot == nullptr) return std::make_unique<Batch::Buffer>();
+  if (slot == nullptr) return std::make_unique<BatchBuffer>();
   slot->ends_epoch = slot->is_announced = false;
   slot->rows_claimed = slot->rows_done = 0;
   slot->error = nullptr;
   return slot;
 }
 
-void BufferPool::give_back(std::unique_ptr<Batch::Buffer> slot) {
+void BufferPool::give_back(std::unique_ptr<BatchBuffer> slot) {
   AlignedBuffer buffer = std::move(slot->buffer);  // freed, if so, after the lock is released
   const std::lock_guard lock(mutex_);
   if (buffer.data() != nullptr && free_buffers_.size() < capacity_) {
@@ -77,44 +77,44 @@ void BufferPool::give_back(std::unique_ptr<Batch::Buffer> slot) {
   if (free_.size() < capacity_) free_.push_back(std::move(slot));
 }
 
-Batch::Batch(std::unique_ptr<Buffer> slot) : slot_(std::move(slot)) {}
+Batch::Batch(std::unique_ptr<BatchBuffer> buffer) : buffer_(std::move(buffer)) {}
 
 Batch::Batch(Batch&&) noexcept = default;
 
 Batch& Batch::operator=(Batch&& other) noexcept {
-  std::swap(slot_, other.slot_);
+  std::swap(buffer_, other.buffer_);
   return *this;
 }
 
 Batch::~Batch() {
-  if (slot_ == nullptr) return;
+  if (buffer_ == nullptr) return;
   // The pool may be the last of its loader: it goes when this call returns.
-  const std::shared_ptr<BufferPool> home = std::move(slot_->home);
-  home->give_back(std::move(slot_));
+  const std::shared_ptr<BufferPool> home = std::move(buffer_->home);
+  home->give_back(std::move(buffer_));
 }
 
-std::size_t Batch::size() const { return slot_->samples.size(); }
+std::size_t Batch::size() const { return buffer_->samples.size(); }
 
-const TensorSpec& Batch::spec() const { return slot_->spec; }
+TensorSpec Batch::spec() const { return buffer_->spec; }
 
-const std::byte* Batch::data() const { return slot_->data; }
+const std::byte* Batch::data() const& { return buffer_->data; }
 
-std::byte* Batch::make_writable() { return slot_->make_writable(); }
+std::byte* Batch::make_writable() & { return buffer_->make_writable(); }
 
-std::size_t Batch::stride_bytes() const { return slot_->stride_bytes; }
+std::size_t Batch::stride_bytes() const { return buffer_->stride_bytes; }
 
-std::span<const std::byte> Batch::operator[](std::size_t i) const {
-  return {slot_->data + i * slot_->stride_bytes, slot_->spec.size_bytes()};
+std::span<const std::byte> Batch::operator[](std::size_t i) const& {
+  return {buffer_->data + i * buffer_->stride_bytes, buffer_->spec.size_bytes()};
 }
 
-std::span<const std::int64_t> Batch::labels() const { return slot_->labels; }
+std::span<const std::int64_t> Batch::labels() const& { return buffer_->labels; }
 
-std::span<const std::uint64_t> Batch::samples() const { return slot_->samples; }
+std::span<const std::uint64_t> Batch::samples() const& { return buffer_->samples; }
 
-bool Batch::is_view() const { return slot_->view != nullptr; }
+bool Batch::is_view() const { return buffer_->view != nullptr; }
 
 void Batch::check() const {
-  if (slot_->view != nullptr) slot_->view->check();
+  if (buffer_->view != nullptr) buffer_->view->check();
 }
 
 }  // namespace precache

@@ -36,7 +36,7 @@ class AlignedBuffer {
 /// The bytes of a whole shard, by its number.
 using ShardBytes = std::function<std::span<const std::byte>(std::size_t shard)>;
 
-/// For those who take batches on to a device: where they are put, and how much of them is needed.
+/// For a loader that copies batches to a device: where they are put, and how much is needed.
 struct BatchPlacement {
   /// Called by any thread of the loader, for at most as many buffers as batches are prefetched or
   /// held by the consumer.
@@ -49,9 +49,9 @@ struct BatchPlacement {
 
 /// One batch, from its order to its release: what it holds, and how far it is.
 ///
-/// The fields of progress belong to the pipeline's lock; the others to whoever fills the batch,
-/// then to whoever holds it.
-struct Batch::Buffer {
+/// The fields of progress belong to the pipeline's lock; the others to the threads that fill the
+/// batch, then to the Batch that holds it.
+struct BatchBuffer {
   TensorSpec spec;
   std::vector<std::uint64_t> samples;
   std::vector<std::int64_t> labels;
@@ -62,7 +62,7 @@ struct Batch::Buffer {
   std::optional<PrivateRange> own;          // of a view that may be written to
 
   std::uint64_t epoch = 0;
-  bool ends_epoch = false;  // no batch: the epoch is over
+  bool ends_epoch = false;  // not a batch: the epoch is over
   bool is_announced = false;
   std::size_t rows_claimed = 0;
   std::size_t rows_done = 0;
@@ -80,25 +80,25 @@ struct Batch::Buffer {
   }
 };
 
-/// Slots and buffers that nobody uses, so that the next batch allocates nothing. Any thread may
-/// give them back.
+/// Unused slots and buffers, so that the next batch allocates nothing. Any thread may give them
+/// back.
 class BufferPool {
  public:
   /// Keeps up to `capacity` of each.
   BufferPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer);
   /// The slot that is unused for the longest time, or a new one. It still has the mapping that it
   /// had: to unmap it is not the consumer's work.
-  [[nodiscard]] std::unique_ptr<Batch::Buffer> take();
+  [[nodiscard]] std::unique_ptr<BatchBuffer> take();
   /// An unused buffer, or a new one. Views need none, so there may be fewer than slots.
   [[nodiscard]] AlignedBuffer take_buffer();
   /// Takes the slot and its buffer; frees them if there are enough.
-  void give_back(std::unique_ptr<Batch::Buffer> slot);
+  void give_back(std::unique_ptr<BatchBuffer> slot);
 
  private:
   std::size_t capacity_;
   std::function<AlignedBuffer()> make_buffer_;
   ForkSafeMutex mutex_;
-  std::vector<std::unique_ptr<Batch::Buffer>> free_;
+  std::vector<std::unique_ptr<BatchBuffer>> free_;
   std::vector<AlignedBuffer> free_buffers_;
 };
 

@@ -48,7 +48,7 @@ BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTran
       writable_(writable),
       in_place_(std::move(in_place)) {}
 
-void BatchFiller::announce(Batch::Buffer& slot, BufferPool& pool) const {
+void BatchFiller::announce(BatchBuffer& slot, BufferPool& pool) const {
   slot.own.reset();
   slot.view.reset();
   slot.spec = pass_.result();
@@ -61,12 +61,12 @@ void BatchFiller::announce(Batch::Buffer& slot, BufferPool& pool) const {
   if (!in_place_) read_ahead(slot);
 }
 
-std::size_t BatchFiller::chunk_rows(const Batch::Buffer& slot) const {
+std::size_t BatchFiller::chunk_rows(const BatchBuffer& slot) const {
   const std::size_t bytes = slot.view != nullptr ? kViewChunkBytes : kChunkBytes;
   return std::max<std::size_t>(1, bytes / slot.spec.size_bytes());
 }
 
-bool BatchFiller::make_view(Batch::Buffer& slot) const {
+bool BatchFiller::make_view(BatchBuffer& slot) const {
   if (!pass_.is_copy() || writable_ || in_place_) return false;
   for (std::size_t i = 1; i < slot.samples.size(); ++i) {
     if (slot.samples[i] != slot.samples[0] + i) return false;
@@ -74,13 +74,18 @@ bool BatchFiller::make_view(Batch::Buffer& slot) const {
   const ShardSet::Location first = shards_->locate(slot.samples.front());
   const auto& stride = shards_->stride(first.shard);
   if (!stride || slot.samples.size() > shards_->rows_from(first)) return false;
-  slot.view = shards_->map(first.shard);
-  slot.data = slot.view->bytes().data() + shards_->values(first.shard).payload(first.row).offset;
+  auto mapped = shards_->map(first.shard);
+  const std::byte* const data =
+      mapped->bytes().data() + shards_->values(first.shard).payload(first.row).offset;
+  // Third-party shards may have floats at odd addresses.
+  if (!detail::is_aligned(slot.spec.dtype, data, *stride)) return false;
+  slot.view = std::move(mapped);
+  slot.data = data;
   slot.stride_bytes = *stride;
   return true;
 }
 
-void BatchFiller::read_ahead(const Batch::Buffer& slot) const {
+void BatchFiller::read_ahead(const BatchBuffer& slot) const {
   const auto each = [&](std::size_t step, const auto& call) {
     for (std::size_t i = 0; i < slot.samples.size(); i += step) {
       const ShardSet::Location place = shards_->locate(slot.samples[i]);
@@ -98,13 +103,13 @@ void BatchFiller::read_ahead(const Batch::Buffer& slot) const {
 }
 
 /// Rows of a view, with what lies between them.
-void BatchFiller::touch(const Batch::Buffer& slot, std::size_t first, std::size_t count) {
+void BatchFiller::touch(const BatchBuffer& slot, std::size_t first, std::size_t count) {
   const std::byte* const begin = slot.data + first * slot.stride_bytes;
   const std::size_t bytes = (count - 1) * slot.stride_bytes + slot.spec.size_bytes();
   slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()), bytes);
 }
 
-std::uint64_t BatchFiller::fill(Batch::Buffer& slot, std::size_t first, std::size_t count,
+std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_t count,
                                 std::uint64_t seed) const {
   std::shared_ptr<const MappedShard> mapped;
   std::size_t mapped_shard = 0;

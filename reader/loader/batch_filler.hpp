@@ -24,21 +24,21 @@ class BatchFiller {
   [[nodiscard]] const PixelPass& pass() const { return pass_; }
   [[nodiscard]] std::size_t batch_bytes() const { return batch_bytes_; }
   /// Rows that are worth a thread's turn, of a slot that was announced.
-  [[nodiscard]] std::size_t chunk_rows(const Batch::Buffer& slot) const;
+  [[nodiscard]] std::size_t chunk_rows(const BatchBuffer& slot) const;
 
   /// Releases what the slot had. Decides whether a batch whose samples are known can be a view,
   /// gives it memory of `pool` if not, and asks the system for what is not in the page cache.
   /// Throws IoError, CorruptData.
-  void announce(Batch::Buffer& slot, BufferPool& pool) const;
+  void announce(BatchBuffer& slot, BufferPool& pool) const;
   /// Fills some rows, with what `seed` and the slot's epoch draw for them; returns how many bytes
   /// of shards that took. Throws IoError, CorruptData.
-  std::uint64_t fill(Batch::Buffer& slot, std::size_t first, std::size_t count,
+  std::uint64_t fill(BatchBuffer& slot, std::size_t first, std::size_t count,
                      std::uint64_t seed) const;
 
  private:
-  [[nodiscard]] bool make_view(Batch::Buffer& slot) const;
-  void read_ahead(const Batch::Buffer& slot) const;
-  static void touch(const Batch::Buffer& slot, std::size_t first, std::size_t count);
+  [[nodiscard]] bool make_view(BatchBuffer& slot) const;
+  void read_ahead(const BatchBuffer& slot) const;
+  static void touch(const BatchBuffer& slot, std::size_t first, std::size_t count);
 
   std::shared_ptr<const ShardSet> shards_;
   PixelPass pass_;

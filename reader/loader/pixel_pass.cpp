@@ -8,7 +8,7 @@
 
 #include "formats/bytes/half_float.hpp"
 #include "precache/formats/error.hpp"
-#include "precache/reader/order.hpp"
+#include "reader/loader/epoch_order.hpp"
 
 namespace precache {
 namespace {
@@ -28,21 +28,25 @@ std::uint32_t half(std::uint32_t margin) {
 
 void check_normalization(const Normalization& normalize, const TensorSpec& stored, DType result) {
   if (stored.dtype != DType::kUint8) {
-    throw InvalidArgument("tensors that are stored as floats cannot be normalised while reading",
-                          "Store uint8, or normalise when building.");
+    throw InvalidArgument(fmt::format("`normalize` needs tensors that are stored as uint8, not {}",
+                                      name(stored.dtype)),
+                          "Store uint8, or normalize when building.");
   }
   if (result == DType::kUint8) {
-    throw InvalidArgument("normalised pixels do not fit uint8", "Set dtype to a float type.");
+    throw InvalidArgument("`dtype` must be a float type with `normalize`, got uint8");
   }
   if (stored.channels != 1 && stored.channels != 3) {
     throw InvalidArgument(
-        fmt::format("a normalisation of 3 channels, and tensors of {}", stored.channels));
+        fmt::format("`normalize` has 3 channels, but the tensors have {}", stored.channels));
   }
   for (std::size_t channel = 0; channel < stored.channels; ++channel) {
     const float mean = normalize.mean[channel];
     const float std = normalize.std[channel];
     if (!std::isfinite(mean) || !std::isfinite(std) || std == 0) {
-      throw InvalidArgument(fmt::format("a mean of {} and a standard deviation of {}", mean, std));
+      throw InvalidArgument(fmt::format(
+          "`normalize` needs finite values and no standard deviation of 0, got mean {} and "
+          "standard deviation {}",
+          mean, std));
     }
   }
 }
@@ -54,8 +58,8 @@ TensorSpec BatchTransform::result(const TensorSpec& stored) const {
   if (crop) {
     if (crop->height == 0 || crop->width == 0 || crop->height > stored.height ||
         crop->width > stored.width) {
-      throw InvalidArgument(fmt::format("a crop of {}x{} from tensors of {}x{}", crop->height,
-                                        crop->width, stored.height, stored.width));
+      throw InvalidArgument(fmt::format("`crop` must fit tensors of {}x{}, got {}x{}",
+                                        stored.height, stored.width, crop->height, crop->width));
     }
     spec.height = crop->height;
     spec.width = crop->width;
@@ -64,7 +68,8 @@ TensorSpec BatchTransform::result(const TensorSpec& stored) const {
       dtype.value_or(normalize && stored.dtype == DType::kUint8 ? DType::kFloat32 : stored.dtype);
   spec.layout = layout.value_or(stored.layout);
   if (spec.dtype == DType::kUint8 && stored.dtype != DType::kUint8) {
-    throw InvalidArgument("tensors that are stored as floats cannot become uint8");
+    throw InvalidArgument(fmt::format("`dtype` cannot be uint8 for tensors that are stored as {}",
+                                      name(stored.dtype)));
   }
   if (normalize) check_normalization(*normalize, stored, spec.dtype);
   return spec;

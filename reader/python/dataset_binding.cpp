@@ -84,7 +84,7 @@ ConstByteRows rows(const Dataset& dataset, std::uint64_t first, std::uint64_t co
 void gather(const Dataset& dataset, const Indices& indices, const RowsToFill& out) {
   const std::size_t row_bytes = dataset.spec().size_bytes();
   if (out.shape(0) != indices.shape(0) || out.shape(1) != row_bytes) {
-    throw InvalidArgument("rows of another number or size than the samples");
+    throw InvalidArgument("`out` must have a row of the right size for each index");
   }
   const WithoutGil released;
   for (std::size_t i = 0; i < indices.shape(0); ++i) {

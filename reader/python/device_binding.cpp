@@ -31,15 +31,16 @@ nb::object capsule_of(Managed* tensor) {
 /// Keeps the GIL: a batch notes its streams without a lock.
 nb::object dlpack(const DeviceBatch& batch, bool labels, std::uintptr_t stream, bool versioned) {
   const auto part = labels ? DeviceBatch::Part::kLabels : DeviceBatch::Part::kImages;
-  auto* const handle = reinterpret_cast<void*>(stream);  // NOLINT: CUDA's streams are addresses
+  auto* const handle =
+      reinterpret_cast<CUstream_st*>(stream);  // NOLINT: CUDA's streams are addresses
   return versioned ? capsule_of(batch.to_dlpack_versioned(part, handle))
                    : capsule_of(batch.to_dlpack(part, handle));
 }
 
 void make_loader(Held<DeviceLoader>* self, const Dataset& dataset, const LoaderOptions& options,
-                 int device, std::size_t ring, const std::string& path,
-                 std::uint64_t register_budget_bytes) {
-  const DeviceOptions placed{device, ring, parse_device_path(path), register_budget_bytes};
+                 int device, std::size_t device_batches, const std::string& path,
+                 std::uint64_t pin_shards_up_to) {
+  const DeviceOptions placed{device, device_batches, parse_device_path(path), pin_shards_up_to};
   const WithoutGil released;
   new (self) Held<DeviceLoader>(dataset, options, placed);
 }
@@ -71,7 +72,8 @@ void add_device_loader(nb::module_& module) {
   nb::class_<Held<DeviceLoader>> loader(module, "DeviceLoader");
   loader
       .def("__init__", &make_loader, nb::arg("dataset"), nb::arg("options"), nb::kw_only(),
-           nb::arg("device"), nb::arg("ring"), nb::arg("path"), nb::arg("register_budget_bytes"))
+           nb::arg("device"), nb::arg("device_batches"), nb::arg("path"),
+           nb::arg("pin_shards_up_to"))
       .def("stats", &stats);
   add_loader_methods(loader);
 }

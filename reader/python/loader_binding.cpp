@@ -44,7 +44,7 @@ using CropSize = std::tuple<std::uint32_t, std::uint32_t, std::string>;
 Crop crop_of(const CropSize& size) {
   const auto& [height, width, place] = size;
   if (place != "random" && place != "center") {
-    throw InvalidArgument("a crop at the place '" + place + "'", "Places are random and center.");
+    throw InvalidArgument("`crop` must be at random or center, got '" + place + "'");
   }
   return {height, width, place == "center" ? CropPosition::kCenter : CropPosition::kRandom};
 }
@@ -52,7 +52,7 @@ Crop crop_of(const CropSize& size) {
 /// As the package's `Loader` documents them.
 void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::string& shuffle,
                   std::uint64_t block_rows, std::uint64_t window_blocks, std::uint64_t seed,
-                  std::uint64_t rank, std::uint64_t world_size, const std::string& tail,
+                  std::uint64_t rank, std::uint64_t world_size, const std::string& last_batch,
                   const std::optional<CropSize>& crop, bool flip,
                   const std::optional<Normalize>& normalize,
                   const std::optional<std::string>& dtype, const std::optional<std::string>& layout,
@@ -63,7 +63,7 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
   options.seed = seed;
   options.rank = rank;
   options.world_size = world_size;
-  options.tail = parse_tail(tail);
+  options.last_batch = parse_last_batch(last_batch);
   if (crop) options.transform.crop = crop_of(*crop);
   options.transform.flip = flip;
   if (normalize) options.transform.normalize = {normalize->first, normalize->second};
@@ -90,7 +90,7 @@ nb::dict stats_dict(const LoaderStats& stats) {
   result["consumer_waited"] = seconds_of(stats.consumer_waited);
   result["workers_waited"] = seconds_of(stats.workers_waited);
   result["batches_ahead"] = stats.batches_ahead;
-  result["verdict"] = stats.verdict();
+  result["bottleneck"] = stats.bottleneck();
   return result;
 }
 
@@ -106,7 +106,7 @@ void add_loader(nb::module_& module) {
   nb::class_<LoaderOptions>(module, "LoaderOptions")
       .def("__init__", &make_options, nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"),
            nb::arg("block_rows"), nb::arg("window_blocks"), nb::arg("seed"), nb::arg("rank"),
-           nb::arg("world_size"), nb::arg("tail"), nb::arg("crop").none(), nb::arg("flip"),
+           nb::arg("world_size"), nb::arg("last_batch"), nb::arg("crop").none(), nb::arg("flip"),
            nb::arg("normalize").none(), nb::arg("dtype").none(), nb::arg("layout").none(),
            nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"));
 

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string_view.h>
 
 #include "precache/formats/isolate_hdf5.hpp"
+#include "precache/version.hpp"
 #include "reader/python/binding.hpp"
 
 namespace precache::python {
@@ -22,7 +23,7 @@ nb::object text_of(std::string_view bytes) {
 NB_MODULE(_reader, module) {
   nanobind::set_leak_warnings(false);  // arrays may be alive when the interpreter ends
   module.doc() = "What the package `precache` is made of. Use that.";
-  module.attr("version") = PRECACHE_VERSION;
+  module.attr("version") = nanobind::str(precache::kVersion.data(), precache::kVersion.size());
   precache::python::add_errors();
   precache::python::add_dataset(module);
   precache::python::add_loader(module);

@@ -12,6 +12,33 @@ void Lease::check() const {
   if (shard_ != nullptr) shard_->check();
 }
 
+namespace detail {
+
+void check_elements(const TensorSpec& spec, DType asked, const std::byte* data,
+                    std::size_t stride_bytes) {
+  if (spec.dtype != asked) {
+    throw InvalidArgument(
+        fmt::format("the elements are {}, not {}", name(spec.dtype), name(asked)));
+  }
+  if (!is_aligned(asked, data, stride_bytes)) {
+    throw Unsupported(
+        fmt::format("the {} values lie at addresses that are not aligned for them", name(asked)),
+        "Copy the bytes, or use a Loader, which does.");
+  }
+}
+
+bool is_aligned(DType dtype, const std::byte* data, std::size_t stride_bytes) {
+  const std::size_t element = size_bytes(dtype);
+  return reinterpret_cast<std::uintptr_t>(data) % element == 0 && stride_bytes % element == 0;
+}
+
+}  // namespace detail
+
+void Sample::check_elements(DType asked) const {
+  if (!shards_->spec()) throw Unsupported("the sample is not a tensor: " + shards_->obstacle());
+  detail::check_elements(*shards_->spec(), asked, bytes_.data(), 0);
+}
+
 std::string Sample::key() const {
   const ShardSet::Location place = shards_->locate(index_);
   const MappedShard& mapped = *lease_.shard_;
@@ -27,7 +54,7 @@ std::size_t Dataset::shard_count() const { return shards_->shard_count(); }
 
 bool Dataset::has_spec() const { return shards_->spec().has_value(); }
 
-const TensorSpec& Dataset::spec() const {
+TensorSpec Dataset::spec() const {
   if (!shards_->spec()) {
     throw Unsupported("the samples are not tensors of one shape and type: " +
                       shards_->unsupported_reason());
@@ -35,7 +62,7 @@ const TensorSpec& Dataset::spec() const {
   return *shards_->spec();
 }
 
-const std::vector<std::string>& Dataset::classes() const { return shards_->classes(); }
+const std::vector<std::string>& Dataset::classes() const& { return shards_->classes(); }
 
 Sample Dataset::operator[](std::uint64_t index) const {
   if (index >= size()) {
@@ -64,8 +91,8 @@ Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
     throw InvalidArgument(fmt::format("there are no {} rows from {} on: the dataset has {} samples",
                                       count, first, size()));
   }
-  const TensorSpec& tensor = spec();
-  if (count == 0) return {nullptr, 0, 0, 0, Lease(nullptr)};
+  const TensorSpec tensor = spec();
+  if (count == 0) return {tensor, nullptr, 0, 0, Lease(nullptr)};
   const ShardSet::Location place = shards_->locate(first);
   if (count > shards_->rows_from(place)) {
     throw InvalidArgument(fmt::format("{} rows from {} on span more than one shard", count, first),
@@ -86,8 +113,7 @@ Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
   }
   mapped->check();
   const std::byte* data = mapped->bytes().data() + values.payload(place.row).offset;
-  const std::size_t row_bytes = tensor.size_bytes();
-  return {data, count, stride.value_or(row_bytes), row_bytes, Lease(std::move(mapped))};
+  return {tensor, data, count, stride.value_or(tensor.size_bytes()), Lease(std::move(mapped))};
 }
 
 }  // namespace precache

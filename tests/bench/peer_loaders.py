@@ -62,19 +62,19 @@ class Ours(Peer):
 class OursTorch(Ours):
     name = "precache.torch.Loader"
     modules = ("precache", "torch")
-    writable = True
+    views = False
 
     def epochs(self, mode, workers):
         import precache.torch
 
-        loader = precache.torch.Loader(self.folder / "tar", writable=self.writable, **our_options(mode))
+        loader = precache.torch.Loader(self.folder / "tar", views=self.views, **our_options(mode))
         while True:
             yield loader
 
 
 class OursTorchViews(OursTorch):
-    name = "precache.torch.Loader, writable=False"
-    writable = False
+    name = "precache.torch.Loader, views=True"
+    views = True
     modes = ("sequential",)
 
 

@@ -199,7 +199,7 @@ LoaderOptions options_of(Shuffle shuffle, unsigned threads) {
   LoaderOptions options;
   options.batch_size = kBatch;
   options.order.shuffle = shuffle;
-  options.tail = Tail::kKeep;
+  options.last_batch = LastBatch::kKeep;
   options.threads = threads;
   return options;
 }

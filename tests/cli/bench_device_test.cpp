@@ -82,16 +82,16 @@ TEST_CASE("bench says which way is not possible, and why", "[cli][device]") {
   CHECK_THAT(fixture.bench("--device cuda --shuffle full"),
              contains("\nstrided   not possible: strided copies take neighbours, and the order is "
                       "shuffled\ngather   "));
-  const std::string text = fixture.bench("--device cuda --register-budget 1KiB");
+  const std::string text = fixture.bench("--device cuda --pin-shards-up-to 1KiB");
   CHECK_THAT(text, contains("\nstrided   not possible: the shards have ") &&
                        contains("\ngather    not possible: the shards have ") &&
-                       contains("more than the 1024 that may be registered\n"));
+                       contains("more than the 1024 that may be pinned\n"));
   // A way that is asked for alone is an error.
   CHECK_THAT(message_of<InvalidArgument>([&] {
-               (void)fixture.bench("--device cuda --path gather --register-budget 1KiB");
+               (void)fixture.bench("--device cuda --device-path gather --pin-shards-up-to 1KiB");
              }),
              contains("1024"));
-  CHECK_THAT(message_of<InvalidArgument>([&] { (void)fixture.bench("--path gather"); }),
+  CHECK_THAT(message_of<InvalidArgument>([&] { (void)fixture.bench("--device-path gather"); }),
              contains("--device cuda"));
   CHECK_THAT(message_of<InvalidArgument>([&] { (void)fixture.bench("--device cuda:1"); }),
              contains("1 of 1"));
@@ -135,7 +135,7 @@ TEST_CASE("bench tells programs the same in JSON", "[cli][device]") {
   CHECK(paths[1].at("path") == "strided");
   CHECK_THAT(paths[1].at("refused").get<std::string>(), contains("shuffled"));
 
-  const Json one = Json::parse(fixture.bench("--device cuda --path staged --json"));
+  const Json one = Json::parse(fixture.bench("--device cuda --device-path staged --json"));
   REQUIRE(one.at("paths").size() == 1);
   CHECK_FALSE(one.at("paths")[0].contains("step"));
 }

@@ -44,8 +44,8 @@ TEST_CASE("bytes have binary and decimal units", "[cli]") {
 TEST_CASE("bytes have one unit with a prefix", "[cli]") {
   check_refused([](const std::string& text) { return values::bytes(text); }, {"1iB", "1BiB"});
   CHECK_THAT(test::message_of<InvalidArgument>(
-                 [] { static_cast<void>(values::bytes("1X", "--register-budget")); }),
-             test::contains("--register-budget '1X'"));
+                 [] { static_cast<void>(values::bytes("1X", "--pin-shards-up-to")); }),
+             test::contains("--pin-shards-up-to '1X'"));
 }
 
 TEST_CASE("integers lie in their range", "[cli]") {

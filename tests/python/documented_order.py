@@ -56,13 +56,13 @@ def documented_crop(seed, epoch, sample, rows_free, columns_free):
     return draws
 
 
-def documented_batches(order, batch_size, rank=0, world_size=1, tail="drop", position=0):
+def documented_batches(order, batch_size, rank=0, world_size=1, last_batch="drop", position=0):
     """What a rank gets of an epoch from a position on."""
     step = batch_size * world_size
     left = len(order) - position
-    if tail == "drop":
+    if last_batch == "drop":
         end = position + left // step * step
-    elif tail == "pad":
+    elif last_batch == "pad":
         end = position + -(-left // step) * step
     else:
         end = len(order)

@@ -66,7 +66,7 @@ def test_a_batch_may_be_larger_than_the_dataset(run, dataset):
 
 
 @pytest.mark.skipif(HAS_GPU, reason="there is a GPU here")
-@pytest.mark.parametrize("words", [("cuda",), ("cuda:1",), ("cuda", "--path", "gather", "--json")], ids=" ".join)
+@pytest.mark.parametrize("words", [("cuda",), ("cuda:1",), ("cuda", "--device-path", "gather", "--json")], ids=" ".join)
 def test_without_a_gpu_it_says_so(run, dataset, words):
     done = run("bench", dataset.out, "--device", *words, expect=5)
     assert done.stdout == b"" and done.stderr.decode() in NO_GPU
@@ -83,11 +83,11 @@ def test_with_a_gpu_all_paths_are_measured(run, dataset):
 @pytest.mark.parametrize("words, says", [
     (("--device", "gpu"), "--device 'gpu' is none of cpu, cuda, cuda:N"),
     (("--device", "cuda:x"), "--device cuda:N, N 'x' is not a whole number from 0 to 1023"),
-    (("--path", "gather"), "--path has no meaning without --device cuda"),
-    (("--path", "auto"), "--path 'auto' is none of all, staged, strided, gather"),
+    (("--device-path", "gather"), "--device-path has no meaning without --device cuda"),
+    (("--device-path", "auto"), "--device-path 'auto' is none of all, staged, strided, gather"),
     (("--step", "0"), "--step '0' is not a number from 0.01 to 1e+06"),
     (("--seconds", "x"), "--seconds 'x' is not a number"),
-    (("--register-budget", "some"), "--register-budget 'some' is no number of bytes"),
+    (("--pin-shards-up-to", "some"), "--pin-shards-up-to 'some' is no number of bytes"),
     (("--crop", "33"), "crop"),
     (("--normalize", "imagenet", "--dtype", "uint8"), "normali"),
     (("--split", "val"), "no split 'val'"),

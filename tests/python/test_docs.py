@@ -81,21 +81,21 @@ def test_each_command_has_a_page_that_shows_it(tmp_path):
     assert any(command.startswith("precache build ") for command in readme)
 
 
-def test_the_snippet_of_the_reader_compiles(tmp_path):
+def test_the_snippet_of_the_reader_compiles(precache, tmp_path):
     snippet, = blocks(ROOT / "docs" / "reader.md", "cpp")
     include, body = snippet.split("\n\n", 1)
     (tmp_path / "snippet.cpp").write_text(
-        f"{include}\nvoid train(const std::byte*, std::span<const std::int64_t>);\nint main() {{\n{body}}}\n")
-    folders = [f"-I{ROOT / library / 'include'}" for library in ("formats", "reader")]
+        f"{include}\nvoid train(precache::TypedRows<const precache::Float16>, std::span<const std::int64_t>);\nint main() {{\n{body}}}\n")
+    folders = [f"-I{root / library / 'include'}" for root in (ROOT, precache.parent) for library in ("formats", "reader")]
     subprocess.run(["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *folders, tmp_path / "snippet.cpp"], check=True)
 
 
-def test_the_snippet_of_the_device_loader_compiles(tmp_path):
+def test_the_snippet_of_the_device_loader_compiles(precache, tmp_path):
     snippet, = blocks(ROOT / "docs" / "gpu.md", "cpp")
     include, body = snippet.split("\n\n", 1)
     (tmp_path / "snippet.cpp").write_text(
-        f"{include}\nvoid train(void*, const std::int64_t*, void*);\nint main() {{\nvoid* const stream = nullptr;\n{body}}}\n")
-    folders = [f"-I{ROOT / library / 'include'}" for library in ("formats", "reader")]
+        f"{include}\nvoid train(precache::Float16*, const std::int64_t*, CUstream_st*);\nint main() {{\nCUstream_st* const stream = nullptr;\n{body}}}\n")
+    folders = [f"-I{root / library / 'include'}" for root in (ROOT, precache.parent) for library in ("formats", "reader")]
     subprocess.run(["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *folders, tmp_path / "snippet.cpp"], check=True)
 
 

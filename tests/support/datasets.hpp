@@ -13,6 +13,7 @@
 
 #include "formats/os/file.hpp"
 #include "precache/formats/manifest.hpp"
+#include "precache/reader/dataset.hpp"
 #include "tests/support/shards.hpp"
 #include "tests/support/temp_folder.hpp"
 
@@ -43,6 +44,12 @@ struct MadeDataset {
     return manifest.splits.begin()->second.shards;
   }
 };
+
+/// A copy of a sample's bytes.
+inline std::vector<std::byte> bytes_of(const Dataset& dataset, std::uint64_t index) {
+  const precache::Sample sample = dataset[index];
+  return {sample.bytes().begin(), sample.bytes().end()};
+}
 
 /// Names of different lengths, labels of different widths, and some without a label.
 inline SampleName name_of(Random& random, std::uint64_t i) {

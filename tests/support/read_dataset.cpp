@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> spec;
   OpenOptions open_options;
   LoaderOptions options;
-  options.tail = Tail::kKeep;
+  options.last_batch = LastBatch::kKeep;
   app.add_option("paths", paths)->required();
   app.add_option("--split", split);
   app.add_option("--spec", spec, "dtype, layout, height, width, channels")->expected(5);

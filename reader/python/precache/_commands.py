@@ -69,7 +69,7 @@ def build(
 ) -> dict[str, Any]:
     """Turns a folder of images, or shards of them, into training-ready tensor shards.
 
-    Interrupted or killed, the same call goes on where it stopped; on a finished `out` it does nothing.
+    After an interruption or a kill the same call resumes; on a finished `out` it does nothing.
 
     Args:
         source: A folder with a subfolder for each class, shards of encoded images, or "-" for standard input.
@@ -116,7 +116,7 @@ def build(
         IoError: The system refused: no such source, a full disk, another process at work in `out`.
         TooManyBadImages: More than `max_bad`; its `report` is what would have been returned.
         CorruptDataError, Unsupported: Of shards as a source.
-        KeyboardInterrupt: The build ended tidily; the same call goes on. Interrupted again, it ends at once.
+        KeyboardInterrupt: The build stopped tidily; the same call resumes it. A second interruption ends it at once.
 
     >>> report = build("images", "shards", size=32, shards=2)
     >>> report["status"], report["samples"], report["shards_done"]
@@ -154,7 +154,7 @@ def convert(
     dry_run: bool = False,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Writes shards anew in another format, precision, layout, size or order; what is not asked for stays.
+    """Rewrites shards in another format, precision, layout, size or order; what is not asked for stays.
 
     Args:
         source: A dataset folder, a shard of any origin, or a pattern of them.
@@ -199,7 +199,7 @@ def index(
     jobs: int | None = None,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Writes what other readers want to find beside shards.
+    """Writes what other readers want to find next to shards.
 
     Args:
         path: A dataset folder, a shard, or a pattern of them.
@@ -230,7 +230,7 @@ def inspect(
     samples: int | None = None,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Says what shards hold, ours or those of others.
+    """Describes what is in shards, written by precache or by other programs.
 
     Args:
         path: A dataset folder, a shard of any origin, a pattern of them, or a list of these.
@@ -313,7 +313,7 @@ def _paths(name: str, value: Any) -> list[str]:
 def _text(name: str, value: Any) -> str:
     """A value as the command line has it."""
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, which is no value of it")
+        raise TypeError(f"{name} is {value!r}, which is not a value that it takes")
     if isinstance(value, (bytes, os.PathLike)):
         return os.fsdecode(value)
     if name == "dtype" and not isinstance(value, str):  # as numpy, torch or JAX have it

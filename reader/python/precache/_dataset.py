@@ -200,7 +200,7 @@ class Dataset(Sequence[tuple[Array, int]]):
     def _slice(self, positions: range) -> tuple[Array, Array]:
         rising = positions if positions.step > 0 else positions[::-1]
         span = rising[-1] + 1 - rising[0] if rising else 0
-        if self._writable or not rising or span > self._native.rows_together(rising[0]):
+        if self._writable or not rising or span > self._native.contiguous_rows(rising[0]):
             return self.gather(np.asarray(positions, dtype=np.int64))
         try:
             rows = self._native.rows(rising[0], span)
@@ -255,7 +255,7 @@ def open(  # noqa: A001
         label_key: the same of labels.
         labels: "none" opens shards without a manifest without labels.
         max_open_shards: mappings that are kept; 0: a quarter of the descriptors that the process may have.
-        scan_threads: for shards without a manifest; 0: as many as the machine has.
+        scan_threads: for shards without a manifest; 0: as many as the process may use.
 
     Raises:
         OSError: a path that is not there or cannot be read.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno as errnos
 import os
+import re
 import sys
 from typing import Any
 
@@ -122,6 +123,33 @@ _IO_ERRORS = {kind: _io_error(kind) for kind in {type(OSError(code, "")) for cod
 globals().update({kind.__name__: kind for kind in _IO_ERRORS.values()})
 
 
+# Fields of the C++ library whose argument has another name, or is given by its position.
+_ARGUMENTS = {
+    **dict.fromkeys(("source", "out", "path", "paths", "shards", "dataset"), ""),
+    "max_bad_percent": "max_bad=",
+    "pin_shards_up_to_bytes": "pin_shards_up_to=",
+    "shard_count": "shards=",
+    "shard_size_bytes": "shard_size=",
+    "short_keys": "keys=",
+    "sidecars": "index=",
+}
+
+
+def name_arguments(text: str) -> str:
+    """A message of the C++ library or of the command, with its fields named as Python's arguments.
+
+    >>> name_arguments("`shard_size` must be at least 1 byte, got 0. `out` is full; set `overwrite`.")
+    'shard_size= must be at least 1 byte, got 0. out is full; set overwrite=True.'
+    """
+
+    def argument(found: re.Match[str]) -> str:
+        verb, field = found.groups()
+        name = _ARGUMENTS.get(field, f"{field}=") or field
+        return f"{verb or ''}{name}{'True' if verb and name.endswith('=') else ''}"
+
+    return re.sub(r"(\b[Ss]et (?=`\w+`(?! to\b)))?`([a-z][a-z0-9_]*)`", argument, text)
+
+
 def make_error(
     type_name: str,
     message: str,
@@ -139,4 +167,4 @@ def make_error(
     kind = _TYPES.get(type_name, Error)
     if kind is IoError and errno:
         kind = _IO_ERRORS.get(type(OSError(errno, "")), IoError)
-    return kind(message, hint, path, offset, errno)
+    return kind(name_arguments(message), name_arguments(hint), path, offset, errno)

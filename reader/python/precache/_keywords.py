@@ -28,7 +28,8 @@ class LoaderOptions(TypedDict, total=False):
 
     shuffle: Literal["block", "full"] | None
     seed: int
-    tail: Literal["drop", "pad", "keep"]
+    last_batch: Literal["drop", "pad", "keep"] | None
+    drop_last: bool | None
     crop: int | tuple[int, int] | Crop | None
     flip: bool
     normalize: Literal["imagenet"] | tuple[Numbers, Numbers] | None
@@ -45,3 +46,4 @@ class PlacedLoaderOptions(LoaderOptions, total=False):
     rank: int
     world_size: int
     layout: Literal["chw", "hwc"] | None
+    writable: bool

@@ -60,8 +60,8 @@ class Loader:
     >>> images.shape, images.dtype, labels.shape
     ((4, 3, 32, 32), dtype('float32'), (4,))
 
-    A batch stays as it is for as long as one of its arrays is referenced: a buffer is used again only when nobody
-    holds it, and new ones are made meanwhile, so what is kept costs memory and never changes. Images are read-only
+    A batch stays as it is for as long as one of its arrays is referenced: a buffer is used again only when it is
+    not held, and new ones are made meanwhile, so what is kept costs memory and never changes. Images are read-only
     where they are a view of the shard, and may be written to where they are a copy, as all are with `writable` or a
     shuffle.
 
@@ -74,7 +74,9 @@ class Loader:
             reads large ranges and suits what does not fit the page cache.
         seed: of the order, the crops and the flips.
         rank, world_size: which slice of each step is this process's.
-        tail: what becomes of samples that do not fill a batch on every rank: "drop", "pad" or "keep".
+        last_batch: what happens to samples at the end of an epoch that do not fill a batch on every rank: "drop" (the
+            default), "pad" with the epoch's first samples, or "keep" as a shorter batch.
+        drop_last: the same as torch has it: True is "drop", False is "keep".
         crop: N, (height, width) or a `Crop`: random places, unless it says "center".
         flip: mirror a random half of the samples.
         normalize: "imagenet" or (mean, std), each a number or one for every channel: (x/255 - mean) / std.
@@ -84,8 +86,8 @@ class Loader:
         layout: "chw" or "hwc"; by default as stored.
         threads: that fill batches; 0: what the process may use.
         prefetch: batches that are filled ahead.
-        writable: have all batches copied, so that they may be written to; else sequential ones without a conversion are
-            views.
+        writable: let every batch be written to: all are copies. With False, sequential batches without a conversion are
+            read-only views of the shard.
         block_rows, window_blocks: of the shuffle "block".
     """
 
@@ -98,7 +100,8 @@ class Loader:
         seed: int = 0,
         rank: int = 0,
         world_size: int = 1,
-        tail: Literal["drop", "pad", "keep"] = "drop",
+        last_batch: Literal["drop", "pad", "keep"] | None = None,
+        drop_last: bool | None = None,
         crop: int | tuple[int, int] | Crop | None = None,
         flip: bool = False,
         normalize: Literal["imagenet"] | tuple[Numbers, Numbers] | None = None,
@@ -113,6 +116,7 @@ class Loader:
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         if normalize is not None and dtype is None:
             dtype = "float32"
+        last_batch = _options.last_batch(last_batch, drop_last)
         kind = _options.one_of("shuffle", shuffle or "none", ("none", "block", "full"))
         # Shuffled samples may lie side by side by chance: whether a batch can be written to would be chance, too.
         self._shuffled = kind != "none"
@@ -124,7 +128,7 @@ class Loader:
             seed=_options.count("seed", seed),
             rank=_options.count("rank", rank),
             world_size=_options.count("world_size", world_size, _LARGEST_WORLD, least=1),
-            tail=_options.one_of("tail", tail, ("drop", "pad", "keep")),
+            last_batch=last_batch,
             crop=None if crop is None else _options.crop(crop),
             flip=_options.truth("flip", flip),
             normalize=None if normalize is None else _options.normalization(normalize),
@@ -135,11 +139,11 @@ class Loader:
             writable=_options.truth("writable", writable) or self._shuffled,
         )
         self._native: AnyLoader | None = self._make_native(checked)
-        if tail == "drop" and len(self.dataset) != 0 and self._native.batches_per_epoch == 0:
+        if last_batch == "drop" and len(self.dataset) != 0 and self._native.batches_per_epoch == 0:
             step = f"{world_size} x {batch_size}" if world_size != 1 else f"{batch_size}"
             raise InvalidArgument(
                 f"no batch of {step} samples fits a dataset of {len(self.dataset)}",
-                hint="Use a smaller batch_size, or tail='keep' or 'pad'.",
+                hint="Use a smaller batch_size, or last_batch='keep' or 'pad'.",
             )
         self._spec = Spec(*self._native.spec)
         self._batches = f"{self._native.batches_per_epoch} batches of {batch_size}"
@@ -163,10 +167,10 @@ class Loader:
         return self._open().epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the beginning of an epoch. Without it, each full iteration is followed by the next epoch.
+        """Continues at the beginning of an epoch. Without it, each full iteration is followed by the next epoch.
 
-        Of the epoch of a state that was just loaded, what is left stays what the next `for` reads: whoever calls this
-        before every epoch need not leave it out after `load_state_dict`.
+        For the epoch of a state that was just loaded it does nothing: the next `for` reads what is left. So a program
+        that calls this before every epoch need not skip it after `load_state_dict`.
         """
         number, native = _options.count("epoch", epoch), self._open()
         if self._resumed and number == native.epoch:
@@ -183,7 +187,7 @@ class Loader:
         """One epoch, from its beginning; after `load_state_dict`, what is left of it."""
         native = self._open()
         if not self._resumed:
-            # An iteration that was left early begins anew, but not one that only did not look for the end.
+            # An iteration that was left early restarts, but not one that only did not look for the end.
             was_read = native.batches_left == 0 and native.batches_per_epoch != 0
             native.set_epoch(native.epoch + was_read)
         self._resumed = False
@@ -195,7 +199,7 @@ class Loader:
         native = self._open()
         if self._iteration is not iteration:
             raise InvalidArgument(
-                "another iteration of this loader was begun", hint="Make two loaders to read at two places at once."
+                "another iteration of this loader has begun", hint="Make two loaders to read at two places at once."
             )
         batch = native.next()
         return None if batch is None else self._arrays(batch)
@@ -210,7 +214,7 @@ class Loader:
         return batch.images(may_write or not batch.is_view)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the run stands, behind the batches that were returned: for a checkpoint, as JSON or by torch.save.
+        """Where the run stands, after the batches that were returned: for a checkpoint, as JSON or by torch.save.
 
         It can be loaded with another batch size, world size or number of threads; every rank's is the same.
 
@@ -224,7 +228,7 @@ class Loader:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state; the next `for` reads what is left of its epoch.
+        """Resumes from a state; the next `for` reads what is left of its epoch.
 
         >>> loader = Loader(dataset, batch_size=4, shuffle="full", seed=7)
         >>> batches = iter(loader)
@@ -235,18 +239,18 @@ class Loader:
         True
         """
         if not isinstance(state, Mapping):
-            raise InvalidArgument(f"a loader's state is what state_dict() gives, not {state!r}")
+            raise InvalidArgument(f"a loader state is what state_dict() returns, not {state!r}")
         try:
             text = json.dumps(dict(state))
         except (TypeError, ValueError) as error:
-            raise InvalidArgument(f"this is no loader's state: {error}") from None
+            raise InvalidArgument(f"not a loader state: {error}") from None
         self._open().resume(text)
         self._shuffled = state["shuffle"] != "none"
         self._iteration = None
         self._resumed = True
 
     def stats(self) -> dict[str, Any]:
-        """Who waited for whom, in seconds: `stats()["verdict"]` says it in words."""
+        """Who waited for whom, in seconds; `stats()["bottleneck"]` says in a sentence what limits the speed."""
         return self._open().stats()
 
     def close(self) -> None:

@@ -53,6 +53,15 @@ def truth(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def last_batch(value: Any, drop_last: Any) -> str:
+    """"drop", "pad" or "keep", or the same by torch's drop_last."""
+    if drop_last is None:
+        return "drop" if value is None else one_of("last_batch", value, ("drop", "pad", "keep"))
+    if value is not None:
+        raise InvalidArgument("both last_batch and drop_last are given", hint="drop_last=False is last_batch='keep'.")
+    return "drop" if truth("drop_last", drop_last) else "keep"
+
+
 def paths(path: Any) -> list[str]:
     """One path, or several."""
     if isinstance(path, (str, bytes, os.PathLike)):

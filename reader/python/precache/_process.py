@@ -20,7 +20,7 @@ from ._progress import Display, Progress, ProgressOption, make_display, say
 _DAMAGED, _UNSUPPORTED = 4, 5  # exit codes of docs/cli.md
 
 
-_HINT = "Install the package anew, or set PRECACHE_COMMAND to the path of the command."
+_HINT = "Reinstall the package, or set PRECACHE_COMMAND to the path of the command."
 
 
 def expected_command() -> str:
@@ -65,8 +65,8 @@ class _Child:
     """The running command.
 
     It has a session of its own: Ctrl-C in a terminal, and the interruption of a notebook, go to whole process groups,
-    and would reach the command beside the signal that stop() sends; a second one ends it at once. By --parent it sees
-    to it that it is not left behind if this process is killed.
+    and would reach the command in addition to the signal that stop() sends; a second one ends it at once. By --parent
+    it ends when this process is killed.
 
     What it prints goes to files in memory, so that there is but one pipe to listen to.
     """
@@ -106,7 +106,7 @@ class _Child:
             if self._process.returncode is None:
                 self.stop()
                 if sys.version_info >= (3, 11) and exception is not None and self.said():
-                    exception.add_note(self.said())  # how to go on
+                    exception.add_note(self.said())  # how to resume
 
     def listen(self, display: Display) -> None:
         """Shows its progress until it ends."""
@@ -120,7 +120,7 @@ class _Child:
         self._process.wait()
 
     def stop(self) -> None:
-        """Has it end tidily, so that the same call goes on where it stopped. Interrupted once more, it ends at once."""
+        """Has it stop tidily, so that the same call resumes. A second interruption ends it at once."""
         # Not SIGINT: where it is ignored, as in background jobs and in threads of notebooks, so it is in the child.
         self._process.terminate()
         try:

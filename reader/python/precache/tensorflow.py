@@ -20,7 +20,6 @@ import tensorflow as tf
 from . import _dataset, _options
 from ._arrays import Spec
 from ._dataset import Array, PathLike
-from ._errors import InvalidArgument
 from ._loader import Loader
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ def dataset(
     batch_size: int = 256,
     *,
     epoch: int = 0,
-    writable: bool = True,
     **options: Unpack[PlacedLoaderOptions],
 ) -> tf.data.Dataset:
     """A `tf.data.Dataset` of (images, labels). Each iteration over it is the next epoch.
@@ -44,21 +42,21 @@ def dataset(
     Args:
         source: a `precache.Dataset`, or what `precache.open` takes.
         batch_size: of this rank.
-        epoch: the first one, for training that goes on.
-        writable: there is no other way, as tensors may be written to.
-        **options: all others of `precache.Loader`.
+        epoch: the first one, for training that is resumed.
+        **options: all others of `precache.Loader`. `writable` makes no difference: the memory of a batch is always a copy.
     """
-    if not _options.truth("writable", writable):
-        raise InvalidArgument("tensors of TensorFlow are no views of shards", hint="Leave out writable.")
     opened = source if isinstance(source, _dataset.Dataset) else _dataset.Dataset(source)
 
+    # DLPack passes on memory that may be written to, without a gap: no views of shards.
+    copied: PlacedLoaderOptions = {**options, "writable": True}
+
     def make_loader() -> Loader:
-        # DLPack passes on memory that may be written to, without a gap: no views of shards.
-        return Loader(opened, batch_size, writable=True, **options)
+        return Loader(opened, batch_size, **copied)
 
     idle = [make_loader()]  # whatever is wrong with the options is said now
     spec, batches = idle[0].spec, len(idle[0])
-    rows = None if options.get("tail") == "keep" else batch_size  # the last batch may be shorter
+    last_batch = _options.last_batch(options.get("last_batch"), options.get("drop_last"))
+    rows = None if last_batch == "keep" else batch_size  # the last batch may be shorter
     epochs = itertools.count(_options.count("epoch", epoch))
     passing: dict[int, tuple[Array, Array]] = {}
 

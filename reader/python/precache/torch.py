@@ -24,7 +24,7 @@ from . import _dataset, _loader, _options, _reader
 from ._arrays import Spec, as_tensors
 from ._dataset import Array, PathLike
 from ._device import DeviceTensor
-from ._errors import InvalidArgument, Unsupported
+from ._errors import InvalidArgument, Unsupported, name_arguments
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "Loader"]
 
-_LARGEST_RING = 1024
+_MOST_DEVICE_BATCHES = 1024
 _PATHS = ("auto", "staged", "strided", "gather")
 
 
@@ -49,15 +49,17 @@ class Loader(_loader.Loader):
         device: where tensors are. On a CUDA device they are ready when the stream that is current gets to them: the loader
             copies ahead, and crops, flips and converts there (docs/gpu.md). Where it cannot, as it was built without CUDA,
             torch moves them; `stats()["device"]["reason"]` says which and why.
-        ring: batches on a CUDA device: those that are held, and those on their way. One has to be free at each step.
+        device_batches: batches on a CUDA device: those that are held, and those on their way. One has to be free at each
+            step.
         device_path: "auto", or "staged", "strided" or "gather" for that or an error.
-        register_budget_bytes: shards of so many bytes or less, together, are copied to a CUDA device from where they lie,
-            and take as much memory that is not swapped out.
-        pin_memory: put batches into page-locked memory, from which a GPU takes them while the program goes on. By default
+        pin_shards_up_to: shards of so many bytes or less, together, are pinned and copied to a CUDA device from where they
+            lie. That takes as much memory, which is not swapped out.
+        pin_memory: put batches into page-locked memory, from which a GPU takes them while the program continues. By default
             if torch has a CUDA device and either moves them there or, without `device`, leaves that to you.
-        writable: let tensors be written to. Torch knows no read-only tensors: with False, sequential uint8 batches
-            are the shard's own pages, which is faster, and writing to one in place ends the process.
-        **options: all others of `precache.Loader`, but for `layout`.
+        views: let sequential batches without a conversion be the shard's own pages, which is faster. Torch has no
+            read-only tensors: writing to such a batch in place ends the process.
+        **options: all others of `precache.Loader`, but for `layout`. `writable` makes no difference without `views`: all
+            batches may be written to.
     """
 
     def __init__(
@@ -69,15 +71,18 @@ class Loader(_loader.Loader):
         world_size: int | None = None,
         channels_last: bool | None = None,
         device: torch.device | str | None = None,
-        ring: int = 3,
+        device_batches: int = 3,
         device_path: Literal["auto", "staged", "strided", "gather"] = "auto",
-        register_budget_bytes: int = 0,
+        pin_shards_up_to: int = 0,
         pin_memory: bool | None = None,
-        writable: bool = True,
+        writable: bool = False,
+        views: bool = False,
         **options: Unpack[LoaderOptions],
     ):
         if "layout" in options:
             raise TypeError("layout is not an option of torch's loader: use channels_last, which is the memory format")
+        if _options.truth("views", views) and _options.truth("writable", writable):
+            raise InvalidArgument("both writable and views are set", hint="Views of a shard must not be written to.")
         if channels_last is not None:
             channels_last = _options.truth("channels_last", channels_last)
         self.device = None if device is None else torch.device(device)
@@ -89,9 +94,9 @@ class Loader(_loader.Loader):
         self._pin_memory = by_default if pin_memory is None else self._must_pin
         if self._must_pin and not to_cuda:
             _check_pinning()
-        self._ring = _options.count("ring", ring, _LARGEST_RING, least=1)
+        self._device_batches = _options.count("device_batches", device_batches, _MOST_DEVICE_BATCHES, least=1)
         self._path = _options.one_of("device_path", device_path, _PATHS)
-        self._register_budget_bytes = _options.count("register_budget_bytes", register_budget_bytes)
+        self._pin_shards_up_to = _options.count("pin_shards_up_to", pin_shards_up_to)
         self._moved_because: str | None = None
         if self._path != "auto" and not to_cuda:
             raise InvalidArgument(f"device_path is {device_path!r}, and device is {device!r}", hint="Use a CUDA device.")
@@ -102,7 +107,7 @@ class Loader(_loader.Loader):
             rank=group_rank if rank is None else rank,
             world_size=group_size if world_size is None else world_size,
             layout=None if channels_last is None else "hwc" if channels_last else "chw",
-            writable=writable,
+            writable=not views,
             **options,
         )
 
@@ -118,9 +123,9 @@ class Loader(_loader.Loader):
                 self.dataset._native,
                 options,
                 device=number,
-                ring=self._ring,
+                device_batches=self._device_batches,
                 path=self._path,
-                register_budget_bytes=self._register_budget_bytes,
+                pin_shards_up_to=self._pin_shards_up_to,
             )
         except Unsupported as error:
             if self._path != "auto":
@@ -160,13 +165,15 @@ class Loader(_loader.Loader):
         stats = super().stats()
         if self._moved_because is not None:
             stats["device"] = {"reason": f"Moved by torch: {self._moved_because}."}
+        elif "device" in stats:
+            stats["device"]["reason"] = name_arguments(stats["device"]["reason"])
         return stats
 
 
 class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
     """A map-style dataset for `torch.utils.data.DataLoader`: (image, label), the image of (channels, height, width).
 
-    Each image is a copy of its own. Works with any number of workers, forked or spawned. `precache.torch.Loader` is
+    Each image is a copy. Works with any number of workers, forked or spawned. `precache.torch.Loader` is
     several times as fast where its crops, flips and normalisation are enough. A subclass may have its own `__getitem__`:
     DataLoader then asks for samples one by one.
 
@@ -269,9 +276,7 @@ def _tensors(rows: Array, spec: Spec) -> torch.Tensor:
     """Bytes, a row for each image, seen as images of (channels, height, width)."""
     # from_numpy has no bfloat16: the same bits pass as integers, of the kind that every version of torch has.
     bits = spec._replace(dtype="int16") if spec.dtype == "bfloat16" else spec
-    arrays = as_tensors(rows, bits)
-    # Shards of others may have floats at odd addresses, which torch does not take.
-    tensors = torch.from_numpy(arrays if arrays.flags.aligned else arrays.copy())
+    tensors = torch.from_numpy(as_tensors(rows, bits))
     if spec.dtype == "bfloat16":
         tensors = tensors.view(torch.bfloat16)
     return _channels_first(tensors, spec)

@@ -17,7 +17,7 @@ double seconds_since(Clock::time_point begin) {
 }
 
 LoaderOptions for_measuring(LoaderOptions options) {
-  options.tail = Tail::kPad;
+  options.last_batch = LastBatch::kPad;
   options.writable = true;
   return options;
 }
@@ -55,7 +55,8 @@ class HostConsumer {
 class DeviceConsumer {
  public:
   DeviceConsumer(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
-      : loader_(dataset, for_measuring(options), device), ahead_(options.prefetch + device.ring) {}
+      : loader_(dataset, for_measuring(options), device),
+        ahead_(options.prefetch + device.device_batches) {}
 
   void take() {
     batch_ = next_batch(loader_);
@@ -158,7 +159,7 @@ DeviceMeasurement measure_device_loading(const Dataset& dataset, const LoaderOpt
                                          const DeviceOptions& device,
                                          const MeasureOptions& measure) {
   DeviceConsumer consumer(dataset, options, device);
-  return measure_path(consumer, device.path, options, measure);
+  return measure_path(consumer, device.device_path, options, measure);
 }
 
 std::vector<DeviceMeasurement> measure_device_paths(const Dataset& dataset,
@@ -166,11 +167,11 @@ std::vector<DeviceMeasurement> measure_device_paths(const Dataset& dataset,
                                                     const DeviceOptions& device,
                                                     const MeasureOptions& measure) {
   DeviceOptions by_path = device;
-  by_path.path = DevicePath::kStaged;
+  by_path.device_path = DevicePath::kStaged;
   std::vector<DeviceMeasurement> results{
       measure_device_loading(dataset, options, by_path, measure)};
   for (const DevicePath path : {DevicePath::kStrided, DevicePath::kGather}) {
-    by_path.path = path;
+    by_path.device_path = path;
     std::optional<DeviceConsumer> consumer;
     try {
       consumer.emplace(dataset, options, by_path);

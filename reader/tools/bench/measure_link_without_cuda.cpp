@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "precache/tools/measure.hpp"
-#include "reader/device/device_backend.hpp"
+#include "reader/device/device_lease.hpp"
 
 namespace precache {
 

@@ -68,7 +68,7 @@ def batches(stamps):
 
     def make(**options):
         options = {"shuffle": "full", "dtype": "float16", "crop": 7, "flip": True, **options}
-        on_host = precache.torch.Loader(stamps.out, 4, **{k: v for k, v in options.items() if k != "ring"})
+        on_host = precache.torch.Loader(stamps.out, 4, **{k: v for k, v in options.items() if k != "device_batches"})
         loader = precache.torch.Loader(stamps.out, 4, device="cuda", **options)
         expected = [(images.numpy().tobytes(), labels.numpy().tobytes()) for images, labels in on_host]
         return loader, expected
@@ -84,13 +84,13 @@ def batches(stamps):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_batches_are_those_without_a_gpu(made, as_torch, dtype, channels_last, path):
     built = made("--size", "17x23", "--shards", "3")
-    for options in ({}, {"crop": 9, "flip": True, "tail": "keep"}, {"shuffle": "full", "seed": 2, "tail": "pad"}):
+    for options in ({}, {"crop": 9, "flip": True, "last_batch": "keep"}, {"shuffle": "full", "seed": 2, "last_batch": "pad"}):
         if path == "strided" and "shuffle" in options:
             continue
         common = {"dtype": dtype, "channels_last": channels_last, **options}
         here = precache.torch.Loader(built.out, 4, **common)
         there = precache.torch.Loader(
-            built.out, 4, device="cuda", device_path=path, register_budget_bytes=BUDGET, **common
+            built.out, 4, device="cuda", device_path=path, pin_shards_up_to=BUDGET, **common
         )
         assert len(there) == len(here) and there.spec == here.spec
         count = 0
@@ -161,13 +161,13 @@ def test_a_second_device(stamps, monkeypatch):
 
 def test_bad_options(stamps, as_torch):
     for options, words in (
-        ({"ring": 0}, "ring is 0"),
-        ({"ring": 1 << 20}, "ring is"),
+        ({"device_batches": 0}, "device_batches is 0"),
+        ({"device_batches": 1 << 20}, "device_batches is"),
         ({"device_path": "nonsense"}, "device_path is 'nonsense'"),
-        ({"device_path": "strided", "shuffle": "full", "register_budget_bytes": BUDGET}, "strided"),
-        ({"device_path": "gather", "register_budget_bytes": 1}, "more than the 1"),
+        ({"device_path": "strided", "shuffle": "full", "pin_shards_up_to": BUDGET}, "strided"),
+        ({"device_path": "gather", "pin_shards_up_to": 1}, "more than the 1 that may be pinned"),
         ({"device_path": "staged", "device": "cpu"}, "device is 'cpu'"),
-        ({"register_budget_bytes": -1}, "register_budget_bytes is -1"),
+        ({"pin_shards_up_to": -1}, "pin_shards_up_to is -1"),
         ({"rank": 2, "world_size": 2}, "rank"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -217,7 +217,7 @@ def test_what_a_consumer_is_told(stamps, stream, versioned):
 
 def test_memory_is_used_again_only_after_the_consumers_stream(batches, stream):
     """The stream stands still while the whole epoch is asked for: nothing may be overwritten meanwhile."""
-    loader, expected = batches(ring=2)
+    loader, expected = batches(device_batches=2)
     copies = []
     machine.machine_hold(stream.handle)
     for _ in expected:
@@ -231,7 +231,7 @@ def test_memory_is_used_again_only_after_the_consumers_stream(batches, stream):
 
 
 def test_a_batch_that_is_held_stays(batches, stream):
-    loader, expected = batches(ring=3)
+    loader, expected = batches(device_batches=3)
     held = [take(tensor, stream) for tensor in tensors(loader)]
     for others in expected[1:]:
         images, labels = tensors(loader)
@@ -255,9 +255,9 @@ def test_tensors_outlive_their_loader(batches, stream):
 
 
 def test_a_ring_that_is_held_is_an_error_and_no_end(batches, stream):
-    loader, expected = batches(ring=2)
+    loader, expected = batches(device_batches=2)
     held = [take(tensors(loader)[0], stream) for _ in range(2)]
-    with pytest.raises(precache.InvalidArgument, match="all 2 batches of the device's ring are held"):
+    with pytest.raises(precache.InvalidArgument, match="all 2 batches on the device are held"):
         tensors(loader)
     held.pop(0).drop()
     held.append(take(tensors(loader)[0], stream))
@@ -267,7 +267,7 @@ def test_a_ring_that_is_held_is_an_error_and_no_end(batches, stream):
 
 
 def test_capsules_that_nobody_takes(batches, stream):
-    loader, expected = batches(ring=1)
+    loader, expected = batches(device_batches=1)
     for images, _ in expected:
         tensor = tensors(loader)[0]
         for _ in range(3):
@@ -296,14 +296,14 @@ def use_on_two_streams(loader, *, in_order):
 
 def test_other_streams_can_use_a_batch(batches, stream):
     """As docs/python.md says."""
-    loader, expected = batches(ring=1)
+    loader, expected = batches(device_batches=1)
     assert use_on_two_streams(loader, in_order=True) == expected[0][0]
 
 
 def test_other_streams_must_be_waited_for(batches):
     """The stand-in would notice if the package forgot to."""
     machine.machine_start(1)
-    loader, _ = batches(ring=1)
+    loader, _ = batches(device_batches=1)
     use_on_two_streams(loader, in_order=False)
     assert "race" in report()
     del loader

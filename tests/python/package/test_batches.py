@@ -26,7 +26,7 @@ of_every_kind = pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 
 @of_every_kind
 def test_batches_that_are_kept_never_change(stamps, options):
-    loader = precache.Loader(stamps.out, 4, tail="keep", prefetch=2, **options)
+    loader = precache.Loader(stamps.out, 4, last_batch="keep", prefetch=2, **options)
     kept = [(images, labels, images.tobytes(), labels.tobytes()) for _ in range(5) for images, labels in loader]
     assert len(kept) == 30
     for _ in range(20):  # what is not kept uses buffers again
@@ -79,10 +79,10 @@ def test_only_views_are_read_only(stamps):
 @pytest.mark.parametrize("batch_size", [1, 2, 11, 22])
 def test_shuffled_batches_may_all_be_written_to(stamps, shuffle, batch_size):
     """Those too whose samples happen to lie side by side in a shard: of 23, the last one is alone in its batch."""
-    loader = precache.Loader(stamps.out, batch_size, shuffle=shuffle, tail="keep", block_rows=4)
-    by_a_state = precache.Loader(stamps.out, batch_size, tail="keep")
+    loader = precache.Loader(stamps.out, batch_size, shuffle=shuffle, last_batch="keep", block_rows=4)
+    by_a_state = precache.Loader(stamps.out, batch_size, last_batch="keep")
     by_a_state.load_state_dict(loader.state_dict())
-    untouched = precache.Loader(stamps.out, batch_size, shuffle=shuffle, tail="keep", block_rows=4)
+    untouched = precache.Loader(stamps.out, batch_size, shuffle=shuffle, last_batch="keep", block_rows=4)
     for _ in range(20):
         for (images, _), (others, _), (expected, _) in zip(loader, by_a_state, untouched, strict=True):
             assert images.flags.writeable and others.flags.writeable
@@ -117,7 +117,7 @@ def test_memory_does_not_grow(stamps, in_child):
 
         dataset = precache.open(sys.argv[1])
         kinds = [(4, {}), (6000, {"writable": True}), (4000, {"shuffle": "full", "dtype": "float32", "crop": 7})]
-        loaders = [precache.Loader(dataset, batch_size, tail="pad", **kind) for batch_size, kind in kinds]
+        loaders = [precache.Loader(dataset, batch_size, last_batch="pad", **kind) for batch_size, kind in kinds]
 
         def epochs(count):
             for _ in range(count):
@@ -127,7 +127,7 @@ def test_memory_does_not_grow(stamps, in_child):
                 for image, label in dataset:
                     pass
                 dataset[2:17], dataset[1:4], dataset.labels, dataset.keys[3]
-                next(iter(precache.Loader(dataset, 6000, shuffle="full", tail="pad", threads=1)))
+                next(iter(precache.Loader(dataset, 6000, shuffle="full", last_batch="pad", threads=1)))
 
         epochs(30)
         before = held()
@@ -152,7 +152,7 @@ def test_what_is_held_costs_its_own_size(stamps, in_child, batch_size, options):
                 sizes = dict(line.split(":") for line in status)
                 return [int(sizes[name].split()[0]) / 1024 for name in ("VmSize", "VmRSS")]
 
-        loader = precache.Loader(sys.argv[1], int(sys.argv[2]), tail="pad", threads=1, **eval(sys.argv[3]))
+        loader = precache.Loader(sys.argv[1], int(sys.argv[2]), last_batch="pad", threads=1, **eval(sys.argv[3]))
         for _ in range(3):
             list(loader)
         before, held = sizes(), []
@@ -196,7 +196,7 @@ def runs_beside(call, prepare=lambda: None):
 
 
 def test_other_threads_run_while_a_loader_waits(stamps):
-    loader = precache.Loader(stamps.out, 2000, tail="pad", shuffle="full", dtype="float32", prefetch=1, threads=1)
+    loader = precache.Loader(stamps.out, 2000, last_batch="pad", shuffle="full", dtype="float32", prefetch=1, threads=1)
     assert runs_beside(next, lambda: iter(loader))
 
 
@@ -235,7 +235,7 @@ def test_loaders_in_many_threads(stamps):
     sums = []
 
     def work(seed):
-        loader = precache.Loader(dataset, 3, shuffle="full", seed=seed, tail="keep", threads=2)
+        loader = precache.Loader(dataset, 3, shuffle="full", seed=seed, last_batch="keep", threads=2)
         sums.extend(sum(int(images[:, 2, 0, 0].sum()) for images, _ in loader) for _ in range(5))
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(5)]
@@ -248,7 +248,7 @@ def test_loaders_in_many_threads(stamps):
 
 def test_a_loader_belongs_to_one_iteration_of_one_thread(stamps):
     """Two threads at one loader do not crash: each batch goes to one of them, or is refused."""
-    loader = precache.Loader(stamps.out, 1, shuffle="full", tail="keep")
+    loader = precache.Loader(stamps.out, 1, shuffle="full", last_batch="keep")
     seen, refused = [], []
 
     def work():
@@ -269,7 +269,7 @@ def test_a_loader_belongs_to_one_iteration_of_one_thread(stamps):
 
 
 def test_threads_may_share_an_iteration(stamps):
-    loader = precache.Loader(stamps.out, 1, shuffle="full", tail="keep")
+    loader = precache.Loader(stamps.out, 1, shuffle="full", last_batch="keep")
     for _ in range(300):
         iterator, seen = iter(loader), []
         threads = [threading.Thread(target=lambda: seen.extend(int(images[0, 2, 0, 0]) for images, _ in iterator))

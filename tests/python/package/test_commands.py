@@ -355,7 +355,7 @@ for call in (lambda: precache.verify(sys.argv[1]), lambda: precache.open(sys.arg
     assert len(others) == 2 and all(line.startswith(f"{command} ") for line in others) and reason in others[0]
     done = subprocess.run([sys.executable, "-m", "precache", "--version"], capture_output=True, text=True, env=variables, cwd="/")
     assert (done.returncode, done.stdout) == (3, "")
-    assert re.fullmatch(rf"precache: .*{re.escape(str(command))}.*\n  Install the package anew, .*\n", done.stderr) and reason in done.stderr
+    assert re.fullmatch(rf"precache: .*{re.escape(str(command))}.*\n  Reinstall the package, .*\n", done.stderr) and reason in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def test_forked_and_spawned_processes(stamps, in_child):
         def work(dataset, view, indices, results):
             images, labels = dataset.gather(indices)
             total = sum(int(image.sum()) for image, _ in dataset)
-            batches = [len(labels) for _, labels in precache.Loader(dataset, 4, shuffle="full", tail="keep")]
+            batches = [len(labels) for _, labels in precache.Loader(dataset, 4, shuffle="full", last_batch="keep")]
             results.put((indices, int(images.sum()), labels.tolist(), total, batches, int(view.sum())))
 
         def use_of_the_parents(loader, iterator, results):

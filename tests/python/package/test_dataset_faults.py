@@ -131,9 +131,12 @@ def test_floats_at_odd_addresses(tmp_path, dtype):
     assert not dataset[:][0].flags.aligned
     assert (dataset[:][0] == arrays).all() and (dataset[3][0] == arrays[3]).all()
     assert (dataset.gather([4, 1])[0] == arrays[[4, 1]]).all()
-    assert (next(iter(precache.Loader(dataset, 6)))[0] == arrays).all()
-    for writable in (True, False):
-        images, _ = next(iter(precache.torch.Loader(dataset, 6, writable=writable)))
+    loader = precache.Loader(dataset, 6)
+    images, _ = next(iter(loader))
+    assert (images == arrays).all() and images.flags.aligned and loader.stats()["views"] == 0
+    assert not precache.inspect(path)["paths"][0]["access"]["zero_copy"]  # it has no spec, so it promises nothing
+    for views in (True, False):
+        images, _ = next(iter(precache.torch.Loader(dataset, 6, views=views)))
         assert torch.equal(images, torch.from_numpy(arrays).permute(0, 3, 1, 2))
     wrong = precache.open(path, spec=precache.Spec(dtype, "hwc", (7, 5, 1)))
     assert not wrong.has_spec

@@ -23,9 +23,9 @@ needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a 
 
 def device_loader(dataset):
     options = _reader.LoaderOptions(
-        batch_size=4, shuffle="none", block_rows=1, window_blocks=1, seed=0, rank=0, world_size=1, tail="drop", crop=None,
+        batch_size=4, shuffle="none", block_rows=1, window_blocks=1, seed=0, rank=0, world_size=1, last_batch="drop", crop=None,
         flip=False, normalize=None, dtype=None, layout=None, threads=1, prefetch=1, writable=False)  # fmt: skip
-    return _reader.DeviceLoader(dataset._native, options, device=0, ring=1, path="auto", register_budget_bytes=0)
+    return _reader.DeviceLoader(dataset._native, options, device=0, device_batches=1, path="auto", pin_shards_up_to=0)
 
 
 def why_not(folder):
@@ -139,7 +139,7 @@ def test_on_a_gpu(stamps, path):
     for dtype in ("uint8", "float16", "bfloat16", "float32"):
         options = {"dtype": dtype, "crop": 7, "flip": True, "channels_last": True}
         there = precache.torch.Loader(
-            stamps.out, 4, device="cuda", device_path=path, register_budget_bytes=1 << 30, **options
+            stamps.out, 4, device="cuda", device_path=path, pin_shards_up_to=1 << 30, **options
         )
         for (images, labels), (expected, expected_labels) in zip(
             there, precache.torch.Loader(stamps.out, 4, **options), strict=True

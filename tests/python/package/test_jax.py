@@ -36,7 +36,7 @@ def test_dlpack(stamps, dtype):
 
 @pytest.mark.parametrize("batch_size", [1, 11])
 def test_dlpack_takes_every_shuffled_batch(stamps, batch_size):
-    for images, _ in precache.Loader(stamps.out, batch_size, shuffle="full", tail="keep"):
+    for images, _ in precache.Loader(stamps.out, batch_size, shuffle="full", last_batch="keep"):
         assert (np.asarray(jnp.from_dlpack(images)) == images).all()
 
 

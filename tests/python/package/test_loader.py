@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """precache.Loader: its order, its values, its iterations and its states, against docs/reader.md and numpy."""
 
+import inspect
 import itertools
 import json
 
@@ -14,7 +15,7 @@ from reference import DTYPES, as_floats
 pytest_plugins = ("package_fixtures",)
 
 SHUFFLES = (None, "full", "block")
-TAILS = ("drop", "pad", "keep")
+LAST_BATCHES = ("drop", "pad", "keep")
 BLOCKS = {"block_rows": 3, "window_blocks": 2}
 
 
@@ -36,13 +37,13 @@ def expected_numbers(stamps, shuffle, seed, epoch, *slicing, **more):
 
 
 @pytest.mark.parametrize("shuffle", SHUFFLES)
-@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("last_batch", LAST_BATCHES)
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
 @pytest.mark.parametrize("batch_size", [1, 4, 23, 30])
-def test_every_rank_gets_its_slices_of_the_documented_order(stamps, shuffle, tail, world_size, batch_size):
+def test_every_rank_gets_its_slices_of_the_documented_order(stamps, shuffle, last_batch, world_size, batch_size):
     seen = []
-    options = {"shuffle": shuffle, "tail": tail, "world_size": world_size, "seed": 5}
-    if tail == "drop" and batch_size * world_size > 23:
+    options = {"shuffle": shuffle, "last_batch": last_batch, "world_size": world_size, "seed": 5}
+    if last_batch == "drop" and batch_size * world_size > 23:
         with pytest.raises(ValueError, match="no batch of"):
             loader_of(stamps, batch_size, **options)
         return
@@ -50,14 +51,14 @@ def test_every_rank_gets_its_slices_of_the_documented_order(stamps, shuffle, tai
         loader = loader_of(stamps, batch_size, rank=rank, **options)
         loader.set_epoch(2)
         batches = numbers_in(loader)
-        assert batches == expected_numbers(stamps, shuffle, 5, 2, batch_size, rank, world_size, tail)
+        assert batches == expected_numbers(stamps, shuffle, 5, 2, batch_size, rank, world_size, last_batch)
         assert len(batches) == len(loader)
         seen += itertools.chain(*batches)
-    if tail == "drop":
+    if last_batch == "drop":
         assert len(seen) == len(set(seen)) == 23 // (batch_size * world_size) * batch_size * world_size
     else:
         assert set(seen) == set(range(23))
-    if tail == "keep":
+    if last_batch == "keep":
         assert len(seen) == 23
 
 
@@ -65,8 +66,8 @@ def test_every_rank_gets_its_slices_of_the_documented_order(stamps, shuffle, tai
 def test_the_order_depends_on_seed_and_epoch_alone(stamps, shuffle):
     for seed, epoch in ((0, 0), (1, 0), (0, 1), (2**64 - 1, 2**63)):
         expected = list(itertools.chain(*expected_numbers(stamps, shuffle, seed, epoch, 23)))
-        for options in ({"batch_size": 23}, {"batch_size": 2, "tail": "keep", "threads": 3, "prefetch": 7},
-                        {"batch_size": 5, "tail": "keep", "writable": True, "dtype": "float32"}):
+        for options in ({"batch_size": 23}, {"batch_size": 2, "last_batch": "keep", "threads": 3, "prefetch": 7},
+                        {"batch_size": 5, "last_batch": "keep", "writable": True, "dtype": "float32"}):
             loader = loader_of(stamps, shuffle=shuffle, seed=seed, **options)
             loader.set_epoch(epoch)
             got = np.concatenate([images[:, 2, 0, 0] for images, _ in loader])
@@ -75,7 +76,7 @@ def test_the_order_depends_on_seed_and_epoch_alone(stamps, shuffle):
 
 def test_labels_are_of_the_images(stamps):
     labels_by_number = dict(zip(stamps.numbers, stamps.labels.tolist(), strict=True))
-    for images, labels in loader_of(stamps, shuffle="full", tail="pad"):
+    for images, labels in loader_of(stamps, shuffle="full", last_batch="pad"):
         assert labels.dtype == np.int64
         assert labels.tolist() == [labels_by_number[number] for number in images[:, 2, 0, 0].tolist()]
 
@@ -231,15 +232,15 @@ def test_two_iterations_at_once_are_refused(stamps):
     assert len(list(fourth)) == 5  # what was refused changes nothing
 
 
-@pytest.mark.parametrize("tail, sizes", [("pad", [100]), ("keep", [23])])
+@pytest.mark.parametrize("last_batch, sizes", [("pad", [100]), ("keep", [23])])
 @pytest.mark.parametrize("shuffle", SHUFFLES)
-def test_a_batch_larger_than_the_dataset(stamps, tail, sizes, shuffle):
-    loader = loader_of(stamps, 100, tail=tail, shuffle=shuffle)
+def test_a_batch_larger_than_the_dataset(stamps, last_batch, sizes, shuffle):
+    loader = loader_of(stamps, 100, last_batch=last_batch, shuffle=shuffle)
     for _ in range(2):
         assert [len(labels) for _, labels in loader] == sizes and len(loader) == len(sizes)
     for rank in range(3):
-        of_three = loader_of(stamps, 100, tail=tail, shuffle=shuffle, rank=rank, world_size=3)
-        assert numbers_in(of_three) == expected_numbers(stamps, shuffle, 0, 0, 100, rank, 3, tail)
+        of_three = loader_of(stamps, 100, last_batch=last_batch, shuffle=shuffle, rank=rank, world_size=3)
+        assert numbers_in(of_three) == expected_numbers(stamps, shuffle, 0, 0, 100, rank, 3, last_batch)
 
 
 @pytest.mark.parametrize("options, step", [({"batch_size": 24}, "24"), ({"batch_size": 8, "world_size": 3}, "3 x 8")])
@@ -276,7 +277,7 @@ def test_stats_and_warnings(stamps):
     loader = loader_of(stamps, 3)
     list(loader)
     stats = loader.stats()
-    assert stats["batches"] == 7 and 0 < stats["views"] < 7 and stats["bytes_touched"] > 0 and "wait" in stats["verdict"]
+    assert stats["batches"] == 7 and 0 < stats["views"] < 7 and stats["bytes_touched"] > 0 and "wait" in stats["bottleneck"]
     with pytest.warns(UserWarning, match="cannot move") as warned:
         loader_of(stamps, crop=(12, 10))
     assert warned[0].filename == __file__
@@ -286,26 +287,26 @@ def test_stats_and_warnings(stamps):
 
 
 @pytest.mark.parametrize("shuffle", SHUFFLES)
-@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("last_batch", LAST_BATCHES)
 @pytest.mark.parametrize("before, after", [((2, 1), (5, 1)), ((3, 2), (2, 3)), ((1, 4), (4, 1)), ((4, 1), (3, 2))])
-def test_a_state_goes_on_with_other_batches_and_ranks(stamps, shuffle, tail, before, after):
+def test_a_state_goes_on_with_other_batches_and_ranks(stamps, shuffle, last_batch, before, after):
     batch_size, world_size = before
     states = []
     for rank in range(world_size):
-        loader = loader_of(stamps, batch_size, shuffle=shuffle, tail=tail, seed=6, rank=rank, world_size=world_size)
+        loader = loader_of(stamps, batch_size, shuffle=shuffle, last_batch=last_batch, seed=6, rank=rank, world_size=world_size)
         list(loader)  # epoch 0
         iterator = iter(loader)
         taken = [next(iterator) for _ in range(2)]
-        assert numbers_in(taken) == expected_numbers(stamps, shuffle, 6, 1, batch_size, rank, world_size, tail)[:2]
+        assert numbers_in(taken) == expected_numbers(stamps, shuffle, 6, 1, batch_size, rank, world_size, last_batch)[:2]
         states.append(json.loads(json.dumps(loader.state_dict())))
     assert all(state == states[0] for state in states)
     assert states[0]["position"] == 2 * batch_size * world_size and states[0]["epoch"] == 1
     batch_size, world_size = after
     for rank in range(world_size):
-        loader = loader_of(stamps, batch_size, shuffle=shuffle, tail=tail, seed=99, rank=rank, world_size=world_size, threads=2)
+        loader = loader_of(stamps, batch_size, shuffle=shuffle, last_batch=last_batch, seed=99, rank=rank, world_size=world_size, threads=2)
         loader.load_state_dict(states[0])
         assert loader.state_dict() == states[0]
-        slicing = (batch_size, rank, world_size, tail)
+        slicing = (batch_size, rank, world_size, last_batch)
         assert numbers_in(loader) == expected_numbers(stamps, shuffle, 6, 1, *slicing, position=states[0]["position"])
         assert numbers_in(loader) == expected_numbers(stamps, shuffle, 6, 2, *slicing)
 
@@ -383,17 +384,31 @@ def test_bad_states_are_refused(stamps):
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda state: {}, "this is no loader's state: it has no 'version'"),
-    (lambda state: {"a": 1}, "this is no loader's state: it has no 'version'"),
-    (lambda state: {key: value for key, value in state.items() if key != "seed"}, "this is no loader's state: it has no 'seed'"),
-    (lambda state: {**state, "shuffle": 3}, "this is no loader's state: its 'shuffle' is no name"),
-    (lambda state: {**state, "epoch": "1"}, "'epoch' of a loader's state is no count"),
+    (lambda state: {}, "the loader state has no 'version'"),
+    (lambda state: {"a": 1}, "the loader state has no 'version'"),
+    (lambda state: {key: value for key, value in state.items() if key != "seed"}, "the loader state has no 'seed'"),
+    (lambda state: {**state, "shuffle": 3}, "loader state: 'shuffle' must be a string"),
+    (lambda state: {**state, "epoch": "1"}, "loader state: 'epoch' must be a non-negative integer"),
 ], ids=range(5))
 def test_a_bad_state_is_told_in_plain_words(stamps, change, words):
     loader = loader_of(stamps)
     with pytest.raises(precache.InvalidArgument) as refused:
         loader.load_state_dict(change(loader.state_dict()))
     assert refused.value.message == words
+
+
+@pytest.mark.parametrize("drop_last, last_batch", [(True, "drop"), (False, "keep"), (np.False_, "keep"), (None, None)])
+def test_drop_last_is_another_name(stamps, drop_last, last_batch):
+    sizes = [len(labels) for _, labels in precache.Loader(stamps.out, 10, drop_last=drop_last)]
+    assert sizes == [len(labels) for _, labels in precache.Loader(stamps.out, 10, last_batch=last_batch)]
+    assert sizes == ([10, 10, 3] if last_batch == "keep" else [10, 10])
+
+
+def test_writable_is_the_same_in_every_loader(stamps):
+    import precache.torch
+
+    for loader in (precache.Loader, precache.torch.Loader, precache.open):
+        assert inspect.signature(loader).parameters["writable"].default is False
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -407,7 +422,8 @@ def test_a_bad_state_is_told_in_plain_words(stamps, change, words):
     ({"batch_size": None}, TypeError, "batch_size is None"),
     ({"batch_size": 2**32}, ValueError, "4294967296"),
     ({"batch_size": 2**64}, ValueError, "batch_size"),
-    ({"batch_size": 2**32 - 1, "tail": "pad"}, ValueError, "batches of 4294967295 samples, padded from 23"),
+    ({"batch_size": 2**32 - 1, "last_batch": "pad"}, ValueError,
+     "batch_size= must be at most 1048576 to pad a dataset of 23 samples, got 4294967295"),
     ({"shuffle": True}, ValueError, "shuffle is True"),
     ({"shuffle": "blocks"}, ValueError, "shuffle is 'blocks'"),
     ({"shuffle": "block", "block_rows": 0}, ValueError, "block_rows is 0"),
@@ -416,15 +432,17 @@ def test_a_bad_state_is_told_in_plain_words(stamps, change, words):
     ({"seed": -1}, ValueError, "seed is -1"),
     ({"seed": 2**64}, ValueError, "seed is"),
     ({"seed": "a"}, TypeError, "seed is 'a'"),
-    ({"rank": 1}, ValueError, "rank 1 of a world of 1"),
-    ({"rank": 2, "world_size": 2}, ValueError, "rank 2 of a world of 2"),
+    ({"rank": 1}, ValueError, "rank= must be below world_size=, got rank 1 of 1"),
+    ({"rank": 2, "world_size": 2}, ValueError, "rank= must be below world_size=, got rank 2 of 2"),
     ({"rank": -1, "world_size": 2}, ValueError, "rank is -1"),
     ({"world_size": 0}, ValueError, "world_size is 0"),
     ({"world_size": 2**63}, ValueError, "world_size is"),
-    ({"tail": "truncate"}, ValueError, "tail is 'truncate'"),
-    ({"tail": None}, ValueError, "tail is None"),
-    ({"crop": 0}, ValueError, "crop of 0x0"),
-    ({"crop": 13}, ValueError, "crop of 13x13 from tensors of 12x10"),
+    ({"last_batch": "truncate"}, ValueError, "last_batch is 'truncate'"),
+    ({"last_batch": 1}, ValueError, "last_batch is 1"),
+    ({"drop_last": 1}, TypeError, "drop_last is 1"),
+    ({"drop_last": True, "last_batch": "drop"}, ValueError, "both last_batch and drop_last are given"),
+    ({"crop": 0}, ValueError, "crop= must fit tensors of 12x10, got 0x0"),
+    ({"crop": 13}, ValueError, "crop= must fit tensors of 12x10, got 13x13"),
     ({"crop": -3}, ValueError, "-3"),
     ({"crop": "8"}, TypeError, "'8'"),
     ({"crop": 8.5}, TypeError, "8.5"),
@@ -441,9 +459,9 @@ def test_a_bad_state_is_told_in_plain_words(stamps, change, words):
     ({"normalize": (0.5, "a")}, ValueError, "normalize is"),
     ({"normalize": (0.5, None)}, ValueError, "normalize is"),
     ({"normalize": (0.5, 0)}, ValueError, "standard deviation of 0"),
-    ({"normalize": (float("nan"), 1)}, ValueError, "mean of nan"),
-    ({"normalize": (1e300, 1)}, ValueError, "mean of inf"),
-    ({"normalize": (0.5, 0.2), "dtype": "uint8"}, ValueError, "do not fit uint8"),
+    ({"normalize": (float("nan"), 1)}, ValueError, "got mean nan"),
+    ({"normalize": (1e300, 1)}, ValueError, "got mean inf"),
+    ({"normalize": (0.5, 0.2), "dtype": "uint8"}, ValueError, "dtype= must be a float type with normalize=, got uint8"),
     ({"dtype": "float64"}, ValueError, "dtype is 'float64'"),
     ({"dtype": np.float64}, ValueError, "dtype is"),
     ({"layout": "nhwc"}, ValueError, "layout is 'nhwc'"),
@@ -487,7 +505,7 @@ def test_more_memory_than_there_is(stamps, in_child):
         import resource, sys
         import precache
         resource.setrlimit(resource.RLIMIT_AS, (1400 << 20, 1400 << 20))
-        loader = precache.Loader(sys.argv[1], 2**20, tail="pad", dtype="float32")  # 1440 MiB a batch
+        loader = precache.Loader(sys.argv[1], 2**20, last_batch="pad", dtype="float32")  # 1440 MiB a batch
         try:
             list(loader)
         except MemoryError:

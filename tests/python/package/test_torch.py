@@ -33,25 +33,57 @@ def no_warnings():
 def test_tensors_are_the_arrays(made, dtype, layout, channels_last):
     built = made("--size", "17x23", "--shards", "3", "--layout", layout)
     last = layout == "hwc" if channels_last is None else channels_last
-    for options in ({}, {"shuffle": "full", "seed": 2}, {"crop": 9, "flip": True}, {"writable": False}):
+    for options in ({}, {"shuffle": "full", "seed": 2}, {"crop": 9, "flip": True}, {"views": True}, {"writable": True}):
         tensors = precache.torch.Loader(built.out, 4, dtype=dtype, channels_last=channels_last, **options)
-        arrays = precache.Loader(built.out, 4, dtype=dtype, layout="hwc" if last else "chw", **options)
+        common = {key: value for key, value in options.items() if key != "views"}
+        arrays = precache.Loader(built.out, 4, dtype=dtype, layout="hwc" if last else "chw", **common)
         for (images, labels), (expected, expected_labels) in zip(tensors, arrays, strict=True):
             assert images.dtype == getattr(torch, dtype) and labels.dtype == torch.int64
             shown = images.permute(0, 2, 3, 1) if last else images
             assert shown.contiguous().view(torch.uint8).numpy().tobytes() == expected.tobytes()
             assert labels.tolist() == expected_labels.tolist()
-            if options.get("writable", True):
+            if "views" not in options:
                 format = torch.channels_last if last else torch.contiguous_format
                 assert images.is_contiguous(memory_format=format)
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_every_batch_may_be_written_to(made, writable):
+    """Torch has no read-only tensors, so `writable` promises nothing new; only `views` are the shard's own pages."""
+    built = made("--size", "17x23")
+    loader = precache.torch.Loader(built.out, 4, writable=writable)
+    for images, _ in loader:
+        images.zero_()
+    assert loader.stats()["views"] == 0
+    assert (next(iter(precache.torch.Loader(built.out, 4)))[0].numpy() == precache.open(built.out)[:4][0]).all()
+
+
+def test_views_are_asked_for(made):
+    built = made("--size", "17x23")
+    loader = precache.torch.Loader(built.out, 4, views=True)
+    assert len(list(loader)) == loader.stats()["views"] > 0
+    with pytest.raises(ValueError, match="both writable and views are set"):
+        precache.torch.Loader(built.out, 4, views=True, writable=True)
+    with pytest.raises(TypeError, match="views is 1"):
+        precache.torch.Loader(built.out, 4, views=1)
+
+
+@pytest.mark.parametrize("drop_last, batches", [(True, 2), (False, 3)])
+def test_drop_last_is_as_torch_has_it(made, drop_last, batches):
+    built = made("--size", "17x23")
+    samples = len(precache.open(built.out))
+    size = samples // 2 - 1  # two batches, and a rest
+    sizes = [len(labels) for _, labels in precache.torch.Loader(built.out, size, drop_last=drop_last)]
+    peer = torch.utils.data.DataLoader(precache.torch.Dataset(built.out), size, drop_last=drop_last)
+    assert sizes == [len(labels) for _, labels in peer] and len(sizes) == batches
 
 
 @pytest.mark.parametrize("stored", DTYPES)
 def test_every_stored_type(made, stored):
     built = made("--size", "17x23", "--shards", "3", "--dtype", stored)
     expected = np.stack([image for image, _ in precache.open(built.out)])
-    for writable in (True, False):
-        images = torch.cat([images for images, _ in precache.torch.Loader(built.out, 4, tail="keep", writable=writable)])
+    for views in (True, False):
+        images = torch.cat([images for images, _ in precache.torch.Loader(built.out, 4, last_batch="keep", views=views)])
         assert images.dtype == getattr(torch, stored)
         assert images.contiguous().view(torch.uint8).numpy().tobytes() == expected.tobytes()
     image, label = precache.torch.Dataset(built.out)[5]
@@ -250,8 +282,8 @@ def test_distributed_processes_share_an_epoch(stamps, in_child, tmp_path):
             torch.set_num_threads(1)
             alone = precache.torch.Loader(folder, 4)
             dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
-            loader = precache.torch.Loader(folder, 3, shuffle="full", seed=1, tail="pad", normalize="imagenet")
-            plain = precache.torch.Loader(folder, 3, shuffle="full", seed=1, tail="pad")
+            loader = precache.torch.Loader(folder, 3, shuffle="full", seed=1, last_batch="pad", normalize="imagenet")
+            plain = precache.torch.Loader(folder, 3, shuffle="full", seed=1, last_batch="pad")
             model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(360, 3)))
             optimizer = torch.optim.SGD(model.parameters(), 0.01)
             seen = []

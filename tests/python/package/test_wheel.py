@@ -19,7 +19,7 @@ source, out = sys.argv[1:]
 report = precache.build(source, out, size=32, format="hdf5", progress=False)
 dataset = precache.open(out)
 assert len(dataset) == report["samples"] > 0
-batches = list(precache.Loader(dataset, 4, shuffle="full", tail="keep", normalize="imagenet"))
+batches = list(precache.Loader(dataset, 4, shuffle="full", last_batch="keep", normalize="imagenet"))
 assert sum(len(images) for images, _ in batches) == len(dataset)
 assert np.isfinite(batches[0][0]).all()
 assert precache.verify(out)["whole"]

@@ -215,7 +215,7 @@ TEST_CASE("too little memory on the device is said with what to do", "[device]")
     FAIL("no error was thrown");
   } catch (const DeviceError& error) {
     CHECK_THAT(error.what(), contains("cudaMalloc") && contains("cudaErrorMemoryAllocation"));
-    CHECK_THAT(error.hint(), contains("ring"));
+    CHECK_THAT(error.hint(), contains("`device_batches`"));
   }
 }
 

@@ -41,7 +41,7 @@ TEST_CASE("out of memory, the loader loses neither batches nor room", "[device][
   const auto expected = test::epoch_of(host);
   for (const DevicePath path : {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
     DeviceOptions device = test::by_path(path);
-    device.ring = 1;
+    device.device_batches = 1;
     std::size_t failures = 0;
     for (std::uint64_t nth = 1; failures + 1 == nth || nth == 1; ++nth) {
       CAPTURE(name(path), nth);
@@ -100,7 +100,7 @@ TEST_CASE("out of memory, batches can be given back", "[device][malformed]") {
   // Hundreds of times, as containers take memory now and then: a deque of 64 numbers once in 64.
   constexpr std::size_t kTimes = 400;
   DeviceOptions device;
-  device.ring = 2;
+  device.device_batches = 2;
   DeviceLoader loader(dataset, options, device);
   const auto next = [&] {
     auto batch = loader.next();

@@ -27,7 +27,7 @@ LoaderOptions shuffled(Shuffle shuffle) {
   options.batch_size = 4;
   options.order = {shuffle, 2, 2};
   options.seed = 11;
-  options.tail = Tail::kKeep;
+  options.last_batch = LastBatch::kKeep;
   options.threads = 2;
   return options;
 }
@@ -112,15 +112,15 @@ TEST_CASE("ranks, tails and centre crops are the loader's", "[device]") {
   const test::TempFolder folder;
   const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
   for (const DevicePath path : {DevicePath::kStaged, DevicePath::kAuto}) {
-    for (const Tail tail : {Tail::kDrop, Tail::kPad, Tail::kKeep}) {
+    for (const LastBatch last_batch : {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep}) {
       for (const std::uint64_t rank : {0U, 1U, 2U}) {
         LoaderOptions options = shuffled(Shuffle::kNone);
         options.batch_size = 3;
-        options.tail = tail;
+        options.last_batch = last_batch;
         options.rank = rank;
         options.world_size = 3;
         options.transform.crop = Crop{7, 3, CropPosition::kCenter};
-        CAPTURE(name(path), name(tail), rank);
+        CAPTURE(name(path), name(last_batch), rank);
         compare(dataset, options, by_path(path));
       }
     }

@@ -62,7 +62,7 @@ TEST_CASE("a ring of any size gives the same batches", "[device]") {
         fake_cudart::set_delays(ring, delay_us);
         fixture.options.prefetch = prefetch;
         DeviceOptions device = by_path(DevicePath::kAuto);
-        device.ring = ring;
+        device.device_batches = ring;
         DeviceLoader loader(fixture.dataset, fixture.options, device);
         const bool equal = epoch_of(loader) == expected;
         CHECK(equal);
@@ -129,7 +129,7 @@ TEST_CASE("memory is used again only after all streams that had its tensors", "[
   const Fixture fixture;
   const auto expected = fixture.expected();
   DeviceOptions device = by_path(DevicePath::kStaged);
-  device.ring = 1;
+  device.device_batches = 1;
   DeviceLoader loader(fixture.dataset, fixture.options, device);
   const std::array<UserStream, 3> streams;
   const std::size_t bytes = expected[0].images.size();
@@ -267,7 +267,7 @@ TEST_CASE("batches may be released on any thread", "[device][concurrency]") {
   const FakeMachine machine;
   const Fixture fixture;
   DeviceOptions device = by_path(DevicePath::kAuto);
-  device.ring = 6;
+  device.device_batches = 6;
   DeviceLoader loader(fixture.dataset, fixture.options, device);
   const UserStream stream;
   std::vector<std::thread> threads;
@@ -326,7 +326,7 @@ TEST_CASE("tensors of DLPack hold the batch", "[device]") {
   fixture.options.transform.layout = Layout::kHwc;
   const auto expected = fixture.expected();
   DeviceOptions device = by_path(DevicePath::kAuto);
-  device.ring = 1;
+  device.device_batches = 1;
   DeviceLoader loader(fixture.dataset, fixture.options, device);
   const UserStream stream;
   for (const bool versioned : {false, true}) {

@@ -24,7 +24,7 @@ struct Fixture {
     options.threads = 2;
     options.transform.flip = true;
     options.transform.crop = Crop{5, 5};
-    options.tail = Tail::kKeep;
+    options.last_batch = LastBatch::kKeep;
   }
 };
 
@@ -122,7 +122,7 @@ TEST_CASE("epochs without a batch end at once", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   fixture.options.batch_size = 100;
-  fixture.options.tail = Tail::kDrop;
+  fixture.options.last_batch = LastBatch::kDrop;
   DeviceLoader loader(fixture.dataset, fixture.options);
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
     CHECK(loader.epoch() == epoch);

@@ -133,8 +133,8 @@ inline std::vector<SeenBatch> epoch_of(Loader& loader) {
 /// With room for all shards.
 inline DeviceOptions by_path(DevicePath path) {
   DeviceOptions options;
-  options.register_budget_bytes = std::uint64_t{1} << 30;
-  options.path = path;
+  options.pin_shards_up_to_bytes = std::uint64_t{1} << 30;
+  options.device_path = path;
   return options;
 }
 

@@ -54,7 +54,8 @@ inline bool is_epoch_right(const Dataset& dataset, const LoaderOptions& options,
   bool right = loader.spec() == expected.spec();
   while (const auto wanted = expected.next()) {
     const auto batch = loader.next();
-    if (!batch || batch->size() != wanted->size() || batch->path() != device.path) return false;
+    if (!batch || batch->size() != wanted->size() || batch->path() != device.device_path)
+      return false;
     Bytes images(batch->size() * batch->spec().size_bytes());
     std::vector<std::int64_t> labels(batch->size());
     batch->wait();
@@ -83,13 +84,13 @@ inline void check_machine(const TensorSpec& stored, std::map<DevicePath, std::st
       if (refused.contains(path)) continue;
       LoaderOptions options;
       options.batch_size = 4;
-      options.tail = Tail::kKeep;
+      options.last_batch = LastBatch::kKeep;
       options.threads = 1;
       options.order.shuffle = path == DevicePath::kStrided ? Shuffle::kNone : Shuffle::kFull;
       options.transform = transform;
       DeviceOptions device;
-      device.path = path;
-      device.register_budget_bytes = 1 << 30;
+      device.device_path = path;
+      device.pin_shards_up_to_bytes = 1 << 30;
       CAPTURE(stored.text(), name(path), transform.result(stored).text(), transform.flip);
       try {
         const bool right = is_epoch_right(dataset, options, device);

@@ -82,9 +82,9 @@ TEST_CASE("parts of a transform that do not fit are refused", "[reader][pixels][
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     const TensorSpec floats = spec_of(9, 7, 3, dtype);
     CHECK_THAT(refusal(with_dtype(DType::kUint8), floats), test::contains("uint8"));
-    CHECK_THAT(refusal(with_normalization(kImagenet), floats), test::contains("normalised"));
+    CHECK_THAT(refusal(with_normalization(kImagenet), floats), test::contains("`normalize`"));
     CHECK_THAT(refusal(with_normalization(kImagenet, DType::kFloat32), floats),
-               test::contains("normalised"));
+               test::contains("`normalize`"));
   }
   CHECK_THAT(refusal(with_normalization(kImagenet, DType::kUint8), stored),
              test::contains("uint8"));

@@ -72,7 +72,7 @@ void abuse(const Dataset& dataset, const MadeDataset& made, const Abuse& plan) {
   Random random(plan.seed);
   LoaderOptions options;
   options.batch_size = plan.batch_size;
-  options.tail = Tail::kKeep;
+  options.last_batch = LastBatch::kKeep;
   options.threads = 2;
   options.prefetch = 2;
   options.writable = plan.writable;
@@ -173,7 +173,7 @@ TEST_CASE("loaders of one dataset do not see each other's writes",
     test::on_threads(3, [&](std::size_t thread) {
       LoaderOptions options;
       options.batch_size = 2 + thread;
-      options.tail = Tail::kKeep;
+      options.last_batch = LastBatch::kKeep;
       options.threads = 1;
       options.writable = thread == 0;
       Loader loader(dataset, options);
@@ -236,7 +236,7 @@ TEST_CASE("what was written is gone after its loader is", "[reader][loader]") {
   LoaderOptions options;
   options.batch_size = 2;
   options.threads = 1;
-  options.tail = Tail::kKeep;
+  options.last_batch = LastBatch::kKeep;
   for (int round = 0; round < 4; ++round) {
     std::optional<Batch> kept;
     {

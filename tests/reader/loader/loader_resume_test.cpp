@@ -22,11 +22,11 @@ using test::Random;
 using test::same_bytes;
 using test::TempFolder;
 
-LoaderOptions options_of(Shuffle shuffle, Tail tail, std::uint64_t batch_size,
+LoaderOptions options_of(Shuffle shuffle, LastBatch last_batch, std::uint64_t batch_size,
                          unsigned threads = 2) {
   LoaderOptions options;
   options.order = {shuffle, 3, 2};
-  options.tail = tail;
+  options.last_batch = last_batch;
   options.batch_size = batch_size;
   options.threads = threads;
   options.prefetch = 2;
@@ -54,13 +54,13 @@ std::vector<std::uint64_t> epoch_of(Loader& loader) {
 /// One epoch by worlds of random size, each from where the last one stopped. Returns how often each
 /// sample was served.
 std::map<std::uint64_t, int> served(const Dataset& dataset, const MadeDataset& made,
-                                    Shuffle shuffle, Tail tail, Random& random) {
+                                    Shuffle shuffle, LastBatch last_batch, Random& random) {
   std::map<std::uint64_t, int> counts;
   OrderState state;
   bool is_begun = false;
   for (bool is_over = false; !is_over;) {
     const std::uint64_t world = 1 + below(random, 3);
-    LoaderOptions options = options_of(shuffle, tail, 1 + below(random, 4),
+    LoaderOptions options = options_of(shuffle, last_batch, 1 + below(random, 4),
                                        static_cast<unsigned>(1 + below(random, 3)));
     options.world_size = world;
     options.seed = is_begun ? random() : 5;  // the state's counts
@@ -95,10 +95,10 @@ TEST_CASE("an epoch over changing worlds serves every sample once",
   for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull}) {
     for (int round = 0; round < 12; ++round) {
       CAPTURE(name(shuffle), round);
-      const auto kept = served(dataset, made, shuffle, Tail::kKeep, random);
+      const auto kept = served(dataset, made, shuffle, LastBatch::kKeep, random);
       CHECK(kept.size() == 43);
       for (const auto& [sample, times] : kept) CHECK(times == 1);
-      const auto dropped = served(dataset, made, shuffle, Tail::kDrop, random);
+      const auto dropped = served(dataset, made, shuffle, LastBatch::kDrop, random);
       CHECK(dropped.size() > 43 - 3 * 4);  // the last world has at most 3 ranks of 4
       for (const auto& [sample, times] : dropped) CHECK(times == 1);
     }
@@ -108,7 +108,7 @@ TEST_CASE("an epoch over changing worlds serves every sample once",
 TEST_CASE("the state counts what was returned, not what was filled ahead", "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {20}});
-  Loader loader(Dataset::open(made.folder), options_of(Shuffle::kFull, Tail::kKeep, 6));
+  Loader loader(Dataset::open(made.folder), options_of(Shuffle::kFull, LastBatch::kKeep, 6));
   std::this_thread::sleep_for(std::chrono::milliseconds(30));  // what can be filled is
   CHECK(loader.state() == OrderState{20, {Shuffle::kFull, 3, 2}, 5, 0, 0});
   const std::vector<std::uint64_t> positions{6, 12, 18, 20};
@@ -125,7 +125,7 @@ TEST_CASE("a resumed loader goes on with the state's seed and order", "[reader][
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {10, 13}});
   const Dataset dataset = Dataset::open(made.folder);
-  LoaderOptions options = options_of(Shuffle::kFull, Tail::kKeep, 5);
+  LoaderOptions options = options_of(Shuffle::kFull, LastBatch::kKeep, 5);
   options.transform.flip = true;
   Loader whole(dataset, options);
   std::vector<Bytes> expected;
@@ -170,7 +170,7 @@ TEST_CASE("set_epoch goes to the beginning of any epoch", "[reader][loader][conc
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {30, 30}});
   const Dataset dataset = Dataset::open(made.folder);
-  const LoaderOptions options = options_of(Shuffle::kBlock, Tail::kKeep, 7, 3);
+  const LoaderOptions options = options_of(Shuffle::kBlock, LastBatch::kKeep, 7, 3);
   std::vector<std::vector<std::uint64_t>> epochs;
   Loader straight(dataset, options);
   for (int i = 0; i < 4; ++i) epochs.push_back(epoch_of(straight));
@@ -201,7 +201,7 @@ TEST_CASE("held batches keep their content, also without their loader", "[reader
   for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kFull}) {
     std::vector<Batch> held;
     {
-      Loader loader(Dataset::open(made.folder), options_of(shuffle, Tail::kKeep, 3));
+      Loader loader(Dataset::open(made.folder), options_of(shuffle, LastBatch::kKeep, 3));
       for (int i = 0; i < 60; ++i) {
         if (auto batch = loader.next()) held.push_back(std::move(*batch));
         for (int j = 0; j < 3; ++j) (void)loader.next();
@@ -229,7 +229,7 @@ TEST_CASE("held batches keep their content, also without their loader", "[reader
 TEST_CASE("batches can be moved and assigned", "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {12}});
-  Loader first(Dataset::open(made.folder), options_of(Shuffle::kFull, Tail::kKeep, 3));
+  Loader first(Dataset::open(made.folder), options_of(Shuffle::kFull, LastBatch::kKeep, 3));
   Loader loader = std::move(first);
   Batch a = *loader.next();
   Batch b = *loader.next();
@@ -237,7 +237,7 @@ TEST_CASE("batches can be moved and assigned", "[reader][loader]") {
   a = std::move(b);
   CHECK(std::ranges::equal(a.samples(), b_samples));
   CHECK(is_right(a, made));
-  loader = Loader(Dataset::open(made.folder), options_of(Shuffle::kNone, Tail::kKeep, 3));
+  loader = Loader(Dataset::open(made.folder), options_of(Shuffle::kNone, LastBatch::kKeep, 3));
   CHECK(is_right(a, made));
   CHECK(is_right(*loader.next(), made));
 }
@@ -250,7 +250,7 @@ void check_error(const std::filesystem::path& folder, Shuffle shuffle, unsigned 
   const MadeDataset made = make_dataset(folder, {.shards = {8, 8, 8}});
   const auto away = folder / "away";
   std::filesystem::rename(made.shards[missing], away);
-  Loader loader(Dataset::open(made.folder), options_of(shuffle, Tail::kKeep, 4, threads));
+  Loader loader(Dataset::open(made.folder), options_of(shuffle, LastBatch::kKeep, 4, threads));
   const auto take_all = [&] {
     while (const auto batch = loader.next()) CHECK(is_right(*batch, made));
   };
@@ -294,7 +294,7 @@ TEST_CASE("a loader can be destroyed at any time", "[reader][loader][concurrency
   Random random(3);
   for (int round = 0; round < 300; ++round) {
     LoaderOptions options =
-        options_of(round % 2 == 0 ? Shuffle::kNone : Shuffle::kFull, Tail::kKeep,
+        options_of(round % 2 == 0 ? Shuffle::kNone : Shuffle::kFull, LastBatch::kKeep,
                    1 + below(random, 30), static_cast<unsigned>(1 + below(random, 5)));
     options.prefetch = 1 + below(random, 4);
     Loader loader(dataset, options);
@@ -310,9 +310,9 @@ TEST_CASE("a loader can be destroyed at any time", "[reader][loader][concurrency
 TEST_CASE("a loader of no samples has empty epochs", "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {0}});
-  for (const Tail tail : {Tail::kDrop, Tail::kPad, Tail::kKeep}) {
+  for (const LastBatch last_batch : {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep}) {
     for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull}) {
-      Loader loader(Dataset::open(made.folder), options_of(shuffle, tail, 3));
+      Loader loader(Dataset::open(made.folder), options_of(shuffle, last_batch, 3));
       for (std::uint64_t epoch = 0; epoch < 10; ++epoch) {
         CHECK(loader.epoch() == epoch);
         CHECK(loader.batches_left() == 0);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "precache/formats/error.hpp"
+#include "reader/loader/epoch_order.hpp"
 #include "reader/loader/pixel_pass.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/datasets.hpp"
@@ -26,7 +27,7 @@ using test::TempFolder;
 using Indices = std::vector<std::uint64_t>;
 
 constexpr Shuffle kShuffles[] = {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull};
-constexpr Tail kTails[] = {Tail::kDrop, Tail::kPad, Tail::kKeep};
+constexpr LastBatch kLastBatches[] = {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep};
 
 /// The batches of one epoch, by the words of the design and not by those of the code.
 std::vector<Indices> expected_batches(std::uint64_t samples, const LoaderOptions& options,
@@ -35,12 +36,13 @@ std::vector<Indices> expected_batches(std::uint64_t samples, const LoaderOptions
   std::vector<Indices> batches;
   const std::uint64_t step = options.batch_size * options.world_size;
   for (std::uint64_t p = position; p < samples; p += step) {
-    if (options.tail == Tail::kDrop && p + step > samples) break;
+    if (options.last_batch == LastBatch::kDrop && p + step > samples) break;
     Indices batch;
     for (std::uint64_t i = 0; i < options.batch_size; ++i) {
       const std::uint64_t at = p + options.rank * options.batch_size + i;
       if (at < samples) batch.push_back(order[at]);
-      if (at >= samples && options.tail == Tail::kPad) batch.push_back(order[at % samples]);
+      if (at >= samples && options.last_batch == LastBatch::kPad)
+        batch.push_back(order[at % samples]);
     }
     if (!batch.empty()) batches.push_back(batch);
   }
@@ -83,7 +85,7 @@ void check_epoch(Loader& loader, const MadeDataset& made, const LoaderOptions& o
 
 std::string text(const LoaderOptions& options) {
   return fmt::format("{} {} threads {} prefetch {} batch {} rank {}/{}",
-                     name(options.order.shuffle), name(options.tail), options.threads,
+                     name(options.order.shuffle), name(options.last_batch), options.threads,
                      options.prefetch, options.batch_size, options.rank, options.world_size);
 }
 
@@ -91,13 +93,13 @@ std::string text(const LoaderOptions& options) {
 std::vector<LoaderOptions> all_options(std::initializer_list<std::uint64_t> batch_sizes) {
   std::vector<LoaderOptions> all;
   for (const Shuffle shuffle : kShuffles) {
-    for (const Tail tail : kTails) {
+    for (const LastBatch last_batch : kLastBatches) {
       for (const unsigned threads : {1U, 2U, 5U}) {
         for (const std::size_t prefetch : {1U, 3U}) {
           for (const std::uint64_t batch_size : batch_sizes) {
             LoaderOptions options;
             options.order = {shuffle, 4, 2};
-            options.tail = tail;
+            options.last_batch = last_batch;
             options.threads = threads;
             options.prefetch = prefetch;
             options.batch_size = batch_size;
@@ -175,7 +177,7 @@ TEST_CASE("batches are transformed as single samples are", "[reader][loader]") {
       for (const BatchTransform& transform : some_transforms(dtype)) {
         LoaderOptions options;
         options.batch_size = 5;
-        options.tail = Tail::kPad;
+        options.last_batch = LastBatch::kPad;
         options.order.shuffle = Shuffle::kFull;
         options.seed = 3;
         options.threads = 2;
@@ -291,9 +293,9 @@ TEST_CASE("stats tell what was done", "[reader][loader]") {
   CHECK(stats.batches_ahead <= 2);
   LoaderStats waiting;
   waiting.workers_waited = std::chrono::seconds(1);
-  CHECK_THAT(waiting.verdict(), test::contains("the workers wait"));
+  CHECK_THAT(waiting.bottleneck(), test::contains("the workers wait"));
   waiting.consumer_waited = std::chrono::seconds(2);
-  CHECK_THAT(waiting.verdict(), test::contains("the consumer waits"));
+  CHECK_THAT(waiting.bottleneck(), test::contains("the consumer waits"));
 }
 
 TEST_CASE("who waits in pieces gets the same batches, and is counted once for each",
@@ -354,7 +356,7 @@ TEST_CASE("options that make no sense are refused", "[reader][loader]") {
   for (const std::uint64_t batch_size : {(1U << 20) + 1, UINT32_MAX}) {
     refused([&](LoaderOptions& options) {
       options.batch_size = batch_size;
-      options.tail = Tail::kPad;
+      options.last_batch = LastBatch::kPad;
     });
   }
   refused([](LoaderOptions& options) { options.prefetch = 0; });

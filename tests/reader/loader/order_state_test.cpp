@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "precache/formats/error.hpp"
-#include "precache/reader/order.hpp"
+#include "reader/loader/epoch_order.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
 
@@ -16,33 +16,35 @@ namespace {
 using test::below;
 using test::Random;
 
-constexpr Tail kTails[] = {Tail::kDrop, Tail::kPad, Tail::kKeep};
+constexpr LastBatch kLastBatches[] = {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep};
 
 std::vector<RankSlices> ranks_of(std::uint64_t samples, std::uint64_t position,
-                                 std::uint64_t batch_size, std::uint64_t world_size, Tail tail) {
+                                 std::uint64_t batch_size, std::uint64_t world_size,
+                                 LastBatch last_batch) {
   std::vector<RankSlices> ranks;
   for (std::uint64_t rank = 0; rank < world_size; ++rank) {
-    ranks.push_back({samples, position, batch_size, rank, world_size, tail});
+    ranks.push_back({samples, position, batch_size, rank, world_size, last_batch});
   }
   return ranks;
 }
 
 /// What all ranks together take in one epoch, from `position` to the end.
 void check_rest_of_epoch(std::uint64_t samples, std::uint64_t position, std::uint64_t batch_size,
-                         std::uint64_t world_size, Tail tail) {
-  const auto ranks = ranks_of(samples, position, batch_size, world_size, tail);
+                         std::uint64_t world_size, LastBatch last_batch) {
+  const auto ranks = ranks_of(samples, position, batch_size, world_size, last_batch);
   const std::uint64_t all = batch_size * world_size;
   const std::uint64_t left = samples - position;
   const std::uint64_t steps = ranks[0].steps();
-  CHECK(steps == (tail == Tail::kDrop ? left / all : (left + all - 1) / all));
+  CHECK(steps == (last_batch == LastBatch::kDrop ? left / all : (left + all - 1) / all));
   std::uint64_t next = position;  // what is taken is one range, in the order of steps and ranks
   for (std::uint64_t step = 0; step < steps; ++step) {
     for (const RankSlices& rank : ranks) {
       CHECK(rank.position_after(step) == position + step * all);
       const auto [first, count] = rank.slice(step);
-      if (count != 0 || tail != Tail::kKeep) CHECK(first == next);
+      if (count != 0 || last_batch != LastBatch::kKeep) CHECK(first == next);
       const std::uint64_t to_the_end = samples - std::min(next, samples);
-      CHECK(count == (tail == Tail::kKeep ? std::min(batch_size, to_the_end) : batch_size));
+      CHECK(count ==
+            (last_batch == LastBatch::kKeep ? std::min(batch_size, to_the_end) : batch_size));
       next += count;
     }
   }
@@ -50,23 +52,23 @@ void check_rest_of_epoch(std::uint64_t samples, std::uint64_t position, std::uin
     CHECK(rank.steps() == steps);
     CHECK(rank.position_after(steps) == std::min(next, samples));
   }
-  switch (tail) {
-    case Tail::kDrop:
+  switch (last_batch) {
+    case LastBatch::kDrop:
       CHECK(next <= samples);
       CHECK(samples - next < all);
       break;
-    case Tail::kPad:
+    case LastBatch::kPad:
       CHECK(next >= samples);
       CHECK(next - samples < all);
       break;
-    case Tail::kKeep:
+    case LastBatch::kKeep:
       CHECK(next == samples);
       break;
   }
 }
 
 TEST_CASE("step t of rank r is the r-th slice of the t-th range", "[reader][order]") {
-  const RankSlices slices{1000, 10, 7, 2, 4, Tail::kDrop};
+  const RankSlices slices{1000, 10, 7, 2, 4, LastBatch::kDrop};
   CHECK(slices.steps() == 35);
   for (std::uint64_t step = 0; step < 35; ++step) {
     CHECK(slices.slice(step).first == 10 + step * 4 * 7 + 2 * 7);
@@ -74,20 +76,20 @@ TEST_CASE("step t of rank r is the r-th slice of the t-th range", "[reader][orde
   }
 }
 
-TEST_CASE("ranks share the epoch as the tail says", "[reader][order]") {
-  for (const Tail tail : kTails) {
+TEST_CASE("ranks share the epoch as last_batch says", "[reader][order]") {
+  for (const LastBatch last_batch : kLastBatches) {
     for (std::uint64_t samples = 0; samples <= 25; ++samples) {
       for (std::uint64_t position = 0; position <= samples; position += 1 + samples / 6) {
         for (std::uint64_t batch_size = 1; batch_size <= 7; ++batch_size) {
           for (std::uint64_t world_size = 1; world_size <= 5; ++world_size) {
-            CAPTURE(name(tail), samples, position, batch_size, world_size);
-            check_rest_of_epoch(samples, position, batch_size, world_size, tail);
+            CAPTURE(name(last_batch), samples, position, batch_size, world_size);
+            check_rest_of_epoch(samples, position, batch_size, world_size, last_batch);
           }
         }
       }
-      check_rest_of_epoch(samples, samples, 3, 2, tail);
+      check_rest_of_epoch(samples, samples, 3, 2, last_batch);
     }
-    check_rest_of_epoch(100'003, 4711, 64, 5, tail);
+    check_rest_of_epoch(100'003, 4711, 64, 5, last_batch);
   }
 }
 
@@ -95,13 +97,13 @@ TEST_CASE("batches larger than the dataset do not overflow", "[reader][order]") 
   constexpr std::uint64_t kMost = UINT32_MAX;
   for (const std::uint64_t rank : {std::uint64_t{0}, std::uint64_t{1}, kMost - 1}) {
     CAPTURE(rank);
-    CHECK(RankSlices{10, 4, kMost, rank, kMost, Tail::kDrop}.steps() == 0);
-    const RankSlices pad{10, 4, kMost, rank, kMost, Tail::kPad};
+    CHECK(RankSlices{10, 4, kMost, rank, kMost, LastBatch::kDrop}.steps() == 0);
+    const RankSlices pad{10, 4, kMost, rank, kMost, LastBatch::kPad};
     CHECK(pad.steps() == 1);
     CHECK(pad.slice(0).first == 4 + rank * kMost);
     CHECK(pad.slice(0).count == kMost);
     CHECK(pad.position_after(1) == 10);
-    const RankSlices keep{10, 4, kMost, rank, kMost, Tail::kKeep};
+    const RankSlices keep{10, 4, kMost, rank, kMost, LastBatch::kKeep};
     CHECK(keep.steps() == 1);
     CHECK(keep.slice(0).count == (rank == 0 ? 6 : 0));
     CHECK(keep.position_after(1) == 10);
@@ -112,8 +114,8 @@ TEST_CASE("batches larger than the dataset do not overflow", "[reader][order]") 
 /// served meanwhile.
 class StoppedRun {
  public:
-  StoppedRun(std::uint64_t samples, Tail tail, Random& random)
-      : samples_(samples), tail_(tail), random_(random), served_(samples) {
+  StoppedRun(std::uint64_t samples, LastBatch last_batch, Random& random)
+      : samples_(samples), last_batch_(last_batch), random_(random), served_(samples) {
     state_.samples = samples;
   }
 
@@ -121,14 +123,14 @@ class StoppedRun {
   bool go_on() {
     const std::uint64_t world_size = 1 + below(random_, 5);
     const std::uint64_t batch_size = 1 + below(random_, 9);
-    const auto ranks = ranks_of(samples_, state_.position, batch_size, world_size, tail_);
+    const auto ranks = ranks_of(samples_, state_.position, batch_size, world_size, last_batch_);
     const std::uint64_t steps = ranks[0].steps();
     const std::uint64_t wanted = below(random_, steps + 2);  // often all of them
     std::vector<std::uint64_t> batches(world_size);
     for (std::uint64_t step = 0; step < std::min(wanted, steps); ++step) {
       for (const RankSlices& rank : ranks) serve(rank.slice(step), batches[rank.rank]);
     }
-    if (tail_ != Tail::kKeep) {
+    if (last_batch_ != LastBatch::kKeep) {
       CHECK(std::all_of(batches.begin(), batches.end(), [&](auto n) { return n == batches[0]; }));
     }
     OrderState now = state_;
@@ -142,10 +144,10 @@ class StoppedRun {
   }
 
   void check_epoch() const {
-    if (tail_ == Tail::kDrop) CHECK(samples_ - state_.position < unit_);
-    if (tail_ != Tail::kDrop) CHECK(state_.position == samples_);
-    if (tail_ == Tail::kPad) CHECK(padding_ < unit_);
-    if (tail_ != Tail::kPad) CHECK(padding_ == 0);
+    if (last_batch_ == LastBatch::kDrop) CHECK(samples_ - state_.position < unit_);
+    if (last_batch_ != LastBatch::kDrop) CHECK(state_.position == samples_);
+    if (last_batch_ == LastBatch::kPad) CHECK(padding_ < unit_);
+    if (last_batch_ != LastBatch::kPad) CHECK(padding_ == 0);
     for (std::uint64_t i = 0; i < samples_; ++i) {
       if (served_[i] == (i < state_.position ? 1 : 0)) continue;
       CAPTURE(i, served_[i]);
@@ -173,7 +175,7 @@ class StoppedRun {
   }
 
   std::uint64_t samples_;
-  Tail tail_;
+  LastBatch last_batch_;
   Random& random_;
   OrderState state_;
   std::uint64_t unit_ = 1;     // positions of a step of all ranks, in the last segment
@@ -185,11 +187,11 @@ TEST_CASE("every position is served once, however often ranks and batches change
           "[reader][order]") {
   Random random(2024);
   std::uint64_t segments = 0;
-  for (const Tail tail : kTails) {
+  for (const LastBatch last_batch : kLastBatches) {
     for (int trial = 0; trial < 1500; ++trial) {
       const std::uint64_t samples = below(random, 200);
-      CAPTURE(name(tail), trial, samples);
-      StoppedRun run(samples, tail, random);
+      CAPTURE(name(last_batch), trial, samples);
+      StoppedRun run(samples, last_batch, random);
       while (!run.go_on()) {
         ++segments;
         run.check_now();
@@ -201,9 +203,9 @@ TEST_CASE("every position is served once, however often ranks and batches change
 }
 
 TEST_CASE("what a longer world would drop a shorter one can still serve", "[reader][order]") {
-  const RankSlices four{10, 0, 2, 0, 4, Tail::kDrop};
+  const RankSlices four{10, 0, 2, 0, 4, LastBatch::kDrop};
   CHECK(four.steps() == 1);
-  const RankSlices one{10, four.position_after(1), 2, 0, 1, Tail::kDrop};
+  const RankSlices one{10, four.position_after(1), 2, 0, 1, LastBatch::kDrop};
   CHECK(one.steps() == 1);
   CHECK(one.slice(0).first == 8);
 }
@@ -212,20 +214,21 @@ TEST_CASE("names of shuffles and tails are read back", "[reader][order]") {
   for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull}) {
     CHECK(parse_shuffle(name(shuffle)) == shuffle);
   }
-  for (const Tail tail : kTails) CHECK(parse_tail(name(tail)) == tail);
+  for (const LastBatch last_batch : kLastBatches)
+    CHECK(parse_last_batch(name(last_batch)) == last_batch);
   CHECK(name(Shuffle::kNone) == "none");
   CHECK(name(Shuffle::kBlock) == "block");
   CHECK(name(Shuffle::kFull) == "full");
-  CHECK(name(Tail::kDrop) == "drop");
-  CHECK(name(Tail::kPad) == "pad");
-  CHECK(name(Tail::kKeep) == "keep");
+  CHECK(name(LastBatch::kDrop) == "drop");
+  CHECK(name(LastBatch::kPad) == "pad");
+  CHECK(name(LastBatch::kKeep) == "keep");
   for (const char* text : {"", "None", "blocks", "full ", "drop"}) {
     CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)parse_shuffle(text); }),
-               test::contains(fmt::format("unknown shuffle '{}'", text)));
+               test::contains(fmt::format("must be one of none, block, full; got '{}'", text)));
   }
   for (const char* text : {"", "Drop", "none"}) {
-    CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)parse_tail(text); }),
-               test::contains(fmt::format("unknown tail '{}'", text)));
+    CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)parse_last_batch(text); }),
+               test::contains(fmt::format("must be one of drop, pad, keep; got '{}'", text)));
   }
 }
 
@@ -274,7 +277,7 @@ TEST_CASE("a malformed state is refused with a reason", "[reader][order][malform
   const auto message = [](const std::string& text) {
     return test::message_of<InvalidArgument>([&] { (void)OrderState::from_json(text); });
   };
-  const std::string no_state = "no loader's state";
+  const std::string no_state = "loader state";
   for (const std::string text : {"", " ", "null", "1", "[]", "\"text\"", "{}", "{} {}", "state",
                                  "\xff\xfe", "{\"version\":1}", "[1,2,3]"}) {
     CAPTURE(text);
@@ -282,10 +285,11 @@ TEST_CASE("a malformed state is refused with a reason", "[reader][order][malform
   }
   CHECK_THAT(message(std::string(200'000, '[')), test::contains(no_state));
   CHECK_THAT(message(example_state().to_json() + "x"), test::contains(no_state));
-  CHECK_THAT(message(changed("version", 2)), test::contains("version 2"));
-  CHECK_THAT(message(changed("shuffle", "best")), test::contains("unknown shuffle 'best'"));
+  CHECK_THAT(message(changed("version", 2)), test::contains("'version' must be 1, got 2"));
+  CHECK_THAT(message(changed("shuffle", "best")),
+             test::contains("one of none, block, full; got 'best'"));
   CHECK_THAT(message(changed("shuffle", 1)), test::contains(no_state));
-  CHECK_THAT(message(changed("position", 1'281'168)), test::contains("behind the last sample"));
+  CHECK_THAT(message(changed("position", 1'281'168)), test::contains("after the last sample"));
   for (const char* key :
        {"version", "samples", "block_rows", "window_blocks", "seed", "epoch", "position"}) {
     CAPTURE(key);

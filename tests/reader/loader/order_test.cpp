@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "precache/reader/order.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "precache/formats/error.hpp"
+#include "reader/loader/epoch_order.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/statistics.hpp"

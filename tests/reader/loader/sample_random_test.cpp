@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "precache/reader/order.hpp"
+#include "reader/loader/epoch_order.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/statistics.hpp"
 

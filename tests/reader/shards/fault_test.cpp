@@ -135,7 +135,7 @@ TEST_CASE("reading views of a shard that was cut goes on, and is told of", "[rea
       CHECK_THROWS_AS(sample.key(), CorruptData);
       for (const std::uint64_t i : {0, 20, 47}) CHECK_THROWS_AS(dataset[i], CorruptData);
       CHECK_THROWS_AS(dataset.rows(0, 3), CorruptData);
-      CHECK(same_bytes(dataset[48].bytes(), made.samples[48].tensor));  // another shard
+      CHECK(same_bytes(test::bytes_of(dataset, 48), made.samples[48].tensor));  // another shard
       CHECK_THROWS_AS(Dataset::open(made.folder)[0], CorruptData);
       (void)refusal(loader, made);
     }
@@ -201,7 +201,7 @@ TEST_CASE("a shard that is deleted or replaced by rename keeps its old data", "[
         }
       }
       for (std::uint64_t i = 48; i < 96; ++i) {
-        CHECK(same_bytes(dataset[i].bytes(), made.samples[i].tensor));
+        CHECK(same_bytes(test::bytes_of(dataset, i), made.samples[i].tensor));
         CHECK(same_bytes(rows[i - 48], made.samples[i].tensor));
         CHECK(dataset[i].key() == made.samples[i].name.key);
       }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace precache {
@@ -17,5 +19,30 @@ inline constexpr std::array kAllDTypes{DType::kUint8, DType::kFloat16, DType::kB
 [[nodiscard]] std::string_view name(DType dtype);
 /// Throws InvalidArgument for an unknown name.
 [[nodiscard]] DType parse_dtype(std::string_view name);
+
+/// An IEEE 754 half by its bits, as tensors of DType::kFloat16 hold it.
+struct Float16 {
+  std::uint16_t bits = 0;
+  /// Exact.
+  [[nodiscard]] explicit operator float() const;
+};
+
+/// The upper half of a float by its bits, as tensors of DType::kBfloat16 hold it.
+struct Bfloat16 {
+  std::uint16_t bits = 0;
+  /// Exact.
+  [[nodiscard]] explicit operator float() const;
+};
+
+/// The C++ types of elements: std::uint8_t, Float16, Bfloat16, float.
+template <typename T>
+concept TensorElement = std::same_as<T, std::uint8_t> || std::same_as<T, Float16> ||
+    std::same_as<T, Bfloat16> || std::same_as<T, float>;
+
+template <TensorElement T>
+inline constexpr DType kDTypeOf = std::same_as<T, std::uint8_t> ? DType::kUint8
+                                  : std::same_as<T, Float16>    ? DType::kFloat16
+                                  : std::same_as<T, Bfloat16>   ? DType::kBfloat16
+                                                                : DType::kFloat32;
 
 }  // namespace precache

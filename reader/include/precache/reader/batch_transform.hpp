@@ -13,26 +13,27 @@ namespace precache {
 /// Where a crop is taken.
 enum class CropPosition { kRandom, kCenter };
 
+/// Not larger than the stored tensors.
 struct Crop {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   CropPosition place = CropPosition::kRandom;
 };
 
-/// What becomes of stored tensors on their way into a batch; by default nothing.
+/// What is done to stored tensors on their way into a batch; by default nothing.
 ///
-/// A uint8 pixel x that becomes a float is x/255, normalised if asked. Tensors stored as floats can
-/// be cropped, flipped, re-ordered and cast to another float type, but not normalised or made
-/// uint8.
+/// A uint8 pixel x that becomes a float is x/255, then (x/255 - mean) / std with `normalize`.
+/// Tensors that are stored as floats can be cropped, flipped, re-ordered and cast to another float
+/// type, but neither normalized nor made uint8.
 struct BatchTransform {
-  std::optional<Crop> crop;
-  bool flip = false;  // left and right change places in a random half of the samples
-  std::optional<Normalization> normalize;
-  std::optional<DType> dtype;
-  std::optional<Layout> layout;
+  std::optional<Crop> crop{};
+  bool flip = false;  // mirror a random half of the samples, left to right
+  std::optional<Normalization> normalize{};
+  std::optional<DType> dtype{};    // none: float32 with `normalize`, else as stored
+  std::optional<Layout> layout{};  // none: as stored
 
-  /// What tensors become. Throws InvalidArgument if the parts do not fit together or the stored
-  /// tensors.
+  /// What tensors become. Throws InvalidArgument if the parts contradict each other or do not fit
+  /// the stored tensors.
   [[nodiscard]] TensorSpec result(const TensorSpec& stored) const;
 };
 

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "precache/formats/dtype.hpp"
 #include "precache/formats/tensor_spec.hpp"
+#include "precache/reader/typed_rows.hpp"
 
 namespace precache {
 
@@ -37,33 +39,49 @@ struct OpenOptions {
   std::string label_key;
   /// Samples of shards without a manifest have no labels, whatever is there.
   bool without_labels = false;
-  /// Threads that scan shards without a manifest. 0: as many as the machine has.
+  /// Threads that scan shards without a manifest. 0: as many as the process may use.
   unsigned scan_threads = 0;
 };
 
-/// Keeps a mapping alive. Whatever was read through it is good if check() returns.
+/// Keeps a shard's memory mapped. Bytes that were read through it are good if check() returns.
+/// Copies are cheap and keep the same mapping; any thread may use one.
 class Lease {
  public:
-  explicit Lease(std::shared_ptr<const MappedShard> shard) : shard_(std::move(shard)) {}
   /// Throws CorruptData if the shard was cut, written to or could not be read since it was opened.
   void check() const;
 
  private:
+  friend class Dataset;
   friend class Sample;
+  explicit Lease(std::shared_ptr<const MappedShard> shard) : shard_(std::move(shard)) {}
   std::shared_ptr<const MappedShard> shard_;  // none: nothing to keep
 };
 
-/// One sample, as it lies in its shard. Its bytes stay where they are while it, or a copy of its
-/// lease, lives.
+/// One sample, as it lies in its shard. Its bytes stay valid while it, or a copy of its lease,
+/// lives; a view of a temporary sample does not compile:
+///
+///     const Sample sample = dataset[0];
+///     use(sample.as<std::uint8_t>());  // dataset[0].as<...>() would dangle
 class Sample {
  public:
   /// The tensor, or the encoded image; read-only memory.
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const& { return bytes_; }
+  std::span<const std::byte> bytes() const&& = delete;
+  /// The tensor's elements. Throws InvalidArgument if they are not of type T, Unsupported if the
+  /// sample is not a tensor or the shard has it at an address that is not aligned for T.
+  template <TensorElement T>
+  [[nodiscard]] std::span<const T> as() const& {
+    check_elements(kDTypeOf<T>);
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+  template <TensorElement T>
+  std::span<const T> as() const&& = delete;
   /// -1 where there is none.
   [[nodiscard]] std::int64_t label() const { return label_; }
-  /// Read from the shard when asked for. Throws CorruptData.
+  /// Reads the key from the shard. Throws CorruptData.
   [[nodiscard]] std::string key() const;
-  [[nodiscard]] const Lease& lease() const { return lease_; }
+  [[nodiscard]] const Lease& lease() const& { return lease_; }
+  [[nodiscard]] Lease lease() && { return std::move(lease_); }
 
  private:
   friend class Dataset;
@@ -74,6 +92,7 @@ class Sample {
         lease_(std::move(lease)),
         shards_(std::move(shards)),
         index_(index) {}
+  void check_elements(DType asked) const;
 
   std::span<const std::byte> bytes_;
   std::int64_t label_;
@@ -83,31 +102,44 @@ class Sample {
 };
 
 /// Tensors of neighbouring samples: row i lies at `data() + i * stride_bytes()`. Read-only memory
-/// that stays while this, or a copy of its lease, lives.
+/// that stays valid while this, or a copy of its lease, lives; views of temporary rows do not
+/// compile.
 class Rows {
  public:
-  [[nodiscard]] const std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return count_; }
   [[nodiscard]] std::size_t stride_bytes() const { return stride_bytes_; }
-  [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const {
-    return {data_ + i * stride_bytes_, row_bytes_};
+  [[nodiscard]] const std::byte* data() const& { return data_; }
+  const std::byte* data() const&& = delete;
+  /// REQUIRES: i < size().
+  [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const& {
+    return {data_ + i * stride_bytes_, spec_.size_bytes()};
   }
-  [[nodiscard]] const Lease& lease() const { return lease_; }
+  std::span<const std::byte> operator[](std::size_t i) const&& = delete;
+  /// The elements of every row. Throws InvalidArgument if they are not of type T, Unsupported if
+  /// the shard has a row at an address that is not aligned for T.
+  template <TensorElement T>
+  [[nodiscard]] TypedRows<const T> as() const& {
+    return {spec_, data_, count_, stride_bytes_};
+  }
+  template <TensorElement T>
+  TypedRows<const T> as() const&& = delete;
+  [[nodiscard]] const Lease& lease() const& { return lease_; }
+  [[nodiscard]] Lease lease() && { return std::move(lease_); }
 
  private:
   friend class Dataset;
-  Rows(const std::byte* data, std::size_t count, std::size_t stride_bytes, std::size_t row_bytes,
+  Rows(const TensorSpec& spec, const std::byte* data, std::size_t count, std::size_t stride_bytes,
        Lease lease)
-      : data_(data),
+      : spec_(spec),
+        data_(data),
         count_(count),
         stride_bytes_(stride_bytes),
-        row_bytes_(row_bytes),
         lease_(std::move(lease)) {}
 
+  TensorSpec spec_;
   const std::byte* data_;
   std::size_t count_;
   std::size_t stride_bytes_;
-  std::size_t row_bytes_;
   Lease lease_;
 };
 
@@ -118,7 +150,7 @@ class Dataset {
  public:
   /// Opens a dataset folder, a shard, or several: `path` may be a pattern (`*`, `?`, `[a-z]`,
   /// `{000000..000012}`, `{a,b}`, and `@000012` for `{000000..000012}`). Shards that a
-  /// `dataset.json` beside them lists are opened by it; others, of whatever origin, are scanned
+  /// `dataset.json` next to them lists are opened by it; others, of whatever origin, are scanned
   /// once.
   ///
   /// `split` names one of a folder's splits; empty: its only one, else `train`. Throws IoError,
@@ -134,15 +166,16 @@ class Dataset {
   /// Whether every sample is a tensor of the same spec.
   [[nodiscard]] bool has_spec() const;
   /// Throws Unsupported, with the reason, if samples are not tensors of one spec.
-  [[nodiscard]] const TensorSpec& spec() const;
+  [[nodiscard]] TensorSpec spec() const;
   /// Class names by label; empty where the shards do not say.
-  [[nodiscard]] const std::vector<std::string>& classes() const;
+  [[nodiscard]] const std::vector<std::string>& classes() const&;
+  [[nodiscard]] std::vector<std::string> classes() && { return classes(); }
 
   /// Throws InvalidArgument if there is no such sample, IoError or CorruptData if its shard cannot
   /// be read, or the dataset was replaced since it was opened.
   [[nodiscard]] Sample operator[](std::uint64_t index) const;
   /// Throws as operator[] does; InvalidArgument if the rows are not all in one shard (see
-  /// contiguous_rows), Unsupported if they are no tensors or do not lie at equal distances.
+  /// contiguous_rows), Unsupported if they are not tensors or do not lie at equal distances.
   [[nodiscard]] Rows rows(std::uint64_t first, std::uint64_t count) const;
   /// How many rows from `first` on lie in one shard.
   [[nodiscard]] std::uint64_t contiguous_rows(std::uint64_t first) const;

@@ -16,6 +16,8 @@
 #include "precache/reader/loader.hpp"
 #include "precache/reader/order.hpp"
 
+struct CUevent_st;       // cudaEvent_t is a pointer to it
+struct CUstream_st;      // cudaStream_t is a pointer to it
 struct DLManagedTensor;  // of dlpack.h
 struct DLManagedTensorVersioned;
 
@@ -39,24 +41,30 @@ enum class DevicePath {
 struct DeviceOptions {
   int device = 0;  // as CUDA counts them
   /// Batches on the device: those that the consumer holds, and those that are on their way.
-  std::size_t ring = 3;
+  std::size_t device_batches = 3;
   /// Anything but kAuto is what is done or an error, never something else.
-  DevicePath path = DevicePath::kAuto;
-  /// Shards are registered with CUDA, all or none, if they are no larger together. That takes as
-  /// much memory, which cannot be swapped out, and the time to read them when the loader is made:
-  /// so nothing is, and kAuto means staged, until somebody says how much he has for it. Every
-  /// loader registers for itself, in every process: what all of them may take has to fit into
-  /// memory.
-  std::uint64_t register_budget_bytes = 0;
+  DevicePath device_path = DevicePath::kAuto;
+  /// Shards are pinned (registered with CUDA), all or none, if they are no larger together. That
+  /// takes as much memory, which cannot be swapped out, and the time to read them when the loader
+  /// is made. The default, 0, pins none, so kAuto uses kStaged. Every loader pins for itself, in
+  /// every process: what all of them may take has to fit into memory.
+  std::uint64_t pin_shards_up_to_bytes = 0;
 };
 
 /// Tensors and labels of some samples in the memory of a GPU.
 ///
-/// They are there when the event happened, which is soon: make the stream that uses them wait with
-/// wait_on(), and hand the memory back with release() when the last use is on a stream. Streams are
+/// The data is valid once ready_event() has completed: make the stream that uses it wait with
+/// wait_on(), and give the memory back with release() when the last use is on a stream. Streams are
 /// `cudaStream_t`, events `cudaEvent_t`, of the loader's device. A batch may be used and released
 /// on any thread, and outlive its loader. In a forked process wait_on(), wait(), release() and the
-/// exports throw InvalidArgument, and dropping it or its tensors does nothing.
+/// exports throw InvalidArgument, and dropping it or its tensors does nothing. Views of a temporary
+/// batch do not compile.
+///
+///     while (auto batch = loader.next()) {
+///       batch->wait_on(stream);
+///       train<<<..., stream>>>(batch->as<float>(), batch->labels(), batch->size());
+///       batch->release(stream);
+///     }
 class DeviceBatch {
  public:
   DeviceBatch(DeviceBatch&&) noexcept;
@@ -66,26 +74,38 @@ class DeviceBatch {
 
   [[nodiscard]] std::size_t size() const { return parts_.samples.size(); }
   /// What each row is; rows follow each other without a gap.
-  [[nodiscard]] const TensorSpec& spec() const { return parts_.spec; }
-  /// On the device, aligned to 256 bytes.
-  [[nodiscard]] void* images() const { return parts_.images; }
+  [[nodiscard]] TensorSpec spec() const { return parts_.spec; }
+  /// The elements of all rows, on the device, aligned to 256 bytes. Throws InvalidArgument if they
+  /// are not of type T.
+  template <TensorElement T>
+  [[nodiscard]] T* as() const& {
+    return static_cast<T*>(images_of(kDTypeOf<T>));
+  }
+  template <TensorElement T>
+  T* as() const&& = delete;
+  /// The same, of any type.
+  [[nodiscard]] void* images() const& { return parts_.images; }
+  void* images() const&& = delete;
   /// On the device: an int64 for each sample, -1 where there is none.
-  [[nodiscard]] std::int64_t* labels() const { return parts_.labels; }
+  [[nodiscard]] std::int64_t* labels() const& { return parts_.labels; }
+  std::int64_t* labels() const&& = delete;
   /// Which samples of the dataset these are.
-  [[nodiscard]] std::span<const std::uint64_t> samples() const { return parts_.samples; }
+  [[nodiscard]] std::span<const std::uint64_t> samples() const& { return parts_.samples; }
+  std::span<const std::uint64_t> samples() const&& = delete;
   [[nodiscard]] int device() const { return parts_.device; }
   /// Which way it took; never kAuto.
   [[nodiscard]] DevicePath path() const { return parts_.path; }
 
   /// The event after which images and labels are there.
-  [[nodiscard]] void* ready_event() const { return parts_.ready_event; }
+  [[nodiscard]] CUevent_st* ready_event() const& { return parts_.ready_event; }
+  CUevent_st* ready_event() const&& = delete;
   /// What is put on `stream` from now on comes after that event. Throws DeviceError.
-  void wait_on(void* stream) const;
-  /// Waits for it here. Throws DeviceError.
+  void wait_on(CUstream_st* stream) const;
+  /// Waits for the event on the host. Throws DeviceError.
   void wait() const;
   /// Ends the use of this batch: the memory is used again after what is on `stream` now. Throws
   /// DeviceError, and InvalidArgument if the batch was released or a tensor of it is held.
-  void release(void* stream);
+  void release(CUstream_st* stream);
 
   enum class Part { kImages, kLabels };
   /// A tensor (kDLCUDA) that holds the batch until its deleter is called, whatever becomes of this
@@ -93,27 +113,27 @@ class DeviceBatch {
   /// what is on it when the last holder is gone: it must outlive the tensor, and be the same for
   /// every thread (not cudaStreamPerThread). Uses on other streams must be ordered before that.
   /// Throws as release() does.
-  [[nodiscard]] DLManagedTensor* to_dlpack(Part part, void* stream) const;
+  [[nodiscard]] DLManagedTensor* to_dlpack(Part part, CUstream_st* stream) const;
   /// The same, for consumers of DLPack 1.0 and later.
-  [[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(Part part, void* stream) const;
+  [[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(Part part, CUstream_st* stream) const;
 
+ private:
+  friend class DeviceLoader;
   struct Parts {
     TensorSpec spec;
     std::vector<std::uint64_t> samples;
     void* images = nullptr;
     std::int64_t* labels = nullptr;
-    void* ready_event = nullptr;
+    CUevent_st* ready_event = nullptr;
     int device = 0;
     DevicePath path = DevicePath::kStaged;
   };
-
- private:
-  friend class DeviceLoader;
   struct Holder;
   DeviceBatch(Parts parts, std::unique_ptr<DeviceLease> lease);
+  [[nodiscard]] void* images_of(DType asked) const;
   [[nodiscard]] Holder& holder() const;
   template <typename Managed>
-  [[nodiscard]] Managed* make_dlpack(Part part, void* stream) const;
+  [[nodiscard]] Managed* make_dlpack(Part part, CUstream_st* stream) const;
 
   Parts parts_;
   std::shared_ptr<Holder> holder_;
@@ -128,20 +148,20 @@ struct DeviceStats {
   std::uint64_t bytes_copied = 0;             // to the device
   std::uint64_t bytes_registered = 0;         // of shards
   std::chrono::nanoseconds device_waited{0};  // in next(), for copies that were not done
-  /// Why batches take the way they take, a sentence.
+  /// Why batches take the path they take, a sentence.
   std::string reason;
-  /// Of the loader that reads for this one; `batches` is what it gave us.
+  /// Of the loader that reads for this one; `batches` is what that handed over.
   LoaderStats host;
 };
 
 /// A Loader whose batches lie in the memory of a GPU, put there ahead of their use.
 ///
 /// Order, seeds, ranks, epochs and pixels are those of a Loader with the same options, bit for bit.
-/// Crop, flip, normalisation, cast and order of axes are done on the device. Copies have a stream
-/// of their own, and wait there, not here, until the memory of an earlier batch is released; next()
-/// itself waits for the disk, and for the device only where that is `ring` batches behind. Use one
-/// loader from one thread at a time; several devices need several loaders. The caller's current
-/// device is left as it is. In a forked process every call throws InvalidArgument.
+/// Crop, flip, normalisation, cast and order of axes are done on the device. Copies have their own
+/// stream, and wait there, not here, until the memory of an earlier batch is released; next()
+/// itself waits for the disk, and for the device only where that is `device_batches` batches late.
+/// Use one loader from one thread at a time; several devices need several loaders. The caller's
+/// current device is left as it is. In a forked process every call throws InvalidArgument.
 class DeviceLoader {
  public:
   /// Throws what Loader's constructor throws; Unsupported if this build has no CUDA, there is no
@@ -153,12 +173,12 @@ class DeviceLoader {
   ~DeviceLoader();
 
   /// The next batch, or none at the end of the epoch; the call after that begins the next epoch.
-  /// Throws as Loader::next does; InvalidArgument if the consumer holds the whole ring;
-  /// DeviceError, and then all memory but that of batches that are held is freed and every call
-  /// throws the same.
+  /// Throws as Loader::next does; InvalidArgument if the consumer holds all
+  /// `device_batches`; DeviceError, and then all memory but that of batches that are held is freed
+  /// and every call throws the same.
   [[nodiscard]] std::optional<DeviceBatch> next();
-  /// Waits until next() has no need to wait for the disk, but no longer than this; false if it
-  /// still would. For those who have to look after something else meanwhile.
+  /// Blocks until next() need not wait for the disk or `time` has passed; false if it would still
+  /// wait. Lets a caller look for something else meanwhile, such as Ctrl-C.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds time);
 
   /// As of a Loader, counted in batches that next() returned.
@@ -170,18 +190,13 @@ class DeviceLoader {
   void resume(const OrderState& state);
 
   /// What each row of a batch is.
-  [[nodiscard]] const TensorSpec& spec() const;
+  [[nodiscard]] TensorSpec spec() const;
   [[nodiscard]] DeviceStats stats() const;
   /// Options that work but will not do what was probably meant, each a sentence.
-  [[nodiscard]] const std::vector<std::string>& warnings() const;
-
-  class Impl;
-  class CudaImpl;
+  [[nodiscard]] std::vector<std::string> warnings() const;
 
  private:
-  /// Of this build: with CUDA or without.
-  static std::unique_ptr<Impl> make(Dataset dataset, const LoaderOptions& options,
-                                    const DeviceOptions& device);
+  class Impl;
   /// Throws InvalidArgument in a process that was forked since.
   [[nodiscard]] Impl& impl() const;
   std::unique_ptr<Impl> impl_;

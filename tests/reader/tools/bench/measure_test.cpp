@@ -26,7 +26,7 @@ struct Fixture {
     for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
       if (entry.path().extension() == ".tar") bytes += entry.file_size();
     }
-    device.register_budget_bytes = bytes;
+    device.pin_shards_up_to_bytes = bytes;
   }
   [[nodiscard]] std::vector<DeviceMeasurement> paths() const {
     return measure_device_paths(dataset, options, device, measure);
@@ -86,7 +86,7 @@ TEST_CASE("a path that is asked for is measured with its transform", "[device]")
   fixture.options.transform.dtype = DType::kFloat16;
   for (const DevicePath path : {DevicePath::kStaged, DevicePath::kGather}) {
     CAPTURE(name(path));
-    fixture.device.path = path;
+    fixture.device.device_path = path;
     const auto before = fake_cudart::calls()["cudaLaunchKernel"];
     const DeviceMeasurement result =
         measure_device_loading(fixture.dataset, fixture.options, fixture.device, fixture.measure);
@@ -95,7 +95,7 @@ TEST_CASE("a path that is asked for is measured with its transform", "[device]")
     CHECK_FALSE(result.loading.wait);
     CHECK(fake_cudart::calls()["cudaLaunchKernel"] >= before + 7);
   }
-  fixture.device.path = DevicePath::kStrided;
+  fixture.device.device_path = DevicePath::kStrided;
   CHECK_THAT(message_of<InvalidArgument>([&] {
                (void)measure_device_loading(fixture.dataset, fixture.options, fixture.device,
                                             fixture.measure);
@@ -117,7 +117,7 @@ TEST_CASE("paths that are not possible say why, and the others are measured", "[
     check_counts(results[2].loading, 7);
   }
   SECTION("shards beyond the budget") {
-    fixture.device.register_budget_bytes = fixture.bytes - 1;
+    fixture.device.pin_shards_up_to_bytes = fixture.bytes - 1;
     const auto results = fixture.paths();
     REQUIRE(results.size() == 3);
     check_counts(results[0].loading, 7);
@@ -203,7 +203,8 @@ TEST_CASE("the link to a device is measured by copies alone", "[device]") {
   CHECK(measure_link(1, six) > 0);
   CHECK(fake_cudart::calls().at("cudaMemcpyAsync") == 7);  // with the first, which does not count
   CHECK(fake_cudart::report() == "");
-  CHECK_THAT(message_of<InvalidArgument>([&] { (void)measure_link(2, six); }), contains("2 of 2"));
+  CHECK_THAT(message_of<InvalidArgument>([&] { (void)measure_link(2, six); }),
+             contains("`device` must be below 2"));
   for (const char* const call : {"cudaHostAlloc", "cudaMalloc", "cudaStreamCreateWithPriority",
                                  "cudaMemcpyAsync", "cudaStreamSynchronize"}) {
     CAPTURE(call);

@@ -47,7 +47,7 @@ struct LoadMeasurement {
 
 /// Reads, for one measurement's time, what measurements read first, so that it lies in memory as
 /// far as it fits. All functions here leave the shards' bytes to a Loader, throw what it throws,
-/// take whole batches only (Tail::kPad), and no views, which would cost nothing until they are
+/// take whole batches only (LastBatch::kPad), and no views, which would cost nothing until they are
 /// read.
 void warm_up(const Dataset& dataset, const LoaderOptions& options, const MeasureOptions& measure);
 
@@ -71,8 +71,9 @@ struct DeviceMeasurement {
                                                        const DeviceOptions& device,
                                                        const MeasureOptions& measure);
 
-/// The same for staged, strided and gather, in this order, whatever `device.path` is. Only of those
-/// that copy in place a loader that cannot be made is a refusal, as staged is always possible.
+/// The same for staged, strided and gather, in this order, whatever `device.device_path` is. Only
+/// of those that copy in place a loader that cannot be made is a refusal, as staged is always
+/// possible.
 [[nodiscard]] std::vector<DeviceMeasurement> measure_device_paths(const Dataset& dataset,
                                                                   const LoaderOptions& options,
                                                                   const DeviceOptions& device,

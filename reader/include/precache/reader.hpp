@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Reads shards: all that a training program includes, but for batches on a GPU
+/// (precache/reader/device_loader.hpp).
+#pragma once
+
+#include "precache/formats/dtype.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/tensor_spec.hpp"
+#include "precache/reader/batch_transform.hpp"
+#include "precache/reader/dataset.hpp"
+#include "precache/reader/loader.hpp"
+#include "precache/reader/order.hpp"
+#include "precache/version.hpp"

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/loader/batch_pipeline.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/os/bus_fault.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/usable_threads.hpp"
+
+namespace precache {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kLargestBatch = UINT32_MAX;
+// More of the same few samples than this in one batch is a mistake, which would take all memory.
+constexpr std::uint64_t kLargestPaddedBatch = 1 << 20;
+constexpr std::uint64_t kLargestWorld =
+    1 << 24;  // positions of one step beyond any dataset still fit
+
+LoaderOptions validated(LoaderOptions options, std::uint64_t samples) {
+  if (options.batch_size == 0 || options.batch_size > kLargestBatch) {
+    throw InvalidArgument(fmt::format("`batch_size` must be between 1 and {}, got {}",
+                                      kLargestBatch, options.batch_size));
+  }
+  if (options.last_batch == LastBatch::kPad &&
+      options.batch_size > std::max(samples, kLargestPaddedBatch)) {
+    throw InvalidArgument(
+        fmt::format("`batch_size` must be at most {} to pad a dataset of {} samples, got {}",
+                    std::max(samples, kLargestPaddedBatch), samples, options.batch_size));
+  }
+  if (options.world_size == 0 || options.world_size > kLargestWorld) {
+    throw InvalidArgument(fmt::format("`world_size` must be between 1 and {}, got {}",
+                                      kLargestWorld, options.world_size));
+  }
+  if (options.rank >= options.world_size) {
+    throw InvalidArgument(fmt::format("`rank` must be below `world_size`, got rank {} of {}",
+                                      options.rank, options.world_size),
+                          "Ranks count from 0.");
+  }
+  if (options.prefetch == 0) throw InvalidArgument("`prefetch` must be at least 1, got 0");
+  if (options.threads == 0) options.threads = usable_threads();
+  return options;
+}
+
+/// Signals meant for the program go to its own threads, not to ours. Faults are always the
+/// thread's own.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL}) ::sigdelset(&all, fault);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+std::function<AlignedBuffer()> buffers(const BatchPlacement& placement, const BatchFiller& filler) {
+  if (placement.take_buffer) return placement.take_buffer;
+  return [bytes = filler.batch_bytes()] { return AlignedBuffer(bytes); };
+}
+
+}  // namespace
+
+std::uint64_t largest_batch(const LoaderOptions& options, std::uint64_t samples) {
+  return options.last_batch == LastBatch::kPad ? options.batch_size
+                                               : std::min(options.batch_size, samples);
+}
+
+BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
+                             const BatchPlacement& placement)
+    : options_(validated(options, shards->samples())),
+      shards_(std::move(shards)),
+      filler_(shards_, options_.transform, largest_batch(options_, shards_->samples()),
+              options_.writable, placement.in_place),
+      pool_(std::make_shared<BufferPool>(options_.prefetch + 1, buffers(placement, filler_))),
+      consumed_(begin_of(0), options_),
+      planned_(consumed_),
+      ring_(options_.prefetch) {
+  if (shards_->handle_bus_errors()) bus_fault::install_handler();
+  const SignalsBlocked blocked;
+  try {
+    for (unsigned i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+std::optional<Batch> BatchPipeline::next() {
+  std::unique_lock lock(mutex_);
+  // What was read of earlier views may be zeros of a shard that was cut meanwhile.
+  for (const auto& shard : lent_) {
+    if (const auto alive = shard.lock()) alive->check();
+  }
+  note_call();
+  (void)wait_until(lock, Clock::time_point::max());
+  is_waiting_ = false;
+  if (failure_) std::rethrow_exception(failure_);
+  if (front().error) std::rethrow_exception(front().error);
+  if (front().ends_epoch) {
+    pool_->give_back(pop_front());
+    consumed_ = Schedule(consumed_.next_epoch(), options_);
+    return std::nullopt;
+  }
+  if (front().view != nullptr) note_view(front());
+  ++consumed_.step;
+  ++stats_.batches;
+  if (front().view != nullptr) ++stats_.views;
+  auto slot = pop_front();
+  slot->home = pool_;
+  return Batch(std::move(slot));
+}
+
+bool BatchPipeline::wait_for(std::chrono::nanoseconds time) {
+  std::unique_lock lock(mutex_);
+  note_call();
+  return wait_until(lock, Clock::now() + time);
+}
+
+bool BatchPipeline::is_next_ready() const {
+  const std::lock_guard lock(mutex_);
+  return failure_ || ready_count() != 0;
+}
+
+std::uint64_t BatchPipeline::batches_per_epoch() const {
+  return Schedule(begin_of(0), options_).batches();
+}
+
+std::uint64_t BatchPipeline::batches_left() const {
+  const std::lock_guard lock(mutex_);
+  return consumed_.batches() - consumed_.step;
+}
+
+OrderState BatchPipeline::state() const {
+  const std::lock_guard lock(mutex_);
+  return consumed_.state_now();
+}
+
+void BatchPipeline::restart(const OrderState& state) {
+  const Schedule schedule(state, options_);  // throws before anything changes
+  std::unique_lock lock(mutex_);
+  pausing_ = true;
+  idle_.wait(lock, [&] { return busy_ == 0; });
+  while (count_ != 0) pool_->give_back(pop_front());
+  failure_ = nullptr;
+  lent_ = {};
+  consumed_ = planned_ = schedule;
+  pausing_ = false;
+  work_there_.notify_all();
+}
+
+LoaderStats BatchPipeline::stats() const {
+  const std::lock_guard lock(mutex_);
+  LoaderStats stats = stats_;
+  if (calls_ != 0) stats.batches_ahead /= static_cast<double>(calls_);
+  stats.workers_waited /= options_.threads;
+  return stats;
+}
+
+void BatchPipeline::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_there_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+/// Counts the consumer's call for a batch once, however often it asks until it has it.
+void BatchPipeline::note_call() {
+  if (is_waiting_) return;
+  is_waiting_ = true;
+  stats_.batches_ahead += static_cast<double>(ready_count());
+  ++calls_;
+}
+
+bool BatchPipeline::wait_until(std::unique_lock<std::mutex>& lock, Clock::time_point end) {
+  const auto is_ready = [&] { return failure_ || (count_ != 0 && front().is_ready()); };
+  if (is_ready()) return true;
+  const auto begin = Clock::now();
+  const bool ready = batch_ready_.wait_until(lock, end, is_ready);
+  stats_.consumer_waited += Clock::now() - begin;
+  return ready;
+}
+
+void BatchPipeline::work() {
+  ::pthread_setname_np(::pthread_self(), "precache");
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (pausing_ || failure_ || !try_turn(lock)) {
+      const auto begin = Clock::now();
+      work_there_.wait(lock);
+      stats_.workers_waited += Clock::now() - begin;
+    }
+  }
+}
+
+/// Memory may run out where no batch is there yet to note it.
+bool BatchPipeline::try_turn(std::unique_lock<std::mutex>& lock) {
+  try {
+    return take_turn(lock);
+  } catch (...) {
+    failure_ = std::current_exception();
+    batch_ready_.notify_one();
+    return false;
+  }
+}
+
+/// Announces a batch where there is room, so that its data is on the way, or else fills rows of
+/// the first batch that has any left. False if there is nothing to do.
+bool BatchPipeline::take_turn(std::unique_lock<std::mutex>& lock) {
+  if (count_ < ring_.size()) {
+    begin_batch(lock);
+    return true;
+  }
+  // The first batch of all alone: the consumer that waits for it finds a free core when it is there
+  // (docs/performance.md).
+  const std::size_t batches = calls_ != 0 && stats_.batches == 0 ? 1 : count_;
+  for (std::size_t i = 0; i < batches; ++i) {
+    BatchBuffer& slot = *at(i);
+    if (!slot.is_announced || slot.error || slot.rows_claimed == slot.samples.size()) continue;
+    fill_rows(slot, lock);
+    return true;
+  }
+  return false;
+}
+
+void BatchPipeline::begin_batch(std::unique_lock<std::mutex>& lock) {
+  ring_[(head_ + count_) % ring_.size()] = pool_->take();
+  BatchBuffer& slot = *at(count_++);
+  slot.epoch = planned_.state.epoch;
+  if (!planned_.has_batch()) {
+    slot.ends_epoch = true;
+    slot.samples.clear();
+    planned_ = Schedule(planned_.next_epoch(), options_);
+    batch_ready_.notify_one();
+    return;
+  }
+  const auto [first, rows] = planned_.slices.slice(planned_.step++);
+  const EpochOrder order = planned_.order;
+  run_unlocked(slot, lock, [&, first = first, rows = rows] {
+    slot.samples.resize(rows);
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      slot.samples[i] = order[(first + i) % order.samples()];
+    }
+    filler_.announce(slot, *pool_);
+  });
+  slot.is_announced = true;
+  work_there_.notify_all();
+  if (slot.is_ready()) batch_ready_.notify_one();
+}
+
+void BatchPipeline::fill_rows(BatchBuffer& slot, std::unique_lock<std::mutex>& lock) {
+  const std::size_t first = slot.rows_claimed;
+  const std::size_t rows = std::min(filler_.chunk_rows(slot), slot.samples.size() - first);
+  slot.rows_claimed += rows;
+  const std::uint64_t seed = planned_.state.seed;
+  std::uint64_t bytes = 0;
+  run_unlocked(slot, lock, [&] { bytes = filler_.fill(slot, first, rows, seed); });
+  stats_.bytes_touched += bytes;
+  slot.rows_done += rows;
+  if (slot.is_ready()) batch_ready_.notify_one();
+}
+
+/// Checks a view that is about to be handed out, and remembers its shard.
+void BatchPipeline::note_view(BatchBuffer& slot) {
+  try {
+    slot.view->check();
+  } catch (...) {
+    slot.error = std::current_exception();
+    throw;
+  }
+  if (lent_.back().lock() == slot.view) return;
+  std::rotate(lent_.begin(), lent_.begin() + 1, lent_.end());
+  lent_.back() = slot.view;
+}
+
+/// Calls without the lock; what is thrown becomes the slot's error.
+template <typename Call>
+void BatchPipeline::run_unlocked(BatchBuffer& slot, std::unique_lock<std::mutex>& lock,
+                                 const Call& call) {
+  ++busy_;
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    call();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  if (error && !slot.error) slot.error = error;
+  if (--busy_ == 0) idle_.notify_all();
+}
+
+std::unique_ptr<BatchBuffer> BatchPipeline::pop_front() {
+  auto slot = std::move(ring_[head_]);
+  head_ = (head_ + 1) % ring_.size();
+  --count_;
+  work_there_.notify_all();
+  return slot;
+}
+
+std::size_t BatchPipeline::ready_count() const {
+  std::size_t ready = 0;
+  while (ready < count_ && at(ready)->is_ready()) ++ready;
+  return ready;
+}
+
+void BatchPipeline::set_epoch(std::uint64_t epoch) {
+  OrderState next = state();
+  if (next.epoch == epoch && next.position == 0) {
+    // What is filled ahead stays good, unless it failed: the reason may be gone.
+    const std::lock_guard lock(mutex_);
+    bool has_failed = failure_ != nullptr;
+    for (std::size_t i = 0; i < count_; ++i) has_failed = has_failed || at(i)->error;
+    if (!has_failed) return;
+  }
+  next.epoch = epoch;
+  next.position = 0;
+  restart(next);
+}
+
+void BatchPipeline::resume(const OrderState& state) {
+  if (state.samples != shards_->samples()) {
+    throw InvalidArgument(
+        fmt::format("the state belongs to a dataset of {} samples, but this one has {}",
+                    state.samples, shards_->samples()));
+  }
+  if (state.position > state.samples) {
+    throw InvalidArgument("the state's 'position' lies after the last sample");
+  }
+  restart(state);
+}
+
+}  // namespace precache

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries name fields; only the command line names flags. A grep over the string literals of the sources."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+
+# A comment, a character, a raw string, or a string: the last of which is kept.
+TOKENS = re.compile(r"""//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])+'|R"(\w*)\(.*?\)\1"|"((?:\\.|[^"\\\n])*)\"""", re.DOTALL)
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*|\b(?:SOURCE|OUT|SHARDS|PATHS)\b")
+
+
+def literals(text):
+    """(line, literal) of C++ strings; what an #include names is none."""
+    for found in TOKENS.finditer(text):
+        line_start = text.rfind("\n", 0, found.start()) + 1
+        if found[2] is not None and not text.startswith("#include", line_start):
+            yield text.count("\n", 0, found.start()) + 1, found[2]
+
+
+def flags_in(text):
+    return [(line, words) for line, literal in literals(text) if (words := FLAG.findall(literal))]
+
+
+@pytest.mark.parametrize("folder", ["formats", "reader", "convert"])
+def test_no_message_of_a_library_names_a_flag(folder):
+    found = []
+    for path in sorted((REPOSITORY / folder).rglob("*")):
+        if path.suffix in (".cpp", ".hpp", ".cu"):
+            found += [f"{path.relative_to(REPOSITORY)}:{line}: {words}" for line, words in flags_in(path.read_text())]
+    assert not found, "name the field in backquotes, as in `shard_size`:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("text, lines", [
+    ('throw InvalidArgument("use --shard-size");', [1]),
+    ('// use --shard-size\nf("`shard_size` is 0"); /* "--x" */ g(\'"\', "a--b", "-- no", "OUTER");', []),
+    ('#include "a--b"\nf("\\"--x");\nf("SOURCE is OUT");', [2, 3]),
+])
+def test_the_grep_itself(text, lines):
+    assert [line for line, _ in flags_in(text)] == lines
