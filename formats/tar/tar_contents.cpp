@@ -60,7 +60,7 @@ void ContentsSurvey::take(const FoundGroup& group) {
     if (extensions.size() < kMostFieldsOfSample) extensions.emplace_back(extension);
     auto known = extensions_.find(extension);
     if (known == extensions_.end() && extensions_.size() < kMostKinds) {
-      known = extensions_.emplace(extension, Range()).first;
+      known = extensions_.emplace(extension, ValueRange()).first;
     }
     if (known == extensions_.end()) {
       counts_.has_more = true;
