@@ -16,6 +16,8 @@ from images import ANIMALS
 from inspection import inspect_one, parse
 from shards import FORMATS
 
+pytest_plugins = ("tool_fixtures",)
+
 
 @pytest.fixture(params=[(format, dtype) for format in FORMATS for dtype in ("uint8", "float16", "bfloat16", "float32")],
                 ids=lambda pair: "-".join(pair))

@@ -95,7 +95,7 @@ def test_what_cannot_be_drawn(run, tmp_path):
     for name in ("a.h5", "note.txt"):
         (tmp_path / "note.txt").write_text("{}")
         before = (tmp_path / name).read_bytes()
-        assert b"something else" in run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / name, expect=2).stderr
+        assert b"refusing to overwrite" in run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / name, expect=2).stderr
         assert (tmp_path / name).read_bytes() == before
     for _ in range(2):  # an earlier one may be replaced
         run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / "a.png", "--html", tmp_path / "a.html")

@@ -336,7 +336,7 @@ def test_a_changed_manifest_is_damage(tool, animals, tmp_path, old, new):
     assert old in text
     (out / "dataset.json").write_text(text.replace(old, new))
     result = tool.run("verify", out, expect=4)
-    assert f"{out / 'dataset.json'}: it was changed after precache wrote it" in result.out + result.err
+    assert f"{out / 'dataset.json'}: the manifest was changed after precache wrote it" in result.out + result.err
     manifest = json.loads(text)
     del manifest["crc32c"]  # as earlier versions wrote it
     (out / "dataset.json").write_text(json.dumps(manifest))
