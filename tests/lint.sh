@@ -11,7 +11,7 @@ if [[ ${1:-} == --tidy ]]; then
   shift
   (($#)) || mapfile -t < <(git ls-files 'formats/*.cpp' 'reader/*.cpp' 'convert/*.cpp' 'cli/*.cpp')
   (($#)) || set -- "${MAPFILE[@]}"
-  printf '%s\0' "$@" | xargs -0 -n 1 -P 2 clang-tidy -p build/release --quiet
+  printf '%s\0' "$@" | xargs -0 -n 1 -P 2 clang-tidy -p build/release --quiet --extra-arg=-Wno-unknown-warning-option
   exit
 fi
 

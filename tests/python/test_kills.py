@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills at the calls that change what is on disk: nothing torn, and the same command ends with the same bytes.
 
-A few calls of each command by default; all of them with `pytest --all-kills` (docs/hacking.md)."""
+A few calls of each command by default; all of them with `pytest --all-kills` (docs/internals/hacking.md)."""
 
 import os
 import tarfile
