@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "formats/bytes/count_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
 
 namespace precache::page {

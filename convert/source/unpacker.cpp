@@ -14,7 +14,7 @@
 
 #include "convert/source/retry.hpp"
 #include "formats/bytes/inflate.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/os/temporary_file.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"
@@ -108,7 +108,7 @@ bool is_compressed(std::span<const std::byte> head, const std::filesystem::path&
   if (kind.name == "gzip" || kind.name == "zlib") return true;
   throw Unsupported(fmt::format("'{}' is compressed by {}", path.string(), kind.name),
                     "Only gzip and zlib are unpacked; pipe it through another program: "
-                    "... | precache build - OUT");
+                    "... | precache build - `out`");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "formats/bytes/inflate.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"
 #include "precache/formats/error.hpp"

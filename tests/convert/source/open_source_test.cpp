@@ -238,7 +238,7 @@ TEST_CASE("labels that are missing or make no sense are refused", "[convert][sou
   CHECK_THAT(refusal(one + tar_entry("1.jpg", "x") + tar_entry("1.cls", "dog")),
              test::contains("is a name, but '0.jpg' in"));
   CHECK_THAT(refusal(one, {.classes = {"only"}}), test::contains("label 1 is not below"));
-  CHECK_THAT(refusal(tar_entry("0.jpg", "x")), test::contains("lies directly in SOURCE"));
+  CHECK_THAT(refusal(tar_entry("0.jpg", "x")), test::contains("lies directly in `source`"));
   const std::string caption(300, 'c');
   CHECK_THAT(refusal(tar_entry("0.jpg", "x") + tar_entry("0.txt", caption)),
              test::contains("1 of 1 .txt files hold several lines or more than 256 bytes"));
@@ -262,7 +262,7 @@ TEST_CASE("several shards are one source in the order given", "[convert][source]
   CHECK(paths_of(unpacking.open(root / "s-{2,0}.tar")) == Texts{"7.jpg", "9.jpg"});
   CHECK_THROWS_AS(unpacking.open(root / "s-{0..3}.tar"), IoError);
   write_text(root / "val-0.tar", kTarEnd);
-  CHECK_THAT(unpacking.refusal(root.path()), test::contains("shards of several kinds"));
+  CHECK_THAT(unpacking.refusal(root.path()), test::contains("shards of several splits"));
   write_text(root / "s-3.tar", test::tfrecord(test::example(test::bytes_feature("image", kJpeg))));
   CHECK_THAT(unpacking.refusal(root / "s-*.tar"), test::contains("a tfrecord file"));
 }
