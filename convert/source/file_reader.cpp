@@ -26,7 +26,7 @@ constexpr std::size_t kKeptBuffer = std::size_t{32} << 20;
 void throw_source_changed(const std::filesystem::path& path) {
   throw IoError("the source has changed since it was listed:", path, 0,
                 "A dataset is made of one state of its source. Restore the file, or start over "
-                "with --overwrite.");
+                "with `overwrite`.");
 }
 
 void FileReader::read_once(const std::filesystem::path& path, const ListedFile& listed) {

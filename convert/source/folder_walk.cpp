@@ -52,7 +52,7 @@ class Walker {
     const struct stat status = stat_of("");
     if (!S_ISDIR(status.st_mode)) {
       throw InvalidArgument("'" + root_.string() + "' is not a folder",
-                            "SOURCE is a folder with a subfolder of images for each class.");
+                            "`source` is a folder with a subfolder of images for each class.");
     }
     tasks_.run_and_wait([&] { visit("", nullptr, status); });
     FolderWalk result;

@@ -230,8 +230,8 @@ void refuse_keys(const fs::path& folder, const Labelling& labelling) {
   if (labelling.image_key.empty() && labelling.label_key.empty()) return;
   throw InvalidArgument(
       fmt::format("{} is for shards, and '{}' is a folder of images",
-                  labelling.image_key.empty() ? "--label-key" : "--image-key", folder.string()),
-      "Images of a folder get labels by --labels.");
+                  labelling.image_key.empty() ? "`label_key`" : "`image_key`", folder.string()),
+      "Images of a folder get labels by `labels`.");
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ ListedFile stat_listed(const fs::path& root, const std::string& path, const std:
   if (::stat(full.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
       throw InvalidArgument(fmt::format("{}: there is no '{}'", where, full.string()),
-                            "Paths are taken below SOURCE.");
+                            "Paths are taken below `source`.");
     }
     throw IoError("cannot read", full, errno);
   }
@@ -49,7 +49,8 @@ std::vector<CsvLabel> read_rows(const fs::path& csv) {
   for (CsvLabel& row : rows) {
     const std::string path = fs::path(row.path).lexically_normal().string();
     if (fs::path(path).is_absolute() || *fs::path(path).begin() == "..") {
-      throw InvalidArgument(fmt::format("{}: '{}' is not below SOURCE", place(csv, row), row.path));
+      throw InvalidArgument(
+          fmt::format("{}: '{}' is not below `source`", place(csv, row), row.path));
     }
     if (const auto [first, is_new] = lines.emplace(path, row.line); !is_new) {
       throw InvalidArgument(fmt::format("{}: '{}' was already named in line {}", place(csv, row),
@@ -119,11 +120,11 @@ Source label_by_folder(FolderWalk walk, const fs::path& root, const Labelling& l
     const auto slash = path.find('/');
     if (slash == std::string_view::npos) {
       throw InvalidArgument(
-          fmt::format("'{}' lies directly in SOURCE, so it has no class", (root / path).string()),
+          fmt::format("'{}' lies directly in `source`, so it has no class", (root / path).string()),
           std::filesystem::is_directory(root)
-              ? "Put images into one folder per class, or use --labels none, or --labels FILE.csv."
+              ? "Put images into one folder per class, or use `labels` none, or `labels` FILE.csv."
               : "In an archive, images have a folder per class, or each a .cls, .json or .txt next "
-                "to it, of its name. Or use --labels none, or --labels FILE.csv.");
+                "to it, of its name. Or use `labels` none, or `labels` FILE.csv.");
     }
     if (path.substr(0, slash) != folder) {
       folder = path.substr(0, slash);

@@ -7,11 +7,12 @@
 namespace precache {
 
 inline constexpr const char* kSourceHelp =
-    "SOURCE is a folder of images, a shard of them, a pattern of shards, or - for one on standard "
+    "`source` is a folder of images, a shard of them, a pattern of shards, or - for one on "
+    "standard "
     "input.";
 
 inline constexpr const char* kUseConvertHint =
-    "Shards of tensors go from format to format by: precache convert, without --keep-encoded";
+    "Shards of tensors go from format to format by: precache convert";
 
 /// What SOURCE names.
 struct SourcePath {
@@ -38,8 +39,8 @@ void check_not_in_out(const std::vector<std::filesystem::path>& files,
 /// Whether files that are called like shards lie directly in a folder.
 [[nodiscard]] bool holds_shards(const std::filesystem::path& folder);
 
-/// The shards that lie directly in a folder, by name. Throws InvalidArgument if they are of several
-/// kinds, such as those of two splits: nobody can know which are meant.
+/// The shards of a folder, as the reader lists them. Throws InvalidArgument if they are of several
+/// splits.
 [[nodiscard]] std::vector<std::filesystem::path> shards_in_folder(
     const std::filesystem::path& folder);
 

@@ -49,7 +49,7 @@ std::uint64_t npy_blocks_bytes(const TensorSpec& spec) {
   const std::uint64_t bytes = checked_add(spec.size_bytes(), kNpyHeaderBytes);
   if (bytes > kLargestEntry) {
     throw InvalidArgument("a tensor of this size does not fit a tar entry",
-                          "Choose a smaller --size or another --format.");
+                          "Choose a smaller `size` or another `format`.");
   }
   return round_up(bytes, ustar::kBlock);
 }

@@ -96,7 +96,8 @@ TEST_CASE("images without a class are refused unless no labels are wanted", "[co
   const TempFolder root;
   write_text(root / "cat/1.jpg", "x");
   write_text(root / "loose.jpg", "x");
-  CHECK_THAT(refusal(root.path(), kByFolder), test::contains("loose.jpg' lies directly in SOURCE"));
+  CHECK_THAT(refusal(root.path(), kByFolder),
+             test::contains("loose.jpg' lies directly in `source`"));
   const Source source = open_source(root.path(), kNone);
   CHECK(source.classes.empty());
   CHECK(labels_of(source) == Labels{{"cat/1.jpg", -1}, {"loose.jpg", -1}});
@@ -240,9 +241,9 @@ TEST_CASE("csv rows that name no file below the source are refused",
   for (const auto& [row, words] : std::vector<std::pair<std::string, std::string>>{
            {"missing.jpg,1", "line 1: there is no"},
            {"1.jpg/2.jpg,1", "line 1: there is no"},
-           {"../2.jpg,1", "not below SOURCE"},
-           {"a/../../2.jpg,1", "not below SOURCE"},
-           {"/etc/passwd,1", "not below SOURCE"},
+           {"../2.jpg,1", "not below `source`"},
+           {"a/../../2.jpg,1", "not below `source`"},
+           {"/etc/passwd,1", "not below `source`"},
            {".,1", "not a regular file"},
            {"1.jpg,1\n./1.jpg,1", "line 2: './1.jpg' was already named in line 1"}}) {
     CAPTURE(row);
