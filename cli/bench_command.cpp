@@ -7,9 +7,9 @@
 
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
-#include "cli/human.hpp"
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/tools/measure.hpp"
 

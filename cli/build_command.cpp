@@ -10,12 +10,11 @@
 #include "cli/add_option.hpp"
 #include "cli/build_report.hpp"
 #include "cli/commands.hpp"
-#include "cli/human.hpp"
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
 #include "cli/workers.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "precache/convert/build.hpp"
 #include "precache/formats/error.hpp"
 

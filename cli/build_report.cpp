@@ -10,11 +10,10 @@
 
 #include "cli/complete_text.hpp"
 #include "cli/events.hpp"
-#include "cli/human.hpp"
 #include "cli/index_report.hpp"
 #include "cli/labels_text.hpp"
 #include "cli/say.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 
 namespace precache {
 namespace {

@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/complete_text.hpp"
-#include "cli/human.hpp"
 #include "cli/labels_text.hpp"
 #include "cli/say.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 
 namespace precache {
 namespace {

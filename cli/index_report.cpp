@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/human.hpp"
 #include "cli/say.hpp"
+#include "formats/bytes/number_text.hpp"
 
 namespace precache {
 

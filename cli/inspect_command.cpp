@@ -7,11 +7,11 @@
 #include <span>
 
 #include "cli/commands.hpp"
-#include "cli/human.hpp"
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/say.hpp"
 #include "cli/sidecars.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/temporary_file.hpp"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/human.hpp"
+#include "formats/bytes/number_text.hpp"
 
 namespace precache {
 

@@ -3,23 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <vector>
 
+#include "formats/bytes/text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::option_values {
 namespace {
-
-template <typename T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::pair<std::string_view, std::string_view> split(std::string_view text, char separator) {
   const auto at = text.find(separator);
@@ -33,7 +25,7 @@ std::optional<std::array<float, 3>> channel_values(std::string_view text, std::s
   std::size_t count = 0;
   for (bool more = true; more; ++count) {
     const auto [first, rest] = split(text, ',');
-    const auto value = number<double>(first);
+    const auto value = parse_number<double>(first);
     if (!value || !std::isfinite(*value) || count == channels) return std::nullopt;
     values[count] = static_cast<float>(*value);
     more = text.find(',') != std::string_view::npos;
@@ -48,14 +40,14 @@ std::optional<std::array<float, 3>> channel_values(std::string_view text, std::s
 
 std::uint64_t integer(const std::string& option, const std::string& text, std::uint64_t low,
                       std::uint64_t high) {
-  const auto value = number<std::uint64_t>(text);
+  const auto value = parse_number<std::uint64_t>(text);
   if (value && *value >= low && *value <= high) return *value;
   throw InvalidArgument(
       fmt::format("{} '{}' is not a whole number from {} to {}", option, text, low, high));
 }
 
 double decimal(const std::string& option, const std::string& text, double low, double high) {
-  const auto value = number<double>(text);
+  const auto value = parse_number<double>(text);
   if (value && *value >= low && *value <= high) return *value;
   throw InvalidArgument(
       fmt::format("{} '{}' is not a number from {:g} to {:g}", option, text, low, high));
@@ -68,8 +60,9 @@ std::string not_empty(const std::string& option, const std::string& text) {
 
 std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
   const auto [first, second] = split(text, 'x');
-  const auto height = number<std::uint32_t>(first);
-  const auto width = text.find('x') == std::string::npos ? height : number<std::uint32_t>(second);
+  const auto height = parse_number<std::uint32_t>(first);
+  const auto width =
+      text.find('x') == std::string::npos ? height : parse_number<std::uint32_t>(second);
   if (!height || !width || *height == 0 || *width == 0) {
     throw InvalidArgument(fmt::format("--size '{}' is no size", text),
                           "Give N for a square, or HEIGHTxWIDTH.");
@@ -79,7 +72,7 @@ std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
 
 std::uint64_t bytes(const std::string& text, const std::string& option) {
   const auto digits = text.find_first_not_of("0123456789");
-  const auto value = number<std::uint64_t>(std::string_view(text).substr(0, digits));
+  const auto value = parse_number<std::uint64_t>(std::string_view(text).substr(0, digits));
   const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
   constexpr std::string_view kPrefixes = "KMGTP";
   std::size_t power = 0;
@@ -105,7 +98,7 @@ std::uint64_t bytes(const std::string& text, const std::string& option) {
 double percent(const std::string& text) {
   std::string_view digits = text;
   if (digits.ends_with('%')) digits.remove_suffix(1);
-  const auto value = number<double>(digits);
+  const auto value = parse_number<double>(digits);
   if (!value || !(*value >= 0 && *value <= 100)) {
     throw InvalidArgument(fmt::format("--max-bad '{}' is no percentage", text),
                           "Such as 1% or 0.05%.");
@@ -115,8 +108,8 @@ double percent(const std::string& text) {
 
 std::pair<std::uint64_t, std::uint64_t> part(const std::string& text) {
   const auto [first, second] = split(text, '/');
-  const auto index = number<std::uint64_t>(first);
-  const auto count = number<std::uint64_t>(second);
+  const auto index = parse_number<std::uint64_t>(first);
+  const auto count = parse_number<std::uint64_t>(second);
   if (!index || !count || *count == 0 || *index > *count) {
     throw InvalidArgument(fmt::format("--part '{}' is no part", text),
                           "Give I/N: parts 1/N to N/N make the whole, as do 0/N to (N-1)/N.");

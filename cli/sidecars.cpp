@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cli/human.hpp"
 #include "cli/say.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "reader/shards/path_pattern.hpp"
 #include "reader/shards/shard_listing.hpp"
 

@@ -6,13 +6,12 @@
 #include <optional>
 
 #include "cli/commands.hpp"
-#include "cli/human.hpp"
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/say.hpp"
 #include "cli/sidecars.hpp"
 #include "cli/stop_on_signal.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "precache/tools/verify.hpp"
 
 namespace precache {

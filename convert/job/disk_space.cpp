@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "formats/bytes/checked_math.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

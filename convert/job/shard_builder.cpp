@@ -11,7 +11,7 @@
 
 #include "convert/job/work_names.hpp"
 #include "formats/bytes/crc32c.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/bytes/strict_json.hpp"
 #include "precache/formats/error.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "convert/pictures/bitmap_font.hpp"
 #include "convert/pictures/png_encoder.hpp"
-#include "formats/bytes/count_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "precache/convert/pictures.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/tools/inspect_text.hpp"

@@ -7,8 +7,7 @@
 
 #include "convert/pictures/page_style.hpp"
 #include "convert/pictures/png_encoder.hpp"
-#include "formats/bytes/count_text.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "precache/convert/pictures.hpp"
 #include "precache/tools/inspect_text.hpp"

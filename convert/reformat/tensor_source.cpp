@@ -16,15 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The split that an entry of a manifest belongs to.
-const std::pair<const std::string, SplitEntry>& split_of(const ListedShard& shard) {
-  return *std::ranges::find_if(shard.manifest->splits, [&](const auto& split) {
-    const auto& shards = split.second.shards;
-    return !shards.empty() && shard.entry >= shards.data() &&
-           shard.entry < shards.data() + shards.size();
-  });
-}
-
 void check_together(const std::vector<ListedShard>& listed) {
   const ListedShard& first = listed.front();
   for (const ListedShard& shard : listed) {
@@ -48,10 +39,9 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
   source.format = manifest.format;
   for (const auto& [split_name, entry] : manifest.splits) {
     std::vector<ListedShard> shards;
-    std::ranges::copy_if(listed, std::back_inserter(shards),
-                         [&, &name = split_name](const ListedShard& shard) {
-                           return split_of(shard).first == name;
-                         });
+    std::ranges::copy_if(
+        listed, std::back_inserter(shards),
+        [&, &name = split_name](const ListedShard& shard) { return shard.split() == name; });
     if (shards.empty()) continue;
     if (split && *split != split_name) {
       throw InvalidArgument(fmt::format("'{}' is of the split '{}', not of '{}'",

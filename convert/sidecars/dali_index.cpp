@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "convert/sidecars/sidecar_file.hpp"
 #include "formats/bytes/checked_math.hpp"
 #include "formats/os/file.hpp"
+#include "formats/shard/file_names.hpp"
 #include "formats/tar/tar_finder.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/error.hpp"
@@ -64,9 +64,9 @@ Index tar_index(std::span<const std::byte> archive, const std::filesystem::path&
 }  // namespace
 
 std::filesystem::path index_path(const std::filesystem::path& shard) {
-  std::filesystem::path path = without_format(shard);
-  path += ".idx";
-  return path;
+  // Other endings may be what tells shards apart: data.tfrecord-00000-of-00002.
+  const std::string file = shard.filename().string();
+  return shard.parent_path() / (std::string(without_shard_ending(file)) + ".idx");
 }
 
 Index index_of(const std::filesystem::path& shard, Format format) {

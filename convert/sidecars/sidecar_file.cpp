@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <span>
 
@@ -60,15 +59,6 @@ void remove_file(const fs::path& path) {
 void remove_sidecar(const fs::path& path, const Recognize& recognize) {
   const auto head = head_of(path);
   if (head && recognize(*head)) remove_file(path);
-}
-
-fs::path without_format(const fs::path& shard) {
-  // Other endings may be what tells shards apart: data.tfrecord-00000-of-00002.
-  static constexpr std::array<std::string_view, 5> kEndings{".tar", ".tfrecord", ".tfrecords",
-                                                            ".tfrec", ".record"};
-  const std::string ending = shard.extension().string();
-  const bool known = std::ranges::find(kEndings, ending) != kEndings.end();
-  return known ? shard.parent_path() / shard.stem() : shard;
 }
 
 }  // namespace precache

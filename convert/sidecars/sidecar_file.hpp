@@ -30,7 +30,4 @@ void remove_file(const std::filesystem::path& path);
 /// Removes the file at `path` if there is one that `recognize` knows.
 void remove_sidecar(const std::filesystem::path& path, const Recognize& recognize);
 
-/// The name of a shard without what tells its format: "train-000000" of "train-000000.tar".
-[[nodiscard]] std::filesystem::path without_format(const std::filesystem::path& shard);
-
 }  // namespace precache

@@ -6,7 +6,6 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <tuple>
 
@@ -49,16 +48,6 @@ struct SplitShards {
   }
 };
 
-/// The split of the manifest that has the entry.
-const std::string& split_of(const ListedShard& shard) {
-  const auto found = std::ranges::find_if(shard.manifest->splits, [&](const auto& split) {
-    const std::vector<ShardEntry>& shards = split.second.shards;
-    return std::greater_equal{}(shard.entry, shards.data()) &&
-           std::less{}(shard.entry, shards.data() + shards.size());
-  });
-  return found->first;
-}
-
 SplitShards whole_split(const ListedShard& shard, const std::string& split) {
   SplitShards whole{shard.path.parent_path(), split, shard.manifest->format, shard.manifest, {}};
   for (const ShardEntry& entry : whole.entry().shards) {
@@ -79,7 +68,7 @@ std::vector<SplitShards> splits_of(const std::vector<ListedShard>& listed) {
   for (const ListedShard& shard : listed) {
     const bool ours = shard.entry != nullptr;
     const fs::path folder = shard.path.parent_path();
-    const std::string name = ours ? split_of(shard) : shard_prefix(shard.path);
+    const std::string name = ours ? shard.split() : shard_prefix(shard.path);
     const Format format = ours ? shard.manifest->format : format_of(shard.path);
     SplitShards& split = splits[{folder, name, format}];
     if (ours && split.paths.empty()) split = whole_split(shard, name);

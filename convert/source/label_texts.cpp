@@ -4,25 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <set>
 
 #include "formats/bytes/utf8.hpp"
+#include "formats/bytes/text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
-namespace {
-
-std::optional<std::int64_t> as_integer(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
 ClassNumbers::ClassNumbers(const std::vector<std::string>& classes) {
   for (std::size_t i = 0; i < classes.size(); ++i) {
     numbers_.emplace(classes[i], static_cast<std::int64_t>(i));
@@ -51,7 +39,9 @@ void LabelTexts::append(const LabelTexts& other) {
 LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
                                        const Where& where) const {
   Numbers result{classes, {}};
-  const auto is_integer = [](const Text& text) { return as_integer(text.text).has_value(); };
+  const auto is_integer = [](const Text& text) {
+    return parse_number<std::int64_t>(text.text).has_value();
+  };
   const bool integers = std::ranges::all_of(texts_, is_integer);
   if (!integers && classes.empty()) {
     // A typing error among numbers would otherwise turn them all into names, with other numbers.
@@ -75,7 +65,7 @@ LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
       by_text.push_back(numbers.of(escape_invalid_utf8(text.text), where(text.first_sample)));
       continue;
     }
-    by_text.push_back(*as_integer(text.text));
+    by_text.push_back(*parse_number<std::int64_t>(text.text));
     if (known != 0 && (by_text.back() < 0 || by_text.back() >= known)) {
       throw InvalidArgument(fmt::format("{}: label {} is not below the {} classes",
                                         where(text.first_sample), by_text.back(), known));

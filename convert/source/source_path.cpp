@@ -28,20 +28,6 @@ Kind kind_of(const fs::path& path) {
   return S_ISREG(status.st_mode) ? Kind::kShards : Kind::kStream;
 }
 
-/// What names of shards that belong together have in common: "train-*.tar".
-std::string common_form(const std::string& file) {
-  std::string form;
-  for (const char c : file) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit) {
-      form += c;
-    } else if (!form.ends_with('*')) {
-      form += '*';
-    }
-  }
-  return form;
-}
-
 bool lies_in(const fs::path& path, const fs::path& folder) {
   return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
          folder.end();
@@ -75,27 +61,15 @@ bool holds_shards(const fs::path& folder) {
 }
 
 std::vector<fs::path> shards_in_folder(const fs::path& folder) {
-  std::map<std::string, std::vector<fs::path>> forms;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string file = entry.path().filename().string();
-    std::error_code ignored;
-    if (is_shard_name(file) && entry.is_regular_file(ignored)) {
-      forms[common_form(file)].push_back(entry.path());
-    }
-  }
-  if (error) throw IoError("cannot list", folder, error.value());
-  if (forms.empty()) return {};
-  if (forms.size() > 1) {
-    throw InvalidArgument(
-        fmt::format("'{}' has shards of several kinds: {} and {}", folder.string(),
-                    forms.begin()->first, std::next(forms.begin())->first),
-        fmt::format("Name those that you mean by a pattern, as in '{}'.",
-                    (folder / forms.begin()->first).string()));
-  }
-  std::vector<fs::path> files = std::move(forms.begin()->second);
-  std::ranges::sort(files);
-  return files;
+  std::vector<fs::path> files;
+  for (const ListedShard& shard : list_shards(folder, std::nullopt)) files.push_back(shard.path);
+  const NameGroups groups = groups_by_name(files);
+  if (groups.size() < 2) return files;
+  const std::string& first = groups.begin()->first;
+  throw InvalidArgument(fmt::format("'{}' has shards of several splits: {} and {}", folder.string(),
+                                    first, std::next(groups.begin())->first),
+                        fmt::format("Name those that you mean by a pattern, as in '{}*'.",
+                                    (folder / first).string()));
 }
 
 void check_apart(const fs::path& source, const fs::path& out) {

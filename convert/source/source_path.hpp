@@ -38,8 +38,8 @@ void check_not_in_out(const std::vector<std::filesystem::path>& files,
 /// Whether files that are called like shards lie directly in a folder.
 [[nodiscard]] bool holds_shards(const std::filesystem::path& folder);
 
-/// The shards that lie directly in a folder, by name. Throws InvalidArgument if they are of several
-/// kinds, such as those of two splits: nobody can know which are meant.
+/// The shards of a folder, as the reader lists them. Throws InvalidArgument if they are of several
+/// splits.
 [[nodiscard]] std::vector<std::filesystem::path> shards_in_folder(
     const std::filesystem::path& folder);
 

@@ -14,7 +14,7 @@
 
 #include "convert/source/retry.hpp"
 #include "formats/bytes/inflate.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/os/temporary_file.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"

@@ -5,7 +5,8 @@
 #include <isa-l/crc.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "formats/bytes/text.hpp"
 
 namespace precache::crc32c {
 namespace {
@@ -63,10 +64,7 @@ std::uint32_t BlockCombiner::append(std::uint32_t running, std::uint32_t block_c
 std::string text(std::uint32_t crc) { return fmt::format("{:08x}", crc); }
 
 std::optional<std::uint32_t> parse(std::string_view text) {
-  std::uint32_t crc = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), crc, 16);
-  if (error != std::errc{} || text.size() != 8 || end != text.data() + 8) return std::nullopt;
-  return crc;
+  return text.size() == 8 ? parse_number<std::uint32_t>(text, 16) : std::nullopt;
 }
 
 }  // namespace precache::crc32c

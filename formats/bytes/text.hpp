@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace precache {
 
@@ -29,8 +30,14 @@ namespace precache {
 template <typename Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  const char* const last = text.data() + text.size();
+  std::from_chars_result result{};
+  if constexpr (std::is_floating_point_v<Number>) {
+    result = std::from_chars(text.data(), last, value);
+  } else {
+    result = std::from_chars(text.data(), last, value, base);
+  }
+  if (result.ec != std::errc{} || result.ptr != last) return std::nullopt;
   return value;
 }
 

@@ -11,13 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 #include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -64,12 +64,6 @@ std::uint64_t random_number() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-template <typename T>
-bool parse_number(std::string_view text, T& value, int base) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
-
 struct Attempt {
   std::string_view machine;  // "HOST.NUMBER"
   pid_t process = 0;
@@ -89,12 +83,11 @@ bool parse_attempt(std::string_view name, Attempt& attempt) {
       const std::size_t stop = from_end == 0 ? end : dots[suffix_parts + from_end - 1];
       return name.substr(begin, stop - begin);
     };
-    std::uint64_t random = 0;
-    std::uint32_t number = 0;
     const std::string_view host = part(3);
-    if (part(0).size() != kRandomDigits || !parse_number(part(0), random, 16) ||
-        !parse_number(part(1), attempt.process, 10) || !parse_number(part(2), number, 10) ||
-        attempt.process <= 0 || host.empty() || !std::ranges::all_of(host, is_host_character)) {
+    attempt.process = parse_number<pid_t>(part(1)).value_or(0);
+    if (part(0).size() != kRandomDigits || !parse_number<std::uint64_t>(part(0), 16) ||
+        !parse_number<std::uint32_t>(part(2)) || attempt.process <= 0 || host.empty() ||
+        !std::ranges::all_of(host, is_host_character)) {
       continue;
     }
     attempt.machine = name.substr(dots[suffix_parts + 3] + 1,

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "formats/hdf5/hdf5_scan.hpp"
 #include "formats/hdf5/helper/helper_process.hpp"
 #include "formats/os/file.hpp"
 #include "formats/shard/file_kind.hpp"
+#include "formats/shard/file_names.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/tar_scan.hpp"
 #include "formats/tar/ustar.hpp"
@@ -50,18 +50,6 @@ bool has_tar_magic(std::span<const std::byte> file) {
          as_text(file.subspan(ustar::kMagic, 5)) == std::string_view("ustar");
 }
 
-/// What a file's name says it is.
-std::optional<Format> named_format(const std::filesystem::path& path) {
-  const std::string name = path.filename().string();
-  const std::string extension = path.extension().string();
-  if (extension == ".tar") return Format::kTar;
-  if (extension == ".h5" || extension == ".hdf5" || extension == ".he5") return Format::kHdf5;
-  if (extension == ".record" || name.find(".tfrecord") != std::string::npos) {
-    return Format::kTfrecord;  // train.tfrecord-00000-of-00001 and .tfrecords too
-  }
-  return std::nullopt;
-}
-
 [[noreturn]] void refuse(const FileKind& kind, const std::filesystem::path& path) {
   const std::string file = path.string();
   switch (kind.group) {
@@ -89,7 +77,7 @@ bool begins_as_shard(std::span<const std::byte> head) {
 }
 
 Format detect_format(std::span<const std::byte> file, const std::filesystem::path& path) {
-  const auto named = named_format(path);
+  const auto named = format_of_name(path);
   if (file.empty()) {
     if (named == Format::kTfrecord) return Format::kTfrecord;
     throw CorruptData(path, 0, "the file is empty");

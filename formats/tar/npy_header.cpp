@@ -6,6 +6,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "formats/bytes/text.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
@@ -152,10 +153,8 @@ std::optional<std::uint64_t> element_bytes(std::string_view descr) {
     return std::nullopt;
   }
   const std::string_view digits = descr.substr(2, descr.find('[') - 2);  // '<M8[ns]'
-  std::uint64_t size = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  if (descr[1] == 'U' && __builtin_mul_overflow(size, 4U, &size)) return std::nullopt;
+  auto size = parse_number<std::uint64_t>(digits);
+  if (size && descr[1] == 'U' && __builtin_mul_overflow(*size, 4U, &*size)) return std::nullopt;
   return size;
 }
 

@@ -7,14 +7,16 @@
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
+#include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
+using tfrecord::kFooterBytes;
+using tfrecord::kLengthBytes;
+
 constexpr std::uint64_t kAlignment = 64;
-constexpr std::uint64_t kLengthBytes = 12;  // length and its CRC before the Example
-constexpr std::uint64_t kFooterBytes = 4;   // the Example's CRC after it
 
 // Entries of a pad feature exist in every size between these with all four lengths two bytes wide;
 // other sizes have gaps, where a length varint grows (docs/formats/tfrecord.md).

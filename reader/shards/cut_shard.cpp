@@ -4,59 +4,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
-#include "formats/bytes/count_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/shard/framing.hpp"
-#include "formats/tar/tar_entries.hpp"
-#include "formats/tar/webdataset.hpp"
+#include "formats/tar/tar_finder.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
-namespace {
-
-/// Groups entries to samples, as webdataset does.
-class SampleCounter {
- public:
-  void take(const tar::Entry& entry) {
-    if (entry.type != tar::EntryType::kFile) return;
-    const tar::SplitName name = tar::split_name(entry.name);
-    if (name.key.empty()) return;
-    if (fields_ != 0 && name.key != key_) {
-      ++ended_;
-      fields_before_ = fields_;
-      fields_ = 0;
-    }
-    key_ = name.key;
-    ++fields_;
-  }
-
-  /// The last one counts if it has as many files as the one before: where the archive breaks off,
-  /// nothing else tells whether another should follow.
-  [[nodiscard]] std::uint64_t whole() const {
-    return ended_ + (fields_ != 0 && fields_ == fields_before_ ? 1 : 0);
-  }
-
- private:
-  std::string key_;
-  std::uint64_t ended_ = 0;
-  std::uint64_t fields_ = 0;  // of the sample in work
-  std::uint64_t fields_before_ = 0;
-};
-
-}  // namespace
 
 std::optional<CutShard> find_cut(std::span<const std::byte> archive,
                                  const std::filesystem::path& path) {
-  SampleCounter samples;
-  tar::EntryCursor entries(archive, path);
+  std::uint64_t samples = 0;
+  std::size_t files = 0;  // of the last sample
+  tar::SampleFinder finder(archive, path);
   try {
-    while (const auto entry = entries.next()) samples.take(*entry);
+    finder.run([&](const tar::FoundGroup& group) {
+      if (group.key.empty()) return;
+      ++samples;
+      files = group.files.size();
+    });
   } catch (const CorruptData& error) {
-    return CutShard{
-        samples.whole(), error.offset(),
-        fmt::format("{}; the file ends at byte {}; whole before the damage: {}", error.reason(),
-                    archive.size(), human::count(samples.whole(), "sample"))};
+    // The last sample counts if it has as many files as the one before it: where the archive breaks
+    // off, nothing else tells whether another file should follow.
+    if (files != 0 && finder.unfinished().files.size() == files) ++samples;
+    return CutShard{samples, error.offset(),
+                    fmt::format("{}; the file ends at byte {}; whole before the damage: {}",
+                                error.reason(), archive.size(), human::count(samples, "sample"))};
   }
   return std::nullopt;
 }

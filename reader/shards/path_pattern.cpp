@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "formats/bytes/text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -23,20 +23,13 @@ constexpr const char* kTooMany = "names more than a million files";
   throw InvalidArgument(fmt::format("'{}' {}", pattern, reason));
 }
 
-std::optional<std::uint64_t> number(std::string_view digits) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
-
 /// What stands between braces: `A..B`, as wide as A is written, or `a,b,c`.
 std::vector<std::string> alternatives(const std::string& pattern, std::string_view list) {
   if (list.find('{') != std::string_view::npos) refuse(pattern, "has braces within braces");
   std::vector<std::string> all;
   if (const std::size_t dots = list.find(".."); dots != std::string_view::npos) {
-    const auto first = number(list.substr(0, dots));
-    const auto last = number(list.substr(dots + 2));
+    const auto first = parse_number<std::uint64_t>(list.substr(0, dots));
+    const auto last = parse_number<std::uint64_t>(list.substr(dots + 2));
     if (!first || !last || *first > *last)
       refuse(pattern, "has braces that do not hold a range of numbers");
     if (*last - *first >= kMostNames) refuse(pattern, kTooMany);

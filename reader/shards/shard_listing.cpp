@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 
+#include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/shards/path_pattern.hpp"
 
@@ -18,18 +19,6 @@ namespace {
 using Path = std::filesystem::path;
 
 constexpr std::string_view kDigits = "0123456789";
-
-std::string_view without_ending(std::string_view file) {
-  constexpr std::array<std::string_view, 9> kEndings{".tar.gz",      ".tgz",       ".tar",
-                                                     ".tfrecord.gz", ".tfrecords", ".tfrecord",
-                                                     ".record",      ".hdf5",      ".h5"};
-  for (const std::string_view ending : kEndings) {
-    if (file.size() > ending.size() && file.ends_with(ending)) {
-      return file.substr(0, file.size() - ending.size());
-    }
-  }
-  return file;
-}
 
 /// "train-00012" of "train-00012-of-01024".
 std::string_view without_total(std::string_view file) {
@@ -202,6 +191,15 @@ std::optional<std::uint64_t> ListedShard::known_bytes() const {
   return std::nullopt;
 }
 
+const std::string& ListedShard::split() const {
+  const auto found = std::ranges::find_if(manifest->splits, [&](const auto& named) {
+    const std::vector<ShardEntry>& shards = named.second.shards;
+    return std::greater_equal{}(entry, shards.data()) &&
+           std::less{}(entry, shards.data() + shards.size());
+  });
+  return found->first;
+}
+
 void check_finished(const Path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder / kWorkFolderName, ignored)) {
@@ -213,7 +211,7 @@ void check_finished(const Path& folder) {
 }
 
 bool is_shard_name(std::string_view file) {
-  return without_ending(file) != file || without_total(file) != file ||
+  return without_shard_ending(file) != file || without_total(file) != file ||
          file.find(".tfrecord-") != std::string_view::npos;
 }
 
@@ -228,11 +226,11 @@ bool is_sidecar_name(std::string_view file) {
 std::string shard_prefix(const Path& shard) {
   const std::string file = shard.filename().string();
   const std::string stem(without_total(
-      is_shard_name(file) ? without_ending(file) : std::string_view(shard.stem().native())));
+      is_shard_name(file) ? without_shard_ending(file) : std::string_view(shard.stem().native())));
   const std::size_t end = stem.find_last_not_of(kDigits);
   if (end == std::string::npos || end + 1 == stem.size()) return stem;
   const std::size_t separator = stem.find_last_not_of("-_.", end) + 1;
-  return std::string(without_ending(std::string_view(stem).substr(0, separator)));
+  return std::string(without_shard_ending(std::string_view(stem).substr(0, separator)));
 }
 
 NameGroups groups_by_name(const std::vector<Path>& shards) {

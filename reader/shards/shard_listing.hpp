@@ -26,6 +26,8 @@ struct ListedShard {
 
   /// How many bytes it has by either manifest.
   [[nodiscard]] std::optional<std::uint64_t> known_bytes() const;
+  /// The split that `entry` belongs to.  REQUIRES: there is one.
+  [[nodiscard]] const std::string& split() const;
 };
 
 /// The shards that a path means: a folder with a manifest (of tensors or of encoded images), the

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <map>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 
 #include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/text.hpp"
 #include "formats/os/bus_fault.hpp"
 #include "formats/tar/webdataset.hpp"
 #include "precache/formats/error.hpp"
@@ -30,15 +30,9 @@ std::set<std::string> names_of(const std::vector<ShardSet::Shard>& shards) {
   return names;
 }
 
-std::optional<std::int64_t> as_integer(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc{} && end == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
-}
-
 bool are_integers(const std::set<std::string>& names) {
-  return std::ranges::all_of(names, [](const auto& name) { return as_integer(name).has_value(); });
+  return std::ranges::all_of(
+      names, [](const auto& name) { return parse_number<std::int64_t>(name).has_value(); });
 }
 
 std::size_t default_open_shards() {
@@ -154,7 +148,7 @@ void ShardSet::number_names() {
     for (SampleLocation& place : shard.index.places) {
       if (shard.index.label_names.empty() || place.label < 0) continue;
       const auto& name = shard.index.label_names.at(static_cast<std::size_t>(place.label));
-      place.label = has_numbers ? *as_integer(name) : numbers.at(name);
+      place.label = has_numbers ? *parse_number<std::int64_t>(name) : numbers.at(name);
     }
   }
 }

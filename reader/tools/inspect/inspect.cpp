@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "formats/bytes/inflate.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/hdf5/hdf5_contents.hpp"
 #include "formats/hdf5/helper/helper_process.hpp"
 #include "formats/os/bus_fault.hpp"

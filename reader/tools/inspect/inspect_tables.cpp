@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "formats/bytes/count_text.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "precache/tools/inspect_text.hpp"
 

@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "formats/bytes/count_text.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
 
 namespace precache {

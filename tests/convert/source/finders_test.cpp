@@ -4,12 +4,15 @@
 #include <sstream>
 
 #include "convert/sidecars/dali_index.hpp"
+#include "convert/source/source_path.hpp"
 #include "convert/source/tar_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
 #include "formats/os/file.hpp"
+#include "formats/shard/file_names.hpp"
 #include "formats/shard/scan.hpp"
 #include "formats/tar/tar_contents.hpp"
 #include "precache/formats/error.hpp"
+#include "reader/shards/shard_listing.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/example_writer.hpp"
@@ -221,6 +224,40 @@ TEST_CASE("build does not take a thumbnail for pixels of a known shape",
   CHECK(scan_shard(test::bytes_of(file), "a.tfrecord").spec ==
         TensorSpec{DType::kUint8, Layout::kHwc, 2, 2, 3});
   CHECK_THROWS_AS(scan_records(test::bytes_of(file), "a.tfrecord", 0, {}), InvalidArgument);
+}
+
+TEST_CASE("build lists the shards of a folder as the reader does", "[convert][source]") {
+  const test::TempFolder folder;
+  for (const char* name : {"b-0.tar", "a-1.tar", "c.tfrec", "notes.txt", "a-1.idx"}) {
+    test::write_text(folder / name, "x");
+  }
+  std::vector<std::filesystem::path> listed;
+  for (const ListedShard& shard : list_shards(folder.path(), std::nullopt)) {
+    listed.push_back(shard.path);
+  }
+  CHECK(listed == std::vector{folder / "a-1.tar", folder / "b-0.tar", folder / "c.tfrec"});
+  CHECK(shards_in_folder(folder.path()) == listed);
+  test::write_text(folder / "x-val-0.tar", "x");
+  CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)shards_in_folder(folder.path()); }),
+             test::contains("several splits"));
+}
+
+TEST_CASE("names of files are judged by one table", "[convert][source]") {
+  for (const char* name : {"x.tar", "x.tar.gz", "x.tgz", "x.tfrecord", "x.tfrecords", "x.tfrec",
+                           "x.record", "x.tfrecord.gz", "x.h5", "x.hdf5", "x.he5"}) {
+    CAPTURE(name);
+    CHECK(without_shard_ending(name) == "x");
+    CHECK(is_shard_name(name));
+  }
+  for (const char* name : {".tar", "x", "x.zip", "tar", "x.gz"}) {
+    CAPTURE(name);
+    CHECK(without_shard_ending(name) == name);
+    CHECK_FALSE(is_shard_name(name));
+  }
+  CHECK(is_shard_name("x.tfrecord-00000-of-00002"));
+  CHECK(format_of_name("x.tfrecord-00000-of-00002") == Format::kTfrecord);
+  CHECK(format_of_name("a/x.he5") == Format::kHdf5);
+  CHECK_FALSE(format_of_name("x.tar.zip"));
 }
 
 }  // namespace

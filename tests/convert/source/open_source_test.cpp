@@ -262,7 +262,7 @@ TEST_CASE("several shards are one source in the order given", "[convert][source]
   CHECK(paths_of(unpacking.open(root / "s-{2,0}.tar")) == Texts{"7.jpg", "9.jpg"});
   CHECK_THROWS_AS(unpacking.open(root / "s-{0..3}.tar"), IoError);
   write_text(root / "val-0.tar", kTarEnd);
-  CHECK_THAT(unpacking.refusal(root.path()), test::contains("shards of several kinds"));
+  CHECK_THAT(unpacking.refusal(root.path()), test::contains("shards of several splits"));
   write_text(root / "s-3.tar", test::tfrecord(test::example(test::bytes_feature("image", kJpeg))));
   CHECK_THAT(unpacking.refusal(root / "s-*.tar"), test::contains("a tfrecord file"));
 }

@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/human.hpp"
+#include "formats/bytes/number_text.hpp"
 
 #include "tests/support/catch.hpp"
 
 namespace precache {
 namespace {
 
-TEST_CASE("counts have commas and nouns their plural", "[cli]") {
+TEST_CASE("bytes have one decimal and the right unit", "[formats]") {
+  CHECK(size_text(0) == "0 B");
+  CHECK(size_text(999) == "999 B");
+  CHECK(size_text(1000) == "1.0 KB");
+  CHECK(size_text(1500) == "1.5 KB");
+  CHECK(size_text(999'949) == "999.9 KB");
+  CHECK(size_text(999'950) == "1.0 MB");  // never "1000.0 KB"
+  CHECK(size_text(192'900'000'000) == "192.9 GB");
+  CHECK(size_text(UINT64_MAX) == "18446.7 PB");
+}
+
+TEST_CASE("counts have commas and nouns their plural", "[formats]") {
   CHECK(human::count(0) == "0");
   CHECK(human::count(999) == "999");
   CHECK(human::count(1000) == "1,000");
@@ -18,7 +29,7 @@ TEST_CASE("counts have commas and nouns their plural", "[cli]") {
   CHECK(human::count(2000, "class") == "2,000 classes");
 }
 
-TEST_CASE("seconds become a clock", "[cli]") {
+TEST_CASE("seconds become a clock", "[formats]") {
   CHECK(human::clock(0) == "0:00");
   CHECK(human::clock(7.9) == "0:07");
   CHECK(human::clock(61) == "1:01");
