@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "formats/bytes/inflate.hpp"
-#include "formats/bytes/size_text.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/hdf5/hdf5_images.hpp"
 #include "formats/hdf5/helper/helper_process.hpp"
 #include "formats/shard/column_values.hpp"
