@@ -56,22 +56,27 @@ void ContentsSurvey::add(std::span<const std::byte> file, const std::filesystem:
   while (const auto record = records.next()) {
     ++counts_.records;
     counts_.record_bytes.add(record->data_bytes);
-    take(file.subspan(record->data, record->data_bytes));
+    const auto data = file.subspan(record->data, record->data_bytes);
+    const bool is_example = take(data);
+    if (messages_ != nullptr) messages_->take(data, is_example);
   }
 }
 
-void ContentsSurvey::take(std::span<const std::byte> record) {
+bool ContentsSurvey::take(std::span<const std::byte> record) {
   notes_.clear();
   bool is_sequence = false;
   WireCursor parts(record);
   while (const auto part = parts.next()) {
-    if (!part->is_delimited || part->number > 2) return;
-    if (!(part->number == 1 ? read_context(part->bytes) : read_sequences(part->bytes))) return;
+    if (!part->is_delimited || part->number > 2) return false;
+    if (!(part->number == 1 ? read_context(part->bytes) : read_sequences(part->bytes))) {
+      return false;
+    }
     is_sequence = is_sequence || part->number == 2;
   }
-  if (parts.is_malformed()) return;
+  if (parts.is_malformed()) return false;
   ++(is_sequence ? counts_.sequence_examples : counts_.examples);
   for (const Note& note : notes_) count(note);
+  return true;
 }
 
 bool ContentsSurvey::read_context(std::span<const std::byte> features) {
@@ -131,6 +136,7 @@ void ContentsSurvey::count(const Note& note) {
 TfrecordContents ContentsSurvey::result() const {
   TfrecordContents contents = counts_;
   for (const auto& [key, feature] : features_) contents.features.push_back(feature);
+  if (messages_ != nullptr) contents.messages = messages_->result();
   return contents;
 }
 

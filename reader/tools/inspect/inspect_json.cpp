@@ -134,6 +134,25 @@ Json tar_json(const TarContents& tar) {
           {"has_more", tar.has_more}};
 }
 
+Json messages_json(const std::optional<MessageContents>& messages) {
+  if (!messages) return nullptr;
+  Json fields = Json::array();
+  for (const auto& field : messages->fields) {
+    fields.push_back({{"path", field.path},
+                      {"type", field.type},
+                      {"wire_type", or_null(field.wire_type)},
+                      {"records", field.records},
+                      {"values", range_json(field.values)},
+                      {"bytes", range_json(field.bytes)},
+                      {"content", text_or_null(field.content)}});
+  }
+  return {{"message", text_or_null(messages->message)},
+          {"records", messages->records},
+          {"malformed", messages->malformed},
+          {"fields", std::move(fields)},
+          {"has_more", messages->has_more}};
+}
+
 Json tfrecord_json(const TfrecordContents& tfrecord) {
   Json features = Json::array();
   for (const auto& feature : tfrecord.features) {
@@ -150,7 +169,8 @@ Json tfrecord_json(const TfrecordContents& tfrecord) {
           {"sequence_examples", tfrecord.sequence_examples},
           {"record_bytes", range_json(tfrecord.record_bytes)},
           {"features", std::move(features)},
-          {"has_more", tfrecord.has_more}};
+          {"has_more", tfrecord.has_more},
+          {"messages", messages_json(tfrecord.messages)}};
 }
 
 Json hdf5_json(const Hdf5Contents& hdf5) {
