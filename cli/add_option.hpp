@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,5 +18,8 @@ CLI::Option* add(CLI::App& app, const std::string& option, const std::string& va
 CLI::Option* add_choice(CLI::App& app, const std::string& option,
                         const std::vector<std::string>& words, const std::string& standard,
                         const std::string& text, const std::function<void(std::size_t)>& chosen);
+
+/// --proto and --message, for TFRecords of other messages than tf.train.Example.
+void add_message_options(CLI::App& app, std::filesystem::path& proto, std::string& message);
 
 }  // namespace precache::cli

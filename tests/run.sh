@@ -31,7 +31,7 @@ total() {
 }
 
 packages=(catch2)
-$fast || packages+=(busybox chromium clang libarchive-tools libclang-rt-dev libjpeg-turbo-progs llvm perl python3-dev python3-venv util-linux)
+$fast || packages+=(busybox chromium clang libarchive-tools libclang-rt-dev libjpeg-turbo-progs llvm perl protobuf-compiler python3-dev python3-venv util-linux)
 step "packages"
 samples/install_packages.sh "${packages[@]}"
 

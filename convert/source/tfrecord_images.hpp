@@ -28,6 +28,7 @@ struct RecordFeatures {
 struct RecordImages {
   Listing records;  // each with its length and CRCs; the key is the path
   LabelTexts labels;
+  bool has_image = false;  // of messages: whether one of them has bytes where images should be
 };
 
 /// `name` is what samples without a key of their own are called after. Throws CorruptData, and
