@@ -13,11 +13,11 @@ namespace precache {
 
 /// A field on the way from a message to a value.
 struct MessageStep {
-  std::string name;
+  std::string name{};
   std::uint64_t number = 0;
   bool is_repeated = false;
   bool is_group = false;
-  std::vector<std::uint64_t> rivals;  // numbers of the other members of its oneof
+  std::vector<std::uint64_t> rivals{};  // numbers of the other members of its oneof
 
   bool operator==(const MessageStep&) const = default;
 };
@@ -39,7 +39,7 @@ enum class LabelType {
 };
 
 struct LabelField {
-  std::vector<MessageStep> steps;
+  std::vector<MessageStep> steps{};
   LabelType type = LabelType::kInt64;
   /// What a message says that does not have the field; none where that means "no label".
   std::optional<std::string> standard{};

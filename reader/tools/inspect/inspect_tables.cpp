@@ -14,6 +14,7 @@ namespace precache {
 namespace {
 
 constexpr std::size_t kLongestName = 40;
+constexpr std::size_t kFieldRows = 100;  // of messages
 
 std::string name_text(const std::string& text) {
   return text.empty() ? "(none)" : shortened(printable(text), kLongestName);
@@ -210,8 +211,10 @@ std::vector<FactTable> fact_tables(const Inspection& facts, std::size_t most_row
   if (facts.tfrecord) {
     add(records_table(*facts.tfrecord));
     add(features_table(*facts.tfrecord), facts.tfrecord->has_more);
-    if (facts.tfrecord->messages) {
-      add(fields_table(*facts.tfrecord->messages), facts.tfrecord->messages->has_more);
+    if (const auto& messages = facts.tfrecord->messages; messages && !messages->fields.empty()) {
+      // Paths are what build takes, so they are worth more rows.
+      tables.push_back(
+          limited(fields_table(*messages), std::max(most_rows, kFieldRows), messages->has_more));
     }
   }
   if (facts.hdf5) add(tree_table(*facts.hdf5), facts.hdf5->has_more);
