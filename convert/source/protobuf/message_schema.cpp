@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "formats/bytes/size_text.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
@@ -273,6 +275,7 @@ void check_one_label(const MessagePaths& paths, const std::string& path) {
 
 MessageSchema::MessageSchema(const std::filesystem::path& proto, const std::string& message) {
   const std::vector<std::byte> bytes = read_set(proto);
+  const google::protobuf::LogSilencer silencer;  // what is wrong is said by what is thrown
   FileDescriptorSet set;
   if (!set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || set.file().empty()) {
     throw InvalidArgument(fmt::format("`proto`: '{}' is no descriptor set", proto.string()),
@@ -281,9 +284,10 @@ MessageSchema::MessageSchema(const std::filesystem::path& proto, const std::stri
   for (const FileDescriptorProto& file : set.file()) {
     FirstError error;
     if (pool_.BuildFileCollectingErrors(file, &error) != nullptr) continue;
-    throw InvalidArgument(fmt::format("`proto`: '{}' is no whole descriptor set: {}: {}",
-                                      proto.string(), file.name(), error.text),
-                          kSetHint);
+    throw InvalidArgument(
+        fmt::format("`proto`: '{}' is no whole descriptor set: {}: {}", proto.string(),
+                    printable(file.name()), printable(error.text)),
+        kSetHint);
   }
   message_ = pool_.FindMessageTypeByName(message);
   if (message_ != nullptr) return;
