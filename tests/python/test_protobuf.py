@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import tarfile
+from random import Random
 
 import google_crc32c
 import numpy as np
@@ -286,6 +287,59 @@ def test_an_image_that_is_missing_is_a_bad_sample(tool, schema, tmp_path):
     assert b"x/00000000-1" in Dataset(tmp_path / "out").skipped()
 
 
+def mutated(data, random):
+    """Some bytes are changed, left out or added, or parts of the message come once more."""
+    data = bytearray(data)
+    for _ in range(random.choice([0, 1, 1, 2, 4])):
+        place = random.randrange(len(data) + 1)
+        match random.randrange(4):
+            case 0:
+                data[place : place + 1] = random.randbytes(1)
+            case 1:
+                data[place : place + random.randrange(1, 4)] = b""
+            case 2:
+                data[place:place] = random.randbytes(random.randrange(1, 4))
+            case 3:
+                data += data[place:]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("image_key", ["frame.images.image", "photo", "frame.child.images.image"])
+def test_mutated_messages_have_the_images_that_protobuf_finds(tool, schema, tmp_path, image_key):
+    import google.protobuf.message
+
+    random = Random(image_key)
+    Record = schema["road.Record"]
+    records = []
+    while len(records) < 500:
+        record = Record(label=random.randrange(300), big=1)
+        for frame in (record.frame, record.frame.child):
+            for _ in range(random.randrange(3)):
+                frame.images.add(camera=random.randrange(3), image=b"\xff\xd8\xff" + random.randbytes(3), scores=[1, 2])
+        random.choice([lambda: setattr(record, "photo", b"\xff\xd8\xffphoto"), lambda: setattr(record, "url", "x")])()
+        data = mutated(record.SerializeToString(), random)
+        try:
+            Record.FromString(data)
+        except google.protobuf.message.DecodeError:
+            continue
+        records.append(data)
+    path = write_records(tmp_path / "x.tfrecord", records)
+    tool.run("convert", path, tmp_path / "out", "--keep-encoded", "--quiet", *schema.words("road.Record"),
+             "--image-key", image_key, "--labels", "none")
+    expected = {}
+    for number, data in enumerate(records):
+        record = Record.FromString(data)
+        frame = record.frame.child if "child" in image_key else record.frame
+        images = [record.photo] if image_key == "photo" else [image.image for image in frame.images]
+        for i, image in enumerate(images):
+            if image.startswith(b"\xff\xd8\xff"):
+                expected[f"x/{number:08}" + ("" if image_key == "photo" else f"-{i}")] = image
+    with tarfile.open(tmp_path / "out" / "train-000000.tar") as archive:
+        found = {member.name.removesuffix(".jpg"): archive.extractfile(member).read() for member in archive if member.name.endswith("jpg")}
+    assert len(expected) > 100
+    assert found == expected
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 IMAGE = ["--image-key", "frame.images.image"]
@@ -338,6 +392,19 @@ def test_descriptor_sets_that_are_none_are_refused(tool, schema, road, tmp_path)
     with tarfile.open(tmp_path / "x.tar", "w") as archive:
         archive.add(tmp_path / "images", "images")
     assert "TFRecord" in tool.refuse(tmp_path / "x.tar", tmp_path / "out", *schema.words("road.Record"), *IMAGE)
+
+
+def test_damaged_descriptor_sets_are_refused_in_one_sentence(tool, schema, road, tmp_path):
+    random = Random(0)
+    whole = schema.path.read_bytes()
+    damaged = tmp_path / "damaged.desc"
+    for _ in range(20):
+        place = random.randrange(len(whole))
+        damaged.write_bytes(whole[:place] + b"\xff\x07" + whole[place + 2 :])
+        words = ["--proto", damaged, "--message", "road.Record", *IMAGE, "--labels", "none", "--dry-run"]
+        result = tool.build(road[0], tmp_path / "out", *words, expect=None)
+        assert result.code in (0, 2)
+        assert len(result.err.splitlines()) == result.code, result.err
 
 
 def test_records_that_are_no_messages_end_the_build(tool, schema, road, tmp_path):
