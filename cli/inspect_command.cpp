@@ -157,7 +157,7 @@ std::vector<Inspected> inspect_all(const InspectCommand& command) {
     Inspected& inspected = paths.emplace_back();
     inspected.facts = inspect(path, options);
     if (messages && !inspected.facts.tfrecord) {
-      say("precache: --proto says nothing about '{}', which is no third-party TFRecord file\n",
+      say("precache: --proto is not used for '{}': it is not a third-party TFRecord file\n",
           path.string());
     }
     describe_images(inspected.facts);

@@ -40,7 +40,7 @@ class MessageScanner {
     const auto* const images = images_.find(file_.subspan(record.data, record.data_bytes));
     if (images == nullptr) {
       throw CorruptData(path_, record.data,
-                        fmt::format("record {} is no message {}", number, labelling_.message));
+                        fmt::format("record {} is not a {} message", number, labelling_.message));
     }
     const std::string record_name = numbered_name(path_, number);
     for (std::size_t i = 0; i < images->size(); ++i) {

@@ -17,7 +17,7 @@ namespace precache {
 /// The images in the messages of one file, each as a range of its bytes; `labels` are texts for
 /// label_by_texts(). Reads and checks all data, as the CRCs cover whole records.
 ///
-/// Throws CorruptData for a wrong CRC and for a record that is no message, InvalidArgument if
+/// Throws CorruptData for a wrong CRC and for a record that is not a message, InvalidArgument if
 /// labels are wanted and one is missing, Unsupported for images that no decoder here reads.
 [[nodiscard]] RecordImages scan_messages(std::span<const std::byte> file,
                                          const std::filesystem::path& path, std::uint32_t shard,

@@ -352,7 +352,7 @@ IMAGE = ["--image-key", "frame.images.image"]
     ("road.Record", ["--image-key", "frame.images"], ["image_key|--image-key", "road.Picture", "camera, image"]),
     ("road.Record", ["--image-key", "frame.time"], ["image_key|--image-key", "int64"]),
     ("road.Record", ["--image-key", "frame.time.x"], ["image_key|--image-key", "'frame.time' is of type int64"]),
-    ("road.Record", ["--image-key", "frame..x"], ["image_key|--image-key", "no path"]),
+    ("road.Record", ["--image-key", "frame..x"], ["image_key|--image-key", "not a path"]),
     ("road.Record", [], ["image_key|--image-key", "frame, label"]),
     ("road.Record", [*IMAGE, "--label-key", "frame.images.x"], ["label_key|--label-key", "'x'"]),
     ("road.Record", [*IMAGE, "--label-key", "frame.poses"], ["label_key|--label-key", "float"]),
@@ -412,7 +412,7 @@ def test_records_that_are_no_messages_end_the_build(tool, schema, road, tmp_path
     words = [*schema.words("road.Record"), *OPTIONS, *IMAGE, "--labels", "none"]
     cut = write_records(tmp_path / "cut.tfrecord", [records[0], records[1][:-100]])
     text = tool.refuse(cut, tmp_path / "out", *words, expect=4)
-    assert "record 1 is no message road.Record" in text and str(12 + len(records[0]) + 4 + 12) in text
+    assert "record 1 is not a road.Record message" in text and str(12 + len(records[0]) + 4 + 12) in text
     damaged = bytearray(path.read_bytes())
     damaged[len(records[0]) // 2] ^= 1
     (tmp_path / "damaged.tfrecord").write_bytes(damaged)

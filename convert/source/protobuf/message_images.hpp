@@ -14,12 +14,12 @@ namespace precache {
 
 /// An image in a message, where it lies.
 struct MessageImage {
-  std::span<const std::byte> bytes{};  // empty: the message has no such field
+  std::span<const std::byte> bytes{};  // empty: the message lacks the field
   std::optional<std::string> label;    // a number in digits, or a name
-  std::string label_fault;             // why there is no label, if that is known
+  std::string label_fault;             // why the label is missing, if that is known
 };
 
-/// Finds images and labels in messages, without copying or parsing what lies beside the paths.
+/// Finds images and labels in messages, without copying or parsing anything else.
 ///
 /// As protobuf has it: of a field that is not repeated the last value counts, the parts of a
 /// message that comes in parts are merged, a member of a oneof replaces the others, and a field of
@@ -32,8 +32,8 @@ class MessageImages {
   /// Whether each element of a repeated field is a sample; else each record is one.
   [[nodiscard]] bool may_have_several() const { return last_repeated_.has_value(); }
 
-  /// The images of a record, which they borrow from, until the next call; none if the record is no
-  /// message.
+  /// The images of a record, which they borrow from, until the next call; null if the record is
+  /// not a message.
   [[nodiscard]] const std::vector<MessageImage>* find(std::span<const std::byte> record);
 
  private:

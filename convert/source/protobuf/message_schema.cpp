@@ -120,7 +120,7 @@ std::vector<std::string> split_path(const char* argument, const std::string& pat
   }
   if (parts.size() > kLongestPath || std::ranges::count(parts, std::string()) != 0) {
     throw InvalidArgument(
-        fmt::format("`{}` '{}' is no path of fields", argument, path),
+        fmt::format("`{}` '{}' is not a path of fields", argument, path),
         "Write the names of fields with dots between them, as in frame.images.image.");
   }
   return parts;
@@ -278,14 +278,14 @@ MessageSchema::MessageSchema(const std::filesystem::path& proto, const std::stri
   const google::protobuf::LogSilencer silencer;  // what is wrong is said by what is thrown
   FileDescriptorSet set;
   if (!set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || set.file().empty()) {
-    throw InvalidArgument(fmt::format("`proto`: '{}' is no descriptor set", proto.string()),
+    throw InvalidArgument(fmt::format("`proto`: '{}' is not a descriptor set", proto.string()),
                           kSetHint);
   }
   for (const FileDescriptorProto& file : set.file()) {
     FirstError error;
     if (pool_.BuildFileCollectingErrors(file, &error) != nullptr) continue;
     throw InvalidArgument(
-        fmt::format("`proto`: '{}' is no whole descriptor set: {}: {}", proto.string(),
+        fmt::format("`proto`: '{}' is not a complete descriptor set: {}: {}", proto.string(),
                     printable(file.name()), printable(error.text)),
         kSetHint);
   }

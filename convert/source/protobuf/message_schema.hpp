@@ -13,7 +13,7 @@ namespace precache {
 /// A message that a descriptor set describes.
 class MessageSchema {
  public:
-  /// Throws InvalidArgument if the file is missing, is no descriptor set, or has no such message;
+  /// Throws InvalidArgument if the file is missing, is not a descriptor set, or lacks the message;
   /// IoError if it cannot be read.
   MessageSchema(const std::filesystem::path& proto, const std::string& message);
 

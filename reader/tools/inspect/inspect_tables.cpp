@@ -160,9 +160,9 @@ FactTable records_table(const TfrecordContents& tfrecord) {
   const std::uint64_t others = tfrecord.records - tfrecord.examples - tfrecord.sequence_examples;
   if (tfrecord.messages && !tfrecord.messages->message.empty()) {
     add(printable(tfrecord.messages->message).c_str(), tfrecord.messages->records);
-    add("no such message", tfrecord.messages->malformed);
+    add("not such a message", tfrecord.messages->malformed);
   } else if (tfrecord.messages) {
-    add("of another message", tfrecord.messages->records);
+    add("protobuf message", tfrecord.messages->records);
     add("of another kind", others - tfrecord.messages->records);
   } else {
     add("of another kind", others);

@@ -5,7 +5,7 @@
 
 namespace precache {
 
-/// Counts the fields of records that are no tf.train.Examples by their numbers, as
+/// Counts the fields of records that are not tf.train.Examples by their numbers, as
 /// `protoc --decode_raw` shows them. What a value with a length is, is guessed.
 class RawMessages : public RecordSurvey {
  public:

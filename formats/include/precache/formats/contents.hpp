@@ -99,7 +99,7 @@ struct TfrecordContents {
   Range record_bytes;
   std::vector<Feature> features;  // by name
   bool has_more = false;
-  std::optional<MessageContents> messages;  // of records that are no Examples, or of all
+  std::optional<MessageContents> messages;  // of records that are not Examples, or of all
 };
 
 struct Hdf5Contents {

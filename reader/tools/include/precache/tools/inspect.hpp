@@ -31,7 +31,7 @@ struct InspectOptions {
   std::size_t first_keys = 5;
   InspectProgress* progress = nullptr;  // is told, if there is one
   /// Is shown all TFRecords, and says what fields they have. If there is none, the fields of
-  /// records that are no tf.train.Examples are told by their numbers. Use one for one path.
+  /// records that are not tf.train.Examples are listed by number. Use one for one path.
   RecordSurvey* records = nullptr;
 };
 
