@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/option_values.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::cli {
@@ -27,6 +28,15 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option,
     }
     chosen(word);
   });
+}
+
+void add_message_options(CLI::App& app, std::filesystem::path& proto, std::string& message) {
+  add(app, "--proto", "SET.desc",
+      "TFRecords of any message: a descriptor set, as protoc --descriptor_set_out "
+      "--include_imports writes it; keys are paths of its fields: frame.images.image",
+      [&](const std::string& text) { proto = option_values::not_empty("--proto", text); });
+  add(app, "--message", "NAME", "With --proto: the full name of the message that each record is",
+      [&](const std::string& text) { message = option_values::not_empty("--message", text); });
 }
 
 }  // namespace precache::cli

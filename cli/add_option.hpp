@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,5 +28,8 @@ std::vector<std::string> names(const std::array<Enum, kCount>& values) {
   for (const Enum value : values) words.emplace_back(name(value));
   return words;
 }
+
+/// --proto and --message, for TFRecords of other messages than tf.train.Example.
+void add_message_options(CLI::App& app, std::filesystem::path& proto, std::string& message);
 
 }  // namespace precache::cli

@@ -23,6 +23,7 @@ namespace {
 
 using cli::add;
 using cli::add_choice;
+using cli::add_message_options;
 using option_values::integer;
 
 /// The command line as it was given. Options that others bear on are read at the end.
@@ -156,6 +157,7 @@ void add_dataset_options(CLI::App& app, BuildCommand& command) {
       [&](const std::string& text) {
         options.label_key = option_values::not_empty("--label-key", text);
       });
+  add_message_options(app, options.proto, options.message);
   add(app, "--classes", "FILE|dataset.json",
       "Fixes class names and their numbers; an unknown class is an error",
       [&](const std::string& text) {

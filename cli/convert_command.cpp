@@ -23,6 +23,7 @@ namespace {
 
 using cli::add;
 using cli::add_choice;
+using cli::add_message_options;
 using option_values::integer;
 
 struct ConvertCommand {
@@ -31,6 +32,8 @@ struct ConvertCommand {
   std::optional<std::string> labels;
   std::optional<std::string> image_key;
   std::optional<std::string> label_key;
+  std::filesystem::path proto;
+  std::string message;
   std::optional<std::string> classes;
   std::optional<std::string> image_name;
   unsigned jobs = usable_threads();
@@ -72,6 +75,8 @@ PackOptions repack_options(const ConvertCommand& command) {
   pack.labels = command.labels.value_or(pack.labels);
   pack.image_key = command.image_key.value_or("");
   pack.label_key = command.label_key.value_or("");
+  pack.proto = command.proto;
+  pack.message = command.message;
   pack.image_name = command.image_name.value_or("");
   pack.classes = command.classes.value_or("");
   pack.shard_size_bytes = options.shard_size_bytes.value_or(pack.shard_size_bytes);
@@ -113,6 +118,10 @@ ExitCode run_convert(const ConvertCommand& command) {
   if (command.image_name) {
     throw InvalidArgument("--image-name applies only with --keep-encoded",
                           "Tensors are KEY.npy in every tar.");
+  }
+  if (!command.proto.empty() || !command.message.empty()) {
+    throw InvalidArgument("--proto and --message apply only with --keep-encoded",
+                          "precache build makes tensors of the images in such TFRecords.");
   }
   if (command.classes || command.labels.value_or("none") != "none") {
     throw InvalidArgument(
@@ -181,6 +190,7 @@ void add_encoded_options(CLI::App& app, ConvertCommand& command) {
   add(app, "--label-key", "NAME", "The same of the label", [&](const std::string& text) {
     command.label_key = option_values::not_empty("--label-key", text);
   });
+  add_message_options(app, command.proto, command.message);
   add(app, "--image-name", "NAME [jpg or png]",
       "With --keep-encoded and tar: one extension for all images, whatever they are",
       [&](const std::string& text) {

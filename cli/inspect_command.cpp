@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "cli/add_option.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
@@ -17,6 +18,7 @@
 #include "formats/os/temporary_file.hpp"
 #include "precache/convert/pictures.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/protobuf/message_survey.hpp"
 #include "precache/tools/inspect_text.hpp"
 
 namespace precache {
@@ -29,6 +31,8 @@ constexpr std::size_t kTableRows = 12;
 struct InspectCommand {
   std::vector<std::filesystem::path> paths;
   InspectOptions options;
+  std::filesystem::path proto;
+  std::string message;
   std::uint64_t samples = 24;
   std::filesystem::path sheet;
   std::filesystem::path html;
@@ -151,8 +155,15 @@ std::vector<Inspected> inspect_all(const InspectCommand& command) {
     const ProgressDisplay display(command.quiet, [&](double) { return describe(progress); });
     InspectOptions options = command.options;
     options.progress = &progress;
+    std::unique_ptr<RecordSurvey> messages;
+    if (!command.proto.empty()) messages = survey_messages(command.proto, command.message);
+    options.records = messages.get();
     Inspected& inspected = paths.emplace_back();
     inspected.facts = inspect(path, options);
+    if (messages && !inspected.facts.tfrecord) {
+      say("precache: --proto is not used for '{}': it is not a third-party TFRecord file\n",
+          path.string());
+    }
     describe_images(inspected.facts);
     if (!command.sheet.empty() || !command.html.empty()) {
       inspected.preview = draw_preview(inspected.facts, command.samples);
@@ -163,6 +174,9 @@ std::vector<Inspected> inspect_all(const InspectCommand& command) {
 }
 
 ExitCode run_inspect(const InspectCommand& command) {
+  if (command.proto.empty() != command.message.empty()) {
+    throw InvalidArgument("--proto and --message need each other");
+  }
   const std::vector<Inspected> paths = inspect_all(command);
   std::vector<Inspection> all;
   for (const Inspected& path : paths) all.push_back(path.facts);
@@ -197,6 +211,7 @@ void add_inspect(CLI::App& app, Action& action) {
       ->option_text("NAME [all]");
   inspect_app->add_flag("--all", command->options.all,
                         "Read every label, value and foreign file, not just some");
+  cli::add_message_options(*inspect_app, command->proto, command->message);
   inspect_app->add_flag("--quiet", command->quiet, "No progress");
   inspect_app->add_flag("--json", command->json, "Facts as JSON on stdout");
   inspect_app->add_option("--sheet", command->sheet, "Write a contact sheet of samples")

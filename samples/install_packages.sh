@@ -6,7 +6,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libhdf5-dev libhwy-dev libisal-dev
-  libjpeg62-turbo-dev libpng-dev libtbb-dev nlohmann-json3-dev zlib1g-dev "$@")
+  libjpeg62-turbo-dev libpng-dev libprotobuf-dev libtbb-dev nlohmann-json3-dev zlib1g-dev "$@")
 
 missing=()
 for package in "${packages[@]}"; do

@@ -36,7 +36,7 @@ total() {
 
 packages=(catch2)
 [[ $tier == fast ]] ||
-  packages+=(busybox chromium clang-format libarchive-tools libjpeg-turbo-progs perl python3-dev python3-venv util-linux)
+  packages+=(busybox chromium clang-format libarchive-tools libjpeg-turbo-progs perl protobuf-compiler python3-dev python3-venv util-linux)
 [[ $tier != all ]] || packages+=(clang libclang-rt-dev llvm)
 step "packages"
 samples/install_packages.sh "${packages[@]}"

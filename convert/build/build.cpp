@@ -37,6 +37,8 @@ constexpr const char* kSpaceHint =
 Labelling labelling_of(const BuildOptions& options, const OutFolder& out) {
   Labelling labelling =
       parse_labelling(options.labels, options.classes, options.image_key, options.label_key);
+  labelling.proto = options.proto;
+  labelling.message = options.message;
   if (const Manifest* others = out.other_splits()) {
     if (!options.classes.empty() && labelling.classes != others->classes) {
       throw InvalidArgument(
@@ -62,6 +64,7 @@ std::string identity_of(const BuildOptions& options) {
       {"max-pixels", options.max_pixels}};
   json.update(
       labelling_identity(options.labels, options.classes, options.image_key, options.label_key));
+  json.update(message_identity(options.proto, options.message));
   return json.dump();
 }
 

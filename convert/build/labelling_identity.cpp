@@ -28,4 +28,10 @@ nlohmann::ordered_json labelling_identity(const std::string& labels,
           {"label-key", label_key}};
 }
 
+nlohmann::ordered_json message_identity(const std::filesystem::path& proto,
+                                        const std::string& message) {
+  if (proto.empty()) return nlohmann::ordered_json::object();
+  return {{"proto", file_digest(proto)}, {"message", message}};
+}
+
 }  // namespace precache

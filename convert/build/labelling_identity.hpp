@@ -14,4 +14,9 @@ namespace precache {
                                                         const std::string& image_key,
                                                         const std::string& label_key);
 
+/// What a descriptor set and the name of a message add to it: nothing if there is none. Throws
+/// IoError.
+[[nodiscard]] nlohmann::ordered_json message_identity(const std::filesystem::path& proto,
+                                                      const std::string& message);
+
 }  // namespace precache

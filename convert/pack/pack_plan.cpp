@@ -115,10 +115,11 @@ PackEstimate PackPlan::preview(const PackOptions& options) const {
 }
 
 Source list_source(const PackOptions& options, Unpacker& unpacker) {
-  return open_source(
-      options.source,
-      parse_labelling(options.labels, options.classes, options.image_key, options.label_key),
-      unpacker);
+  Labelling labelling =
+      parse_labelling(options.labels, options.classes, options.image_key, options.label_key);
+  labelling.proto = options.proto;
+  labelling.message = options.message;
+  return open_source(options.source, labelling, unpacker);
 }
 
 std::string identity_of(const PackOptions& options) {
@@ -132,6 +133,7 @@ std::string identity_of(const PackOptions& options) {
                {"seed", options.seed ? Json(*options.seed) : Json()}};
   json.update(
       labelling_identity(options.labels, options.classes, options.image_key, options.label_key));
+  json.update(message_identity(options.proto, options.message));
   return json.dump();
 }
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "formats/bytes/utf8.hpp"
 #include "formats/bytes/text.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

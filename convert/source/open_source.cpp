@@ -13,6 +13,7 @@
 
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/hdf5_source.hpp"
+#include "convert/source/message_records.hpp"
 #include "convert/source/retry.hpp"
 #include "convert/source/source_path.hpp"
 #include "convert/source/tar_images.hpp"
@@ -129,6 +130,11 @@ class ShardSource {
   [[nodiscard]] const fs::path& root_first() const { return shards_.front().given.path; }
 
   Source list_images() {
+    if (labelling_.has_messages()) {
+      if (*format_ == Format::kTfrecord) return list_messages();
+      throw InvalidArgument(fmt::format("`proto` is for TFRecord files, and '{}' is a {} file",
+                                        root_first().string(), name(*format_)));
+    }
     switch (*format_) {
       case Format::kTar:
         return list_tars();
@@ -166,9 +172,6 @@ class ShardSource {
   }
 
   Source list_records() {
-    Source source;
-    source.classes = labelling_.classes;
-    source.key_rule = KeyRule::kName;
     std::vector<RecordImages> files(shards_.size());
     tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
       files[i] = with_bytes(shards_[i], [&](auto bytes) {
@@ -177,13 +180,42 @@ class ShardSource {
       });
       shards_[i].form = {SampleForm::Kind::kRecord, files[i].image_key, {}};
     });
+    return join_records(files, labelling_.classes);
+  }
+
+  Source list_messages() {
+    const MessagePaths paths = message_paths(labelling_);
+    std::vector<RecordImages> files(shards_.size());
+    tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
+      files[i] = with_bytes(shards_[i], [&](auto bytes) {
+        return scan_messages(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i), paths,
+                             labelling_);
+      });
+    });
+    const auto has_image = [](const RecordImages& file) { return file.has_image; };
+    if (std::ranges::none_of(files, has_image)) {
+      throw InvalidArgument(
+          fmt::format("no record of '{}' has bytes in '{}', the `image_key`", root_.string(),
+                      labelling_.image_key),
+          fmt::format("Are the records {} messages? precache inspect shows their fields.",
+                      labelling_.message));
+    }
+    return join_records(files,
+                        labelling_.classes.empty() ? enum_classes(paths) : labelling_.classes);
+  }
+
+  Source join_records(const std::vector<RecordImages>& files,
+                      const std::vector<std::string>& classes) {
+    Source source;
+    source.classes = classes;
+    source.key_rule = KeyRule::kName;
     LabelTexts texts;
     for (const RecordImages& file : files) {
       source.listing.append(file.records);
       texts.append(file.labels);
     }
     if (labelling_.kind == Labelling::Kind::kSource) {
-      label_by_texts(source, texts, labelling_.classes, [&](std::size_t i) {
+      label_by_texts(source, texts, classes, [&](std::size_t i) {
         const ListedFile record = source.listing[i];
         return fmt::format("the record at byte {} of '{}'", record.offset,
                            shards_[record.shard].given.path.string());
@@ -227,6 +259,10 @@ std::vector<std::string> class_names_next_to(const std::vector<SourceShard>& sha
 
 /// Refuses options that would have no effect.
 void refuse_keys(const fs::path& folder, const Labelling& labelling) {
+  if (labelling.has_messages()) {
+    throw InvalidArgument(fmt::format(
+        "`proto` is for TFRecord files, and '{}' is a folder of images", folder.string()));
+  }
   if (labelling.image_key.empty() && labelling.label_key.empty()) return;
   throw InvalidArgument(
       fmt::format("`{}` applies to shards, but '{}' is a folder of images",

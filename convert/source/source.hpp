@@ -77,6 +77,12 @@ struct Labelling {
   /// Where in a shard image and label are; empty: guessed.
   std::string image_key{};
   std::string label_key{};
+  /// A descriptor set, and the name of the message in it that each TFRecord is; the keys are paths
+  /// in it then.
+  std::filesystem::path proto{};
+  std::string message{};
+
+  [[nodiscard]] bool has_messages() const { return !proto.empty() || !message.empty(); }
 };
 
 /// As `--labels` ("folder", "none", or the path of a CSV file), `--classes`, `--image-key` and

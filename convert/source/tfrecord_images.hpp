@@ -15,7 +15,8 @@ namespace precache {
 struct RecordImages {
   Listing records;  // each with its length and CRCs; the key is the path
   LabelTexts labels;
-  std::string image_key;  // the feature; empty: the data of a record is the image itself
+  std::string image_key;   // the feature; empty: the data of a record is the image itself
+  bool has_image = false;  // of messages: whether one of them has bytes where images should be
 };
 
 /// Lists the records that tfrecord::SampleFinder finds in one file, whose number is `shard`. Throws

@@ -7,6 +7,7 @@ namespace precache::tfrecord {
 namespace {
 
 constexpr int kLongestVarint = 10;
+constexpr std::size_t kDeepestGroup = 100;  // as deep as protobuf's parsers go
 
 /// Whether the list is well-formed; fills in its first value and their number.
 bool read_bytes(std::span<const std::byte> list, Feature& feature) {
@@ -182,40 +183,81 @@ std::optional<WireField> WireCursor::fail() {
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> WireCursor::tag() {
+  const auto tag = varint();
+  return tag && *tag <= UINT32_MAX && *tag >> 3 != 0 ? tag : std::nullopt;
+}
+
+bool WireCursor::skip_value(WireType type) {
+  std::uint64_t size = 0;
+  if (type == WireType::kVarint) return varint().has_value();
+  if (type == WireType::kDelimited) {
+    const auto length = varint();
+    if (!length) return false;
+    size = *length;
+  } else if (type == WireType::kFixed32 || type == WireType::kFixed64) {
+    size = type == WireType::kFixed32 ? 4 : 8;
+  } else {
+    return false;
+  }
+  if (size > rest_.size()) return false;
+  rest_ = rest_.subspan(size);
+  return true;
+}
+
+/// Finds the tag that ends a group, which may hold others.
+bool WireCursor::read_group(WireField& group) {
+  const auto begin = rest_;
+  std::array<std::uint64_t, kDeepestGroup> open{group.number};
+  for (std::size_t depth = 1; depth != 0;) {
+    const auto after = rest_;
+    const auto next = tag();
+    if (!next) return false;
+    const auto type = static_cast<WireType>(*next & 7U);
+    if (type == WireType::kGroup) {
+      if (depth == open.size()) return false;
+      open[depth++] = *next >> 3;
+    } else if (type == WireType::kGroupEnd) {
+      if (open[--depth] != *next >> 3) return false;
+      group.bytes = begin.first(begin.size() - after.size());
+    } else if (!skip_value(type)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::optional<WireField> WireCursor::next() {
   if (rest_.empty()) return std::nullopt;
-  const auto tag = varint();
-  if (!tag || *tag > UINT32_MAX || *tag >> 3 == 0) return fail();
-  WireField field{.number = *tag >> 3, .encoded = rest_.data()};
-  std::uint64_t size = 0;
-  switch (*tag & 7U) {
-    case 0: {
+  const auto next_tag = tag();
+  if (!next_tag) return fail();
+  WireField field{.number = *next_tag >> 3,
+                  .type = static_cast<WireType>(*next_tag & 7U),
+                  .encoded = rest_.data()};
+  const auto after_tag = rest_;
+  switch (field.type) {
+    case WireType::kVarint: {
       const auto value = varint();
       if (!value) return fail();
       field.is_varint = true;
       field.varint = *value;
       return field;
     }
-    case 1:
-      size = 8;
-      break;
-    case 2: {
+    case WireType::kGroup:
+      return read_group(field) ? std::optional(field) : fail();
+    case WireType::kDelimited: {
       const auto length = varint();
-      if (!length) return fail();
-      size = *length;
+      if (!length || *length > rest_.size()) return fail();
       field.is_delimited = true;
-      break;
+      field.bytes = rest_.first(*length);
+      rest_ = rest_.subspan(*length);
+      return field;
     }
-    case 5:
-      size = 4;
-      break;
     default:
-      return fail();  // groups have not been written for many years
+      if (!skip_value(field.type)) return fail();
+      field.bytes = after_tag.first(after_tag.size() - rest_.size());
+      return field;
   }
-  if (size > rest_.size()) return fail();
-  field.bytes = rest_.first(size);
-  rest_ = rest_.subspan(size);
-  return field;
 }
 
 }  // namespace precache::tfrecord

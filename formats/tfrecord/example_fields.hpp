@@ -13,12 +13,24 @@
 /// does not tell their offsets.
 namespace precache::tfrecord {
 
+/// How the value of a field is encoded.
+enum class WireType : std::uint8_t {
+  kVarint = 0,
+  kFixed64 = 1,
+  kDelimited = 2,
+  kGroup = 3,
+  kGroupEnd = 4,
+  kFixed32 = 5
+};
+
 /// One field of a protobuf message.
 struct WireField {
   std::uint64_t number = 0;
+  WireType type = WireType::kVarint;
   bool is_varint = false;  // else it has bytes
   std::uint64_t varint = 0;
-  std::span<const std::byte> bytes{};  // of a length-delimited field, or the 4 or 8 of a fixed one
+  /// Of a length-delimited field, the 4 or 8 of a fixed one, or the fields of a group.
+  std::span<const std::byte> bytes{};
   bool is_delimited = false;
   const std::byte* encoded = nullptr;  // what follows the tag: the varint, or the length
 };
@@ -35,6 +47,9 @@ class WireCursor {
 
  private:
   [[nodiscard]] std::optional<std::uint64_t> varint();
+  [[nodiscard]] std::optional<std::uint64_t> tag();
+  [[nodiscard]] bool skip_value(WireType type);
+  [[nodiscard]] bool read_group(WireField& group);
   [[nodiscard]] std::optional<WireField> fail();
 
   std::span<const std::byte> rest_;

@@ -58,10 +58,12 @@ void ContentsSurvey::add(std::span<const std::byte> file, const std::filesystem:
   while (const auto record = records.next()) {
     ++counts_.records;
     counts_.record_bytes.add(record->data_bytes);
-    const auto kind = read_features(file.subspan(record->data, record->data_bytes), features);
+    const auto data = file.subspan(record->data, record->data_bytes);
+    const auto kind = read_features(data, features);
     if (kind == MessageKind::kExample) ++counts_.examples;
     if (kind == MessageKind::kSequenceExample) ++counts_.sequence_examples;
     for (const Feature& feature : features) count(feature);
+    if (messages_ != nullptr) messages_->take(data, kind != MessageKind::kOther);
   }
 }
 
@@ -92,6 +94,7 @@ void ContentsSurvey::count(const Feature& found) {
 TfrecordContents ContentsSurvey::result() const {
   TfrecordContents contents = counts_;
   for (const auto& [key, feature] : features_) contents.features.push_back(feature);
+  if (messages_ != nullptr) contents.messages = messages_->result();
   return contents;
 }
 

@@ -16,6 +16,9 @@ namespace precache::tfrecord {
 /// Counts what TFRecord files hold: Examples and SequenceExamples, and their features.
 class ContentsSurvey {
  public:
+  /// Borrows `messages`, which is shown every record, if there is one.
+  explicit ContentsSurvey(RecordSurvey* messages = nullptr) : messages_(messages) {}
+
   /// Walks over the records of one more file; `file` is the whole of it. Throws CorruptData as
   /// RecordCursor does; what stood before that counts.
   void add(std::span<const std::byte> file, const std::filesystem::path& path);
@@ -24,6 +27,7 @@ class ContentsSurvey {
  private:
   void count(const Feature& found);
 
+  RecordSurvey* messages_;
   TfrecordContents counts_;
   std::map<std::pair<std::string, bool>, TfrecordContents::Feature> features_;
 };

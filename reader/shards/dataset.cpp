@@ -35,7 +35,8 @@ bool is_aligned(DType dtype, const std::byte* data, std::size_t stride_bytes) {
 }  // namespace detail
 
 void Sample::check_elements(DType asked) const {
-  if (!shards_->spec()) throw Unsupported("the sample is not a tensor: " + shards_->unsupported_reason());
+  if (!shards_->spec())
+    throw Unsupported("the sample is not a tensor: " + shards_->unsupported_reason());
   detail::check_elements(*shards_->spec(), asked, bytes_.data(), 0);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TFRecord files, and the Examples in them, as the reader, a build and inspect see them.
+#include "convert/source/protobuf/message_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/little_endian.hpp"
@@ -7,6 +8,7 @@
 #include "formats/tfrecord/tfrecord_contents.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "formats/tfrecord/tfrecord_scan.hpp"
+#include "reader/tools/inspect/raw_messages.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/read_index.hpp"
 
@@ -55,8 +57,29 @@ void list(std::span<const std::byte> file, Labelling::Kind kind) {
   }
 }
 
+/// As messages with an image in a group, which is one of two, in a repeated message.
+void find_in_messages(std::span<const std::byte> file) {
+  const MessageStep messages{.name = "1", .number = 1, .is_repeated = true};
+  const MessageStep group{.name = "2", .number = 2, .is_group = true, .rivals = {3}};
+  const MessageStep image{.name = "1", .number = 1};
+  const LabelField label{{messages, {.name = "3", .number = 3, .is_repeated = true}}};
+  MessageImages images({{messages, group, image}, label});
+  tfrecord::RecordCursor records(file, "fuzz.tfrecord");
+  while (const auto record = records.next()) {
+    const auto* const found = images.find(file.subspan(record->data, record->data_bytes));
+    if (found == nullptr) continue;
+    for (const MessageImage& one : *found) {
+      fuzz::expect(one.bytes.empty() || (one.bytes.data() >= file.data() + record->data &&
+                                         one.bytes.data() + one.bytes.size() <=
+                                             file.data() + record->data + record->data_bytes),
+                   "an image lies in its record");
+    }
+  }
+}
+
 void survey(std::span<const std::byte> file) {
-  tfrecord::ContentsSurvey contents;
+  RawMessages messages;
+  tfrecord::ContentsSurvey contents(&messages);
   fuzz::may_refuse([&] { contents.add(file, "fuzz.tfrecord"); });
   (void)contents.result();
 }
@@ -74,6 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::may_refuse([&] { (void)detect_format(file, "fuzz.tfrecord"); });
   fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kSource); });
   fuzz::may_refuse_source([&] { list(file, Labelling::Kind::kNone); });
+  fuzz::may_refuse([&] { find_in_messages(file); });
   survey(file);
   fuzz::read_all(fuzz::scanned([&] { return tfrecord::scan(file, "fuzz.tfrecord", {}); }), file);
   fuzz::read_all(fuzz::scanned([&] { return tfrecord::scan(file, "fuzz.tfrecord", given); }), file);

@@ -197,7 +197,7 @@ def test_options_in_the_documents_exist():
     helps = [subprocess.run([TOOL, *command, "--help"], check=True, capture_output=True, text=True).stdout
              for command in ((), *((name,) for name in COMMANDS))]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
-    other_tools = {"--version", "--all-kills", "--fast", "--middle", "--tidy", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing", "--sources", "--sort", "--only", "--modes"}
+    other_tools = {"--version", "--all-kills", "--fast", "--middle", "--tidy", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing", "--sources", "--sort", "--only", "--modes", "--decode"}
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))
         assert used <= known | other_tools, document

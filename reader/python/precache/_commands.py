@@ -50,6 +50,8 @@ def build(
     labels: Path | None = None,
     image_key: str | None = None,
     label_key: str | None = None,
+    proto: Path | None = None,
+    message: str | None = None,
     classes: Path | None = None,
     keys: Literal["full", "short"] | None = None,
     shard_size: int | str | None = None,
@@ -90,6 +92,9 @@ def build(
         labels: "folder", "none", or a CSV file of path and label.
         image_key: What of a shard is the image, where that cannot be guessed.
         label_key: The same of labels.
+        proto: For TFRecords of other messages than tf.train.Example: a descriptor set, as `protoc
+            --descriptor_set_out --include_imports` writes it. The keys are paths of fields: "frame.images.image".
+        message: With `proto`: the full name of the message that each record is.
         classes: A file that fixes class names and their numbers.
         keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key; "full".
         shard_size: About how large a shard is: bytes, or such as "1GiB"; "512MiB".
@@ -147,6 +152,8 @@ def convert(
     labels: Path | None = None,
     image_key: str | None = None,
     label_key: str | None = None,
+    proto: Path | None = None,
+    message: str | None = None,
     image_name: str | None = None,
     classes: Path | None = None,
     jobs: int | None = None,
@@ -172,6 +179,8 @@ def convert(
         labels: As of `build`, with `keep_encoded`; "none" also leaves out the labels of shards without a manifest.
         image_key: What of shards without a manifest is the image, where that cannot be guessed.
         label_key: The same of labels.
+        proto: As of `build`, with `keep_encoded`.
+        message: As of `build`, with `keep_encoded`.
         image_name: With `keep_encoded` and tar: one extension for all images, whatever they are.
         classes: As of `build`, with `keep_encoded`.
         jobs: Worker threads.
@@ -225,6 +234,8 @@ def inspect(
     *,
     split: str | None = None,
     all: bool = False,
+    proto: Path | None = None,
+    message: str | None = None,
     sheet: Path | None = None,
     html: Path | None = None,
     samples: int | None = None,
@@ -236,6 +247,8 @@ def inspect(
         path: A dataset folder, a shard of any origin, a pattern of them, or a list of these.
         split: Only this split of a dataset.
         all: Read every label, value and foreign file, not just some.
+        proto: A descriptor set, as `protoc --descriptor_set_out --include_imports` writes it: names the fields of TFRecords.
+        message: With `proto`: the full name of the message that each record is.
         sheet: Write a contact sheet of samples to this PNG file.
         html: Write a page with facts, samples and histograms to this file.
         samples: How many are on the sheet and the page; 24.

@@ -22,6 +22,7 @@
 #include "reader/shards/cut_shard.hpp"
 #include "reader/shards/open_shards.hpp"
 #include "reader/tools/inspect/inspect_samples.hpp"
+#include "reader/tools/inspect/raw_messages.hpp"
 
 namespace precache {
 namespace {
@@ -42,7 +43,8 @@ class Inspector {
  public:
   Inspector(const std::filesystem::path& path, const InspectOptions& options)
       : options_(options),
-        progress_(options.progress != nullptr ? *options.progress : no_progress_) {
+        progress_(options.progress != nullptr ? *options.progress : no_progress_),
+        tfrecord_(options.records != nullptr ? options.records : &raw_messages_) {
     facts_.path = path;
   }
 
@@ -311,6 +313,7 @@ class Inspector {
   std::vector<ShardSet::Shard> shards_;
   std::vector<std::string> classes_;
   tar::ContentsSurvey tar_;
+  RawMessages raw_messages_;
   tfrecord::ContentsSurvey tfrecord_;
   bool has_tar_ = false;
   bool has_tfrecord_ = false;

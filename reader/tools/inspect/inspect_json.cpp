@@ -132,13 +132,32 @@ static void to_json(Json& json, const TfrecordContents::Feature& feature) {
           {"content", or_null(feature.content)}};
 }
 
+static void to_json(Json& json, const MessageContents::Field& field) {
+  json = {{"path", field.path},
+          {"type", field.type},
+          {"wire_type", or_null(field.wire_type)},
+          {"records", field.records},
+          {"values", field.values},
+          {"bytes", field.bytes},
+          {"content", or_null(field.content)}};
+}
+
+static void to_json(Json& json, const MessageContents& messages) {
+  json = {{"message", or_null(messages.message)},
+          {"records", messages.records},
+          {"malformed", messages.malformed},
+          {"fields", messages.fields},
+          {"has_more", messages.has_more}};
+}
+
 static void to_json(Json& json, const TfrecordContents& tfrecord) {
   json = {{"records", tfrecord.records},
           {"examples", tfrecord.examples},
           {"sequence_examples", tfrecord.sequence_examples},
           {"record_bytes", tfrecord.record_bytes},
           {"features", tfrecord.features},
-          {"has_more", tfrecord.has_more}};
+          {"has_more", tfrecord.has_more},
+          {"messages", or_null(tfrecord.messages)}};
 }
 
 static void to_json(Json& json, const Hdf5Contents::Object& object) {

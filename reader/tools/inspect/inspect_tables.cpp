@@ -13,9 +13,15 @@ namespace precache {
 namespace {
 
 constexpr std::size_t kLongestName = 40;
+constexpr std::size_t kFieldRows = 100;  // of messages
 
 std::string name_text(const std::string& text) {
   return text.empty() ? "(none)" : shortened(printable(text), kLongestName);
+}
+
+/// Cut at its beginning: the end of a path tells more.
+std::string shortened_front(const std::string& text, std::size_t most) {
+  return text.size() <= most ? text : "..." + text.substr(text.size() - most + 3);
 }
 
 std::string range_text(const ValueRange& range,
@@ -133,6 +139,17 @@ FactTable features_table(const TfrecordContents& tfrecord) {
   return table;
 }
 
+FactTable fields_table(const MessageContents& messages) {
+  FactTable table{"fields", {"field", "type", "content", "records", "values", "bytes"}, {}, 3, {}};
+  for (const auto& field : messages.fields) {
+    table.rows.push_back({shortened_front(printable(field.path), kLongestName),
+                          shortened(printable(field.type), kLongestName),
+                          field.content.empty() ? "-" : field.content, human::count(field.records),
+                          count_range(field.values), size_range(field.bytes)});
+  }
+  return table;
+}
+
 FactTable records_table(const TfrecordContents& tfrecord) {
   FactTable table{"records", {"kind", "records", "bytes"}, {}, 1, {}};
   const auto add = [&](const char* kind, std::uint64_t count) {
@@ -140,7 +157,16 @@ FactTable records_table(const TfrecordContents& tfrecord) {
   };
   add("tf.train.Example", tfrecord.examples);
   add("tf.train.SequenceExample", tfrecord.sequence_examples);
-  add("of another kind", tfrecord.records - tfrecord.examples - tfrecord.sequence_examples);
+  const std::uint64_t others = tfrecord.records - tfrecord.examples - tfrecord.sequence_examples;
+  if (tfrecord.messages && !tfrecord.messages->message.empty()) {
+    add(printable(tfrecord.messages->message).c_str(), tfrecord.messages->records);
+    add("not such a message", tfrecord.messages->malformed);
+  } else if (tfrecord.messages) {
+    add("protobuf message", tfrecord.messages->records);
+    add("of another kind", others - tfrecord.messages->records);
+  } else {
+    add("of another kind", others);
+  }
   if (table.rows.size() == 1) table.rows[0][2] = size_range(tfrecord.record_bytes);
   return table;
 }
@@ -185,6 +211,11 @@ std::vector<FactTable> fact_tables(const Inspection& facts, std::size_t most_row
   if (facts.tfrecord) {
     add(records_table(*facts.tfrecord));
     add(features_table(*facts.tfrecord), facts.tfrecord->has_more);
+    if (const auto& messages = facts.tfrecord->messages; messages && !messages->fields.empty()) {
+      // Paths are what build takes, so they are worth more rows.
+      tables.push_back(
+          limited(fields_table(*messages), std::max(most_rows, kFieldRows), messages->has_more));
+    }
   }
   if (facts.hdf5) add(tree_table(*facts.hdf5), facts.hdf5->has_more);
   return tables;

@@ -34,7 +34,8 @@ Walk walk(std::span<const std::byte> bytes) {
 TEST_CASE("wire fields of all types are walked over", "[formats][tfrecord]") {
   const auto message =
       bytes_of(varint(1 << 3) + varint(300) + varint(2 << 3 | 1) + std::string(8, 'd') +
-               delimited(3, "text") + varint(4 << 3 | 5) + std::string(4, 'f'));
+               delimited(3, "text") + varint(4 << 3 | 5) + std::string(4, 'f') +
+               varint(5 << 3 | 3) + delimited(1, "in it") + varint(5 << 3 | 4));
   WireCursor cursor(message);
   const auto number = cursor.next();
   CHECK(number->number == 1);
@@ -47,6 +48,9 @@ TEST_CASE("wire fields of all types are walked over", "[formats][tfrecord]") {
   CHECK(test::text_of(text->bytes) == "text");
   CHECK(text->encoded == text->bytes.data() - 1);
   CHECK(cursor.next()->bytes.size() == 4);
+  const auto group = cursor.next();
+  CHECK(group->type == tfrecord::WireType::kGroup);
+  CHECK(test::text_of(group->bytes) == delimited(1, "in it"));
   CHECK_FALSE(cursor.next());
   CHECK_FALSE(cursor.is_malformed());
 }

@@ -75,4 +75,4 @@ def test_its_libraries_come_with_it(environment):
             name = line.split()[0].rsplit("/", 1)[-1]
             assert name.startswith(of_the_system) or "precache.libs" in line, f"{file}: {line}"
     bundled = " ".join(path.name for path in (site / "precache.libs").iterdir())
-    assert all(name in bundled for name in ("libhdf5", "libjpeg", "libpng", "libtbb")), bundled
+    assert all(name in bundled for name in ("libhdf5", "libjpeg", "libpng", "libprotobuf", "libtbb")), bundled

@@ -33,6 +33,11 @@ struct BuildOptions {
   /// Where in a shard image and label are: feature, dataset or extension; empty: guessed.
   std::string image_key;
   std::string label_key;
+  /// For TFRecords of other messages than tf.train.Example: a FileDescriptorSet as protoc writes
+  /// it, with imports, and the full name of the message. The keys are paths of fields then
+  /// ("frame.images.image"); each element of a repeated field on the image's is a sample.
+  std::filesystem::path proto;
+  std::string message;
   /// A file of class names, one a line, or a dataset.json; empty: from the source.
   std::filesystem::path classes;
   std::uint64_t shard_size_bytes = std::uint64_t{512} << 20;

@@ -22,6 +22,8 @@ struct PackOptions {
   std::string labels = "folder";
   std::string image_key;
   std::string label_key;
+  std::filesystem::path proto;
+  std::string message;
   std::filesystem::path classes;
   std::uint64_t shard_size_bytes = std::uint64_t{512} << 20;
   std::uint64_t shards = 0;           // 0: by shard size

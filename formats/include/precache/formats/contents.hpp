@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,38 @@ struct TarContents {
   bool has_more = false;              // than the lists hold
 };
 
+/// The fields of records that are protobuf messages.
+struct MessageContents {
+  struct Field {
+    std::string path;  // names, or numbers without a descriptor, with dots between: "frame.image"
+    std::string type;  // as the descriptor has it; without one, a guess by the bytes
+    std::optional<unsigned> wire_type;  // 0, 1, 2, 3 or 5; none if it differs between values
+    std::uint64_t records = 0;
+    ValueRange values;    // in each record that has it
+    ValueRange bytes;     // of each value that has a length
+    std::string content;  // what the first bytes of one say: "JPEG", "PNG" …
+  };
+  std::string message;          // its full name; empty without a descriptor
+  std::uint64_t records = 0;    // that are such messages
+  std::uint64_t malformed = 0;  // records that are not
+  std::vector<Field> fields;    // by path, in the order of numbers
+  bool has_more = false;
+};
+
+/// Is shown the records of TFRecord files.
+class RecordSurvey {
+ public:
+  RecordSurvey() = default;
+  RecordSurvey(const RecordSurvey&) = delete;
+  RecordSurvey& operator=(const RecordSurvey&) = delete;
+  virtual ~RecordSurvey() = default;
+
+  /// `is_example`: whether it is a tf.train.Example or SequenceExample.
+  virtual void take(std::span<const std::byte> record, bool is_example) = 0;
+  /// None if no record was of interest.
+  [[nodiscard]] virtual std::optional<MessageContents> result() const = 0;
+};
+
 struct TfrecordContents {
   struct Feature {
     std::string name;
@@ -65,6 +99,7 @@ struct TfrecordContents {
   ValueRange record_bytes;
   std::vector<Feature> features;  // by name
   bool has_more = false;
+  std::optional<MessageContents> messages;  // of records that are not Examples, or of all
 };
 
 struct Hdf5Contents {

@@ -32,6 +32,9 @@ struct InspectOptions {
   bool all = false;
   std::size_t first_keys = 5;
   InspectProgress* progress = nullptr;  // is told, if there is one
+  /// Is shown all TFRecords, and says what fields they have. If there is none, the fields of
+  /// records that are not tf.train.Examples are listed by number. Use one for one path.
+  RecordSurvey* records = nullptr;
 };
 
 struct SplitFacts {
