@@ -29,4 +29,17 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option,
   });
 }
 
+void add_shard_paths(CLI::App& app, std::vector<std::filesystem::path>& paths,
+                     std::optional<std::string>& split, bool& quiet, bool& json) {
+  app.get_formatter()->column_width(34);
+  app.add_option("PATH", paths,
+                 "Dataset folders, shards of any origin, or patterns (quoted): 'train-*.tar', "
+                 "'train-{000000..000012}.tar'")
+      ->required()
+      ->option_text("...");
+  app.add_option("--split", split, "Only this split of a dataset")->option_text("NAME [all]");
+  app.add_flag("--quiet", quiet, "No progress");
+  app.add_flag("--json", json, "Result as JSON on stdout");
+}
+
 }  // namespace precache::cli

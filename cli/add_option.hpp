@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,5 +19,9 @@ CLI::Option* add(CLI::App& app, const std::string& option, const std::string& va
 CLI::Option* add_choice(CLI::App& app, const std::string& option,
                         const std::vector<std::string>& words, const std::string& standard,
                         const std::string& text, const std::function<void(std::size_t)>& chosen);
+
+/// What `inspect` and `verify` have in common: PATH ..., --split, --quiet and --json.
+void add_shard_paths(CLI::App& app, std::vector<std::filesystem::path>& paths,
+                     std::optional<std::string>& split, bool& quiet, bool& json);
 
 }  // namespace precache::cli
