@@ -39,4 +39,17 @@ void add_message_options(CLI::App& app, std::filesystem::path& proto, std::strin
       [&](const std::string& text) { message = option_values::not_empty("--message", text); });
 }
 
+void add_shard_paths(CLI::App& app, std::vector<std::filesystem::path>& paths,
+                     std::optional<std::string>& split, bool& quiet, bool& json) {
+  app.get_formatter()->column_width(34);
+  app.add_option("PATH", paths,
+                 "Dataset folders, shards of any origin, or patterns (quoted): 'train-*.tar', "
+                 "'train-{000000..000012}.tar'")
+      ->required()
+      ->option_text("...");
+  app.add_option("--split", split, "Only this split of a dataset")->option_text("NAME [all]");
+  app.add_flag("--quiet", quiet, "No progress");
+  app.add_flag("--json", json, "Result as JSON on stdout");
+}
+
 }  // namespace precache::cli

@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,9 @@ std::vector<std::string> names(const std::array<Enum, kCount>& values) {
 
 /// --proto and --message, for TFRecords of other messages than tf.train.Example.
 void add_message_options(CLI::App& app, std::filesystem::path& proto, std::string& message);
+
+/// What `inspect` and `verify` have in common: PATH ..., --split, --quiet and --json.
+void add_shard_paths(CLI::App& app, std::vector<std::filesystem::path>& paths,
+                     std::optional<std::string>& split, bool& quiet, bool& json);
 
 }  // namespace precache::cli

@@ -200,34 +200,21 @@ void add_inspect(CLI::App& app, Action& action) {
   auto command = std::make_shared<InspectCommand>();
   CLI::App* inspect_app =
       app.add_subcommand("inspect", "Describe what shards hold, whoever wrote them");
-  inspect_app->get_formatter()->column_width(34);
-  inspect_app
-      ->add_option("PATH", command->paths,
-                   "Dataset folders, shards of any origin, or patterns (quoted): 'train-*.tar', "
-                   "'train-{000000..000012}.tar'")
-      ->required()
-      ->option_text("...");
-  inspect_app->add_option("--split", command->options.split, "Only this split of a dataset")
-      ->option_text("NAME [all]");
+  cli::add_shard_paths(*inspect_app, command->paths, command->options.split, command->quiet,
+                       command->json);
   inspect_app->add_flag("--all", command->options.all,
-                        "Read every label, value and foreign file, not just some");
+                        "Read every file, label and value, not just some");
   cli::add_message_options(*inspect_app, command->proto, command->message);
-  inspect_app->add_flag("--quiet", command->quiet, "No progress");
-  inspect_app->add_flag("--json", command->json, "Facts as JSON on stdout");
   inspect_app->add_option("--sheet", command->sheet, "Write a contact sheet of samples")
       ->option_text("FILE.png");
   inspect_app
       ->add_option("--html", command->html,
                    "Write a page with facts, samples and histograms; it needs nothing but itself")
       ->option_text("FILE.html");
-  inspect_app
-      ->add_option_function<std::string>(
-          "--samples",
-          [command](const std::string& text) {
-            command->samples = option_values::integer("--samples", text, 1, 1000);
-          },
-          "Samples on the sheet and the page")
-      ->option_text("N [24]");
+  cli::add(*inspect_app, "--samples", "N [24]", "Samples on the sheet and the page",
+           [command](const std::string& text) {
+             command->samples = option_values::integer("--samples", text, 1, 1000);
+           });
   inspect_app->footer(
       "A dataset is described by its manifest, so that takes moments; what was read of labels and\n"
       "values is said. A file that the reader cannot open is described as far as possible.\n"

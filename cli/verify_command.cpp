@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/add_option.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
@@ -106,30 +107,17 @@ void add_verify(CLI::App& app, Action& action) {
   auto command = std::make_shared<VerifyCommand>();
   CLI::App* verify_app =
       app.add_subcommand("verify", "Read shards from end to end and say whether they are whole");
-  verify_app->get_formatter()->column_width(34);
-  verify_app
-      ->add_option("PATH", command->paths,
-                   "Dataset folders, shards, or patterns (quoted): 'train-*.tar', "
-                   "'train-{000000..000012}.tar'")
-      ->required()
-      ->option_text("...");
-  verify_app->add_option("--split", command->options.split, "Only this split of a dataset")
-      ->option_text("NAME [all]");
-  verify_app
-      ->add_option_function<std::string>(
-          "--jobs",
-          [command](const std::string& text) {
-            command->options.threads =
-                static_cast<unsigned>(option_values::integer("--jobs", text, 1, 4096));
-          },
-          "Threads")
-      ->option_text("N [what the process may use]");
-  verify_app->add_flag("--quiet", command->quiet, "No progress");
-  verify_app->add_flag("--json", command->json, "Result as JSON on stdout");
+  cli::add_shard_paths(*verify_app, command->paths, command->options.split, command->quiet,
+                       command->json);
+  cli::add(*verify_app, "--jobs", "N [what the process may use]", "Threads",
+           [command](const std::string& text) {
+             command->options.threads =
+                 static_cast<unsigned>(option_values::integer("--jobs", text, 1, 4096));
+           });
   verify_app->footer(
       "With a manifest every byte is checked; without one what the format can tell: framing,\n"
-      "checksums of tar headers, CRCs of TFRecords and of all records of ours, the structure of\n"
-      "HDF5.\n"
+      "checksums of tar headers, CRCs of TFRecords and of all records that precache wrote, the\n"
+      "structure of HDF5.\n"
       "Exit status: 0 whole, 2 usage, 3 system, 4 damaged, 5 unsupported.");
   verify_app->callback([&action, command] { action = [command] { return run_verify(*command); }; });
 }

@@ -31,10 +31,6 @@ std::string range_text(const ValueRange& range,
   return text(range.smallest) + " to " + text(range.largest);
 }
 
-std::string count_range(const ValueRange& range) {
-  return range_text(range, [](std::uint64_t value) { return human::count(value); });
-}
-
 std::string size_range(const ValueRange& range) { return range_text(range, size_text); }
 
 /// Cuts a table to its limit, and says so.
@@ -195,6 +191,10 @@ FactTable tree_table(const Hdf5Contents& hdf5) {
 }
 
 }  // namespace
+
+std::string count_range(const ValueRange& range) {
+  return range_text(range, [](std::uint64_t value) { return human::count(value); });
+}
 
 std::vector<FactTable> fact_tables(const Inspection& facts, std::size_t most_rows) {
   std::vector<FactTable> tables;

@@ -107,12 +107,6 @@ std::string classes_text(const Inspection& facts) {
   return text;
 }
 
-std::string range_text(const ValueRange& range) {
-  return range.smallest == range.largest
-             ? human::count(range.smallest)
-             : fmt::format("{} to {}", human::count(range.smallest), human::count(range.largest));
-}
-
 std::string encoded_text(const Inspection& facts) {
   if (!facts.encoded || facts.encoded->bytes.count == 0) return {};
   const EncodedFacts& encoded = *facts.encoded;
@@ -125,8 +119,8 @@ std::string encoded_text(const Inspection& facts) {
                       size_text(encoded.bytes.largest),
                       size_text(encoded.bytes.total / encoded.bytes.count));
   if (encoded.width.count != 0) {
-    text += fmt::format("; {} pixels wide, {} high", range_text(encoded.width),
-                        range_text(encoded.height));
+    text += fmt::format("; {} pixels wide, {} high", count_range(encoded.width),
+                        count_range(encoded.height));
   }
   if (!encoded.is_complete) {
     text += fmt::format(" ({} read)", human::count(encoded.samples_read, "sample"));

@@ -33,6 +33,9 @@ struct FactTable {
 /// What takes more than a line, each with `most_rows` rows at most.
 [[nodiscard]] std::vector<FactTable> fact_tables(const Inspection& facts, std::size_t most_rows);
 
+/// "7", "3 to 1,200", or "-" for a range of no numbers.
+[[nodiscard]] std::string count_range(const ValueRange& range);
+
 /// Cut at its end to `columns` letters, "..." being the last of them.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t columns);
 
