@@ -31,7 +31,7 @@ void validate(const LoaderOptions& options, const DeviceOptions& device) {
                                       kMostBatches, device.device_batches));
   }
   if (device.device_path == DevicePath::kStrided && options.order.shuffle != Shuffle::kNone) {
-    throw InvalidArgument("`device_path` strided copies neighbours, but the order is shuffled",
+    throw InvalidArgument("strided copies take neighbours, but the order is shuffled",
                           "Use `device_path` gather, or no `shuffle`.");
   }
 }

@@ -80,7 +80,7 @@ TEST_CASE("bench says which way is not possible, and why", "[cli][device]") {
   const FakeMachine machine;
   const Fixture fixture;
   CHECK_THAT(fixture.bench("--device cuda --shuffle full"),
-             contains("\nstrided   not possible: strided copies take neighbours, and the order is "
+             contains("\nstrided   not possible: strided copies take neighbours, but the order is "
                       "shuffled\ngather   "));
   const std::string text = fixture.bench("--device cuda --pin-shards-up-to 1KiB");
   CHECK_THAT(text, contains("\nstrided   not possible: the shards have ") &&
@@ -94,7 +94,7 @@ TEST_CASE("bench says which way is not possible, and why", "[cli][device]") {
   CHECK_THAT(message_of<InvalidArgument>([&] { (void)fixture.bench("--device-path gather"); }),
              contains("--device cuda"));
   CHECK_THAT(message_of<InvalidArgument>([&] { (void)fixture.bench("--device cuda:1"); }),
-             contains("1 of 1"));
+             contains("must be below 1"));
   fake_cudart::fail_call("cudaMemcpyBatchAsync", 1, cudaErrorLaunchFailure);
   CHECK_THAT(message_of<DeviceError>([&] { (void)fixture.bench("--device cuda"); }),
              contains("cudaMemcpyBatchAsync"));

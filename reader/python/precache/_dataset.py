@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 from collections.abc import Iterator, Sequence
@@ -87,9 +88,18 @@ class Dataset(Sequence[tuple[Array, int]]):
             raise TypeError("image_key and label_key are names")
         if labels not in (None, "none"):
             raise InvalidArgument(f"labels is {labels!r}", hint='Leave it out, or give "none" to open shards without labels.')
-        keys = (image_key, label_key, labels)
-        self._arguments = ([os.path.abspath(p) for p in paths], split, writable, spec, verify_on_read, keys)
-        self._limits = (max_open_shards, scan_threads)
+        self._arguments: dict[str, Any] = {
+            "path": [os.path.abspath(p) for p in paths],
+            "split": split,
+            "writable": writable,
+            "spec": spec,
+            "verify_on_read": verify_on_read,
+            "image_key": image_key,
+            "label_key": label_key,
+            "labels": labels,
+            "max_open_shards": max_open_shards,
+            "scan_threads": scan_threads,
+        }
         self._writable = writable
         self._native = _reader.Dataset.open(
             paths,
@@ -188,7 +198,7 @@ class Dataset(Sequence[tuple[Array, int]]):
         return f"<precache.Dataset: {len(self)} samples, {what}, {classes}, {self.shard_count} shards>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _open_again, (self._arguments, self._limits)
+        return functools.partial(Dataset, **self._arguments), ()
 
     def _position(self, index: int) -> int:
         position = operator.index(index)
@@ -209,22 +219,6 @@ class Dataset(Sequence[tuple[Array, int]]):
         arrays = as_tensors(rows, self.spec)[:: abs(positions.step)]
         labels = self._native.labels(np.asarray(positions))
         return (arrays if positions.step > 0 else arrays[::-1]), labels
-
-
-def _open_again(arguments: tuple[Any, ...], limits: tuple[int, int]) -> Dataset:
-    paths, split, writable, spec, verify_on_read, (image_key, label_key, labels) = arguments
-    return Dataset(
-        paths,
-        split,
-        writable=writable,
-        spec=spec,
-        verify_on_read=verify_on_read,
-        image_key=image_key,
-        label_key=label_key,
-        labels=labels,
-        max_open_shards=limits[0],
-        scan_threads=limits[1],
-    )
 
 
 def open(  # noqa: A001

@@ -68,7 +68,7 @@ TEST_CASE("shards beyond the budget are staged", "[device]") {
   for (const DevicePath path : {DevicePath::kStrided, DevicePath::kGather}) {
     device.device_path = path;
     device.pin_shards_up_to_bytes = fixture.bytes - 1;
-    CHECK_THAT(fixture.refusal(device), contains("may be registered"));
+    CHECK_THAT(fixture.refusal(device), contains("may be pinned"));
   }
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("paths and devices that cannot be are refused", "[device]") {
   }
   fixture.options = {};
   fixture.options.batch_size = 0;
-  CHECK_THAT(fixture.refusal({}), contains("batch size"));
+  CHECK_THAT(fixture.refusal({}), contains("`batch_size`"));
   fixture.options = {};
   fixture.options.prefetch = 0;
   CHECK_THAT(fixture.refusal({}), contains("prefetch"));

@@ -121,8 +121,8 @@ TEST_CASE("paths that are not possible say why, and the others are measured", "[
     const auto results = fixture.paths();
     REQUIRE(results.size() == 3);
     check_counts(results[0].loading, 7);
-    CHECK_THAT(results[1].refusal, contains("may be registered"));
-    CHECK_THAT(results[2].refusal, contains("may be registered"));
+    CHECK_THAT(results[1].refusal, contains("may be pinned"));
+    CHECK_THAT(results[2].refusal, contains("may be pinned"));
   }
   SECTION("a driver that registers nothing") {
     fake_cudart::fail_call("cudaHostRegister", 1, cudaErrorNotSupported,
