@@ -34,7 +34,7 @@ class ImageMaker : public TensorMaker {
     } catch (const std::bad_alloc&) {
       // No fault of the image, but who has to choose a limit wants its name.
       throw IoError("not enough memory for", samples_.full_origin(sample), ENOMEM,
-                    "Use fewer --jobs, or a lower --max-pixels to skip it.");
+                    "Use fewer `jobs`, or a lower `max_pixels` to skip it.");
     }
   }
 

@@ -221,7 +221,7 @@ std::vector<fs::path> shards_instead_of_images(const fs::path& folder) {
   return shards_in_folder(folder);
 }
 
-/// Those of `precache convert --keep-encoded`, which has numbers in its shards.
+/// Those of `precache pack`, which has numbers in its shards.
 std::vector<std::string> class_names_beside(const std::vector<SourceShard>& shards) {
   const fs::path folder = shards.front().given.path.parent_path();
   if (shards.front().is_stream()) return {};

@@ -7,11 +7,11 @@
 namespace precache {
 
 inline constexpr const char* kSourceHelp =
-    "SOURCE is a folder of images, a shard of them, a pattern of shards, or - for one on standard "
+    "`source` is a folder of images, a shard of them, a pattern of shards, or - for one on standard "
     "input.";
 
 inline constexpr const char* kUseConvertHint =
-    "Shards of tensors go from format to format by: precache convert, without --keep-encoded";
+    "Shards of tensors go from format to format by: precache convert";
 
 /// What SOURCE names.
 struct SourcePath {
