@@ -90,9 +90,9 @@ TEST_CASE("an unfinished build is continued with the same options only", "[conve
   progress.stop = true;
   static_cast<void>(build(options, progress));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.seed = 7; }),
-             test::contains("seed is 7, was 0"));
+             test::contains("`seed` is 7, was 0"));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.recipe.width = 9; }),
-             test::contains("recipe"));
+             test::contains("`size` is [8,9], was [8,8]"));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.labels = "none"; }),
              test::contains("labels"));
   options.fail_on_bad = true;  // no part of what the dataset is

@@ -80,7 +80,7 @@ TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conv
   ReformatOptions normalize;
   normalize.normalize = kHalf;
   CHECK_THAT(message(built(DType::kFloat32, kHalf), normalize), test::contains("already"));
-  CHECK_THAT(message(built(DType::kUint8), normalize), test::contains("float --dtype"));
+  CHECK_THAT(message(built(DType::kUint8), normalize), test::contains("float `dtype`"));
   const TensorMeaning foreign = foreign_meaning({DType::kFloat32, Layout::kHwc, 4, 6, 3});
   CHECK_THAT(message(foreign, normalize), test::contains("is not known"));
   ReformatOptions pixels;
