@@ -2,12 +2,15 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/option_values.hpp"
 
 /// Options as all subcommands show and read them.
 namespace precache::cli {
@@ -36,5 +39,33 @@ void add_message_options(CLI::App& app, std::filesystem::path& proto, std::strin
 /// What `inspect` and `verify` have in common: PATH ..., --split, --quiet and --json.
 void add_shard_paths(CLI::App& app, std::vector<std::filesystem::path>& paths,
                      std::optional<std::string>& split, bool& quiet, bool& json);
+
+/// An option whose value is a text that is not empty.
+template <typename Target>
+CLI::Option* add_text(CLI::App& app, const std::string& option, const std::string& value,
+                      const std::string& text, Target& target) {
+  return add(app, option, value, text, [&target, option](const std::string& given) {
+    target = option_values::not_empty(option, given);
+  });
+}
+
+/// An option whose value is a whole number from `low` to `high`.
+template <typename Number, typename Target>
+CLI::Option* add_integer(CLI::App& app, const std::string& option, const std::string& value,
+                         const std::string& text, Number low, Number high, Target& target) {
+  return add(app, option, value, text, [=, &target](const std::string& given) {
+    target = static_cast<Number>(option_values::integer(option, given, low, high));
+  });
+}
+
+/// An option whose value is the name of one of `values`.
+template <typename Enum, std::size_t kCount, typename Target>
+CLI::Option* add_enum(CLI::App& app, const std::string& option,
+                      const std::array<Enum, kCount>& values, const std::string& standard,
+                      const std::string& text, Target& target) {
+  return add_choice(app, option, names(values), standard, text, [&](const std::string& word) {
+    target = *std::ranges::find(values, word, [](Enum value) { return name(value); });
+  });
+}
 
 }  // namespace precache::cli

@@ -8,9 +8,9 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "cli/complete_text.hpp"
 #include "cli/events.hpp"
 #include "cli/index_report.hpp"
+#include "cli/job_command.hpp"
 #include "cli/labels_text.hpp"
 #include "cli/say.hpp"
 #include "formats/bytes/number_text.hpp"
@@ -22,9 +22,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownSkips = 5;
 constexpr std::size_t kShownReasons = 5;
-
-// --- reports
-// ----------------------------------------------------------------------------------------------------------
 
 std::string left_out_text(const BuildEstimate& preview) {
   std::uint64_t total = 0;
@@ -68,10 +65,6 @@ Json preview_json(const BuildEstimate& preview, const BuildOptions& options) {
           {"bytes_needed", preview.bytes_needed},
           {"bytes_unpacked", preview.bytes_unpacked},
           {"bytes_free", preview.bytes_free}};
-}
-
-void print_row(std::string_view title, const std::string& text) {
-  if (!text.empty()) print("{:<9} {}\n", title, text);
 }
 
 std::string tensor_text(const BuildOptions& options) {
@@ -133,62 +126,33 @@ void print_preview_rows(const BuildEstimate& preview, const BuildOptions& option
   print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
                                   overhead_percent(preview.bytes_needed - preview.bytes_unpacked,
                                                    preview.samples, preview.tensor_bytes)));
-  print_row("shards",
-            fmt::format("{} {} of {} to {} samples", human::count(preview.shards),
-                        name(options.format), human::count(preview.smallest_shard_samples),
-                        human::count(preview.largest_shard_samples)));
-  const std::string copies =
-      preview.bytes_unpacked == 0
-          ? ""
-          : fmt::format(" ({} to unpack the source)", size_text(preview.bytes_unpacked));
-  print_row("disk", fmt::format("{} needed{}, {} free{}", size_text(preview.bytes_needed), copies,
-                                size_text(preview.bytes_free),
-                                preview.bytes_needed > preview.bytes_free ? ": NOT ENOUGH" : ""));
-}
-
-std::string_view status_name(JobStatus status) {
-  switch (status) {
-    case JobStatus::kComplete:
-      return "complete";
-    case JobStatus::kAlreadyComplete:
-      return "complete";
-    case JobStatus::kPartDone:
-      return "part done";
-    case JobStatus::kTooManyBad:
-      return "too many bad samples";
-    case JobStatus::kInterrupted:
-      return "interrupted";
-  }
-  return {};
+  print_row("shards", fmt::format("{} {} of {} to {} samples", human::count(preview.shards),
+                                  name(options.format),
+                                  human::count(preview.splits.front().smallest_shard_samples),
+                                  human::count(preview.splits.front().largest_shard_samples)));
+  print_disk(preview);
 }
 
 void print_report_json(const BuildReport& report, const BuildOptions& options, double seconds) {
-  Json json = {
-      {"status", status_name(report.status)},
-      {"out", options.out.string()},
-      {"split", options.split},
-      {"samples", report.samples},
-      {"skipped", report.skipped_count},
-      {"damaged", report.damaged},
-      {"bytes", report.bytes},
-      {"shards_done", report.shards_done},
-      {"shards_resumed", report.shards_resumed},
-      {"converted", report.converted},
-      {"seconds", seconds},
-      {"images_per_second", seconds > 0 ? static_cast<double>(report.converted) / seconds : 0.0},
-      {"indexes", to_json(report.indexes)},
-      {"plan", preview_json(report.preview, options)}};
+  Json json = {{"status", status_name(report.status)},
+               {"out", options.out.string()},
+               {"split", options.split},
+               {"samples", report.samples},
+               {"skipped", report.skipped_count},
+               {"damaged", report.damaged}};
+  json.update(report_json(report, seconds));
+  json.update(
+      {{"images_per_second", seconds > 0 ? static_cast<double>(report.converted) / seconds : 0.0},
+       {"indexes", to_json(report.indexes)},
+       {"plan", preview_json(report.preview, options)}});
   print_json(json);
 }
 
 void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
   const BuildEstimate& preview = report.preview;
-  if (report.status == JobStatus::kAlreadyComplete) {
-    print("{}\n", complete_text(options.out, report.compared));
-  }
+  print_if_complete_already(report, options.out);
   print_row(options.split, fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
-                                       human::count(report.shards_done,
-                                                    fmt::format("{} shard", name(options.format))),
+                                       shards_text(report.shards_done, options.format),
                                        labels_text(preview.classes.size(), preview.labels)));
   print_row("warning", empty_classes_text(preview));
   print_row("tensor", tensor_text(options));
@@ -197,18 +161,8 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
             fmt::format("{}, overhead {:.2f} %", size_text(report.bytes),
                         overhead_percent(report.bytes, report.samples, preview.tensor_bytes)));
   print_row("left out", left_out_text(preview));
-  if (report.shards_resumed != 0 && report.status != JobStatus::kAlreadyComplete) {
-    print_row("resumed", human::count(report.shards_resumed, "shard") + " of an earlier run");
-  }
-  if (report.damaged != 0) {
-    print_row("damaged",
-              human::count(report.damaged, "image") + " with damage that decoders tolerate");
-  }
   for (const std::string& line : index_lines(report.indexes)) print_row("index", line);
-  if (report.converted != 0) {
-    print_row("time", fmt::format("{}, {:.0f} images/s", human::clock(seconds),
-                                  static_cast<double>(report.converted) / seconds));
-  }
+  print_done(report, "images", seconds);
 }
 
 std::string percent_text(double percent) {
@@ -230,16 +184,15 @@ void print_skipped(const BuildReport& report, const BuildOptions& options) {
   if (report.skipped.size() > kShownSkips) say("  ...\n");
 }
 
-/// `again` says what is done and which command goes on.
-ExitCode fail_for_bad(const BuildReport& report, const BuildOptions& options,
-                      const std::string& again) {
+ExitCode fail_for_bad(const BuildReport& report, const BuildOptions& options) {
   const std::string message =
       options.fail_on_bad
           ? "a bad sample ended the build, as --on-error fail asks"
           : fmt::format("too many bad samples: more than {} % of {}", options.max_bad_percent,
                         human::count(report.preview.samples));
   const std::string hint =
-      fmt::format("{} with {}. Or mend the files and start over {}.", again,
+      fmt::format("{}; the same command{} with {}. Or mend the files and start over {}.",
+                  shards_done_text(report), options.overwrite ? " without --overwrite" : "",
                   options.fail_on_bad ? "--on-error skip continues without it"
                                       : "a higher --max-bad continues without them",
                   options.part_count == 0 ? "with --overwrite" : "in an empty OUT");
@@ -275,12 +228,6 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
 }
 
 ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
-  const std::string done =
-      report.shards_planned == 0  // it ended while the source was unpacked
-          ? "no shard is complete"
-          : fmt::format("{} of {} shards are complete", report.shards_done, report.shards_planned);
-  const std::string same =
-      options.overwrite ? "the same command without --overwrite" : "the same command";
   switch (report.status) {
     case JobStatus::kComplete:
     case JobStatus::kAlreadyComplete:
@@ -291,9 +238,9 @@ ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
           options.part_index, options.part_count);
       break;
     case JobStatus::kTooManyBad:
-      return fail_for_bad(report, options, done + "; " + same);
+      return fail_for_bad(report, options);
     case JobStatus::kInterrupted:
-      say("precache: interrupted\n  {}; run {} again to continue.\n", done, same);
+      say_interrupted(report, options.overwrite);
       break;
   }
   return ExitCode::kDone;

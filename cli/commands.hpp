@@ -18,6 +18,7 @@ void add_convert(CLI::App& app, Action& action);
 void add_index(CLI::App& app, Action& action);
 void add_scan_hdf5(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
+void add_pack(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);
 
 }  // namespace precache

@@ -78,6 +78,7 @@ ExitCode run(int argc, char** argv) {
   Action action;
   add_build(app, action);
   add_convert(app, action);
+  add_pack(app, action);
   add_index(app, action);
   add_scan_hdf5(app, action);
   add_inspect(app, action);

@@ -64,7 +64,7 @@ std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
   const auto width =
       text.find('x') == std::string::npos ? height : parse_number<std::uint32_t>(second);
   if (!height || !width || *height == 0 || *width == 0) {
-    throw InvalidArgument(fmt::format("--size '{}' is no size", text),
+    throw InvalidArgument(fmt::format("`size` '{}' is not a size", text),
                           "Give N for a square, or HEIGHTxWIDTH.");
   }
   return {*height, *width};
@@ -89,7 +89,7 @@ std::uint64_t bytes(const std::string& text, const std::string& option) {
     if (__builtin_mul_overflow(result, step, &result)) result = 0;
   }
   if (result == 0) {
-    throw InvalidArgument(fmt::format("{} '{}' is no number of bytes", option, text),
+    throw InvalidArgument(fmt::format("{} '{}' is not a number of bytes", option, text),
                           "Such as 512MiB, 2G or 1GB.");
   }
   return result;
@@ -100,7 +100,7 @@ double percent(const std::string& text) {
   if (digits.ends_with('%')) digits.remove_suffix(1);
   const auto value = parse_number<double>(digits);
   if (!value || !(*value >= 0 && *value <= 100)) {
-    throw InvalidArgument(fmt::format("--max-bad '{}' is no percentage", text),
+    throw InvalidArgument(fmt::format("`max_bad` '{}' is not a percentage", text),
                           "Such as 1% or 0.05%.");
   }
   return *value;
@@ -110,9 +110,9 @@ std::pair<std::uint64_t, std::uint64_t> part(const std::string& text) {
   const auto [first, second] = split(text, '/');
   const auto index = parse_number<std::uint64_t>(first);
   const auto count = parse_number<std::uint64_t>(second);
-  if (!index || !count || *count == 0 || *index > *count) {
-    throw InvalidArgument(fmt::format("--part '{}' is no part", text),
-                          "Give I/N: parts 1/N to N/N make the whole, as do 0/N to (N-1)/N.");
+  if (!index || !count || *index >= *count) {
+    throw InvalidArgument(fmt::format("`part` '{}' does not exist: parts count from 0", text),
+                          "Give I/N: parts 0/N to (N-1)/N make the whole.");
   }
   return {*index, *count};
 }
@@ -120,7 +120,7 @@ std::pair<std::uint64_t, std::uint64_t> part(const std::string& text) {
 Normalization normalization(const std::string& text, Color color) {
   if (text == "imagenet") {
     if (color == Color::kGray) {
-      throw InvalidArgument("--normalize imagenet has three channels, --color gray has one",
+      throw InvalidArgument("`normalize` imagenet has three channels, the `color` gray has one",
                             "Give MEAN/STD, such as 0.449/0.226.");
     }
     return {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
@@ -130,7 +130,7 @@ Normalization normalization(const std::string& text, Color color) {
   const auto mean = channel_values(mean_text, channels);
   const auto std = channel_values(std_text, channels);
   if (!mean || !std) {
-    throw InvalidArgument(fmt::format("--normalize '{}' is neither imagenet nor MEAN/STD", text),
+    throw InvalidArgument(fmt::format("`normalize` '{}' is neither imagenet nor MEAN/STD", text),
                           "Such as 0.5/0.5 or 0.485,0.456,0.406/0.229,0.224,0.225.");
   }
   return {*mean, *std};

@@ -55,7 +55,7 @@ SourceComparison compare_content(const ContentCheck& check, JobProgress& progres
         fmt::format("the source has changed since '{}' was made: the names, sizes and labels are "
                     "the same, the content is not",
                     check.first_shard.parent_path().string()),
-        "Use --overwrite to make the split again, or another OUT.");
+        "Set `overwrite` to make the split again, or choose another `out`.");
   }
   if (check.has_times) remember_plan(check.first_shard, check.plan);
   return SourceComparison::kContent;

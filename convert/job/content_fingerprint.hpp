@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "precache/convert/build.hpp"
+#include "precache/convert/job.hpp"
 
 namespace precache {
 

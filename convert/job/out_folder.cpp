@@ -8,7 +8,7 @@
 #include <array>
 #include <set>
 
-#include "convert/sidecars/remove_sidecars.hpp"
+#include "convert/sidecars/job_sidecars.hpp"
 #include "convert/sidecars/sidecar_file.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/temporary_file.hpp"
@@ -52,6 +52,22 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
+[[noreturn]] void throw_finished_meanwhile(const fs::path& out) {
+  throw IoError("another process has just finished a job in", out, 0,
+                "Run the same command again to see what is there now.");
+}
+
+template <typename Split>
+FinishedSplit finished_of(const Split& split) {
+  FinishedSplit finished{{}, {}, split.samples, split.skipped, 0, split.content_fingerprint};
+  if (!split.shards.empty()) finished.first_shard = split.shards.front().file;
+  for (const auto& shard : split.shards) {
+    finished.shards.insert(shard.file);
+    finished.bytes += shard.bytes;
+  }
+  return finished;
+}
+
 bool is_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -67,13 +83,27 @@ OutFolder::OutFolder(fs::path out, std::string split)
     throw InvalidArgument(
         fmt::format("refusing to replace '{}': precache did not write it",
                     (out_ / kSkippedName).string()),
-        "The report of skipped samples has this name. Move the file away, or choose another OUT.");
+        "The report of skipped samples has this name. Move the file away, or choose another "
+        "`out`.");
   }
 }
 
 void OutFolder::read_manifest() {
   manifest_.reset();
   if (fs::exists(manifest_path())) manifest_ = Manifest::read(manifest_path());
+  encoded_ = EncodedManifest::read(out_);
+}
+
+void OutFolder::write_manifest() const {
+  const auto write = [](const fs::path& path, bool is_empty, const auto& manifest) {
+    if (!is_empty) {
+      write_file_atomically(path, manifest->to_json());
+    } else if (fs::exists(path)) {
+      remove_file(path);
+    }
+  };
+  write(manifest_path(), !manifest_, manifest_);
+  write(out_ / kEncodedManifestName, encoded_.splits.empty(), &encoded_);
 }
 
 const Manifest* OutFolder::other_splits() const {
@@ -85,6 +115,13 @@ const SplitEntry* OutFolder::finished_split() const {
   if (!manifest_) return nullptr;
   const auto found = manifest_->splits.find(split_);
   return found == manifest_->splits.end() ? nullptr : &found->second;
+}
+
+std::optional<FinishedSplit> OutFolder::finished() const {
+  if (const SplitEntry* split = finished_split()) return finished_of(*split);
+  const auto found = encoded_.splits.find(split_);
+  if (found == encoded_.splits.end()) return std::nullopt;
+  return finished_of(found->second);
 }
 
 fs::path OutFolder::shard_path(std::uint64_t shard, std::string_view extension) const {
@@ -110,7 +147,7 @@ std::vector<ReplacedFile> OutFolder::shards_called(const std::set<std::string>& 
     if (S_ISDIR(status.st_mode)) {
       throw InvalidArgument(
           fmt::format("refusing to replace '{}': it is a folder", (out_ / name).string()),
-          "Move it away, or choose another OUT.");
+          "Move it away, or choose another `out`.");
     }
     listed.push_back({name, static_cast<std::uint64_t>(status.st_size), mtime_ns(status)});
   }
@@ -127,17 +164,16 @@ bool OutFolder::are_as_listed(const std::set<std::string>& names,
 void OutFolder::check_manifest_is_current() const {
   const std::string now =
       fs::exists(manifest_path()) ? Manifest::read(manifest_path()).to_json() : "";
-  if (now == (manifest_ ? manifest_->to_json() : "")) return;
+  if (now == (manifest_ ? manifest_->to_json() : "") &&
+      EncodedManifest::read(out_).to_json() == encoded_.to_json()) {
+    return;
+  }
   throw_finished_meanwhile(out_);
 }
 
-std::vector<ReplacedFile> OutFolder::replaceable_shards(
-    bool overwrite, const std::set<std::string>& encoded) const {
-  std::set<std::string> finished = encoded;
-  if (const SplitEntry* split = finished_split()) {
-    for (const ShardEntry& shard : split->shards) finished.insert(shard.file);
-  }
-  std::set<std::string> names = finished;
+std::vector<ReplacedFile> OutFolder::replaceable_shards(bool overwrite) const {
+  const auto split = finished();
+  std::set<std::string> names = split ? split->shards : std::set<std::string>();
   for (std::string& shard : shards_of_unfinished_jobs(out_)) names.insert(std::move(shard));
   auto listed = shards_called(names);
   std::set<std::string> unlisted;
@@ -153,33 +189,29 @@ std::vector<ReplacedFile> OutFolder::replaceable_shards(
     throw InvalidArgument(
         fmt::format("refusing to replace '{}': no manifest and no unfinished job in '{}' lists it",
                     (out_ / *unlisted.begin()).string(), out_.string()),
-        "Choose another OUT or another split name, or move the file away.");
+        "Choose another `out` or `split`, or move the file away.");
   }
   if (!listed.empty() && !overwrite) {
-    throw InvalidArgument(fmt::format("'{}' exists and belongs to an unfinished job",
-                                      (out_ / listed.front().name).string()),
-                          "Finish that job, use --overwrite to replace it, or another OUT.");
+    throw InvalidArgument(
+        fmt::format("'{}' exists and belongs to an unfinished job",
+                    (out_ / listed.front().name).string()),
+        "Finish that job, set `overwrite` to replace it, or choose another `out`.");
   }
   // A finished split is replaced even if none of its shards is left: its manifest is.
-  if (listed.empty() && !finished.empty()) listed.push_back({*finished.begin(), 0, 0});
+  if (listed.empty() && split && !split->shards.empty())
+    listed.push_back({*split->shards.begin(), 0, 0});
   return listed;
 }
 
 void OutFolder::discard_split(const std::vector<ReplacedFile>& listed) {
   read_manifest();
-  std::set<std::string> finished;
-  if (const SplitEntry* split = finished_split()) {
-    for (const ShardEntry& shard : split->shards) finished.insert(shard.file);
-  }
   // A split that was finished since is not the one that is replaced.
-  if (finished_split() != nullptr && are_as_listed(finished, listed)) {
-    manifest_->splits.erase(split_);
-    if (manifest_->splits.empty()) {
+  if (const auto split = finished(); split && are_as_listed(split->shards, listed)) {
+    encoded_.splits.erase(split_);
+    if (manifest_ && manifest_->splits.erase(split_) != 0 && manifest_->splits.empty()) {
       manifest_.reset();
-      remove_file(manifest_path());
-    } else {
-      write_file_atomically(manifest_path(), manifest_->to_json());
     }
+    write_manifest();
   }
   std::vector<fs::path> shards;
   for (const ReplacedFile& file : listed) {
@@ -229,20 +261,24 @@ void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const
   publish_skipped_lines(lines);
 }
 
-void OutFolder::publish(const Manifest& dataset, SplitEntry split) {
+void OutFolder::publish(Manifest dataset) {
   read_manifest();  // where locks are not shared, another split may have been finished meanwhile
-  if (!manifest_) manifest_ = dataset;
-  if (manifest_->format != dataset.format || manifest_->spec != dataset.spec ||
-      manifest_->classes != dataset.classes) {
-    throw_finished_meanwhile(out_);
+  if (manifest_) {
+    if (manifest_->format != dataset.format || manifest_->spec != dataset.spec ||
+        manifest_->classes != dataset.classes) {
+      throw_finished_meanwhile(out_);
+    }
+    dataset.splits.merge(manifest_->splits);  // keeps what it has
+    dataset.recipe = manifest_->recipe;
   }
-  manifest_->splits[split_] = std::move(split);
-  write_file_atomically(manifest_path(), manifest_->to_json());
+  manifest_ = std::move(dataset);
+  write_manifest();
 }
 
-void throw_finished_meanwhile(const fs::path& out) {
-  throw IoError("another process has just finished a job in", out, 0,
-                "Run the same command again to see what is there now.");
+void OutFolder::publish(EncodedSplit split) {
+  read_manifest();
+  encoded_.splits[split_] = std::move(split);
+  write_manifest();
 }
 
 void check_split_name(const std::string& split) {
@@ -251,7 +287,7 @@ void check_split_name(const std::string& split) {
   };
   if (split.empty() || split.front() == '.' || split.front() == '-' || split.size() > 100 ||
       !std::ranges::all_of(split, is_plain)) {
-    throw InvalidArgument(fmt::format("'{}' cannot be the name of a split", split),
+    throw InvalidArgument(fmt::format("`split` '{}' cannot be the name of a split", split),
                           "A name has up to 100 letters, digits, '_', '-' and '.', and does not "
                           "begin with '-' or '.'.");
   }

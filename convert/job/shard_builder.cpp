@@ -75,7 +75,7 @@ ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path tempora
       crcs_(slots) {
   if (!lock_.try_lock(true)) {
     throw IoError("another process is writing", final_path_, 0,
-                  "Wait for it to end; or give each process another --part.");
+                  "Wait for it to end; or give each process another `part`.");
   }
   file_ = File(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
   const std::uint64_t bytes = framing_.shard_bytes(slots);

@@ -9,7 +9,7 @@
 
 #include "formats/os/file.hpp"
 #include "formats/shard/framing.hpp"
-#include "precache/convert/build.hpp"
+#include "precache/convert/job.hpp"
 #include "precache/formats/manifest.hpp"
 
 namespace precache {

@@ -9,7 +9,7 @@
 #include "convert/job/record_input.hpp"
 #include "convert/job/shard_builder.hpp"
 #include "formats/shard/framing.hpp"
-#include "precache/convert/build.hpp"
+#include "precache/convert/job.hpp"
 
 namespace precache {
 

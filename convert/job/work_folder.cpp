@@ -39,14 +39,15 @@ void refuse_link(const fs::path& path) {
   throw InvalidArgument(
       fmt::format("the work folder '{}' is a symbolic link", path.string()),
       "precache removes files in its work folder, so it does not follow links there. Remove the "
-      "link, or choose another OUT.");
+      "link, or choose another `out`.");
 }
 
 [[noreturn]] void refuse_other_source(const fs::path& path) {
   throw InvalidArgument(
-      fmt::format("the unfinished build is one of another source: '{}' is not as it was listed",
+      fmt::format("the unfinished job has another source: '{}' is not as it was listed",
                   path.string()),
-      "Give the same SOURCE to continue it, --overwrite to throw it away, or another OUT.");
+      "Give the same `source` to continue it, set `overwrite` to discard it, or choose another "
+      "`out`.");
 }
 
 bool is_as_listed(const fs::path& path, std::uint64_t bytes, std::int64_t time) {
@@ -82,7 +83,7 @@ void check_shards(Source& source, const fs::path& root) {
       shard.data.path = files[i];
     } else if (!is_as_listed(shard.data.path, shard.data.bytes, shard.data.mtime_ns)) {
       throw IoError("the copy has changed since it was made:", shard.data.path, 0,
-                    "Start over with --overwrite.");
+                    "Set `overwrite` to start over.");
     }
     shard.given.path = files[i];
   }
@@ -93,9 +94,11 @@ std::string differences(const Json& now, const Json& before) {
   std::string text;
   for (const auto& [key, value] : now.items()) {
     const auto other = before.contains(key) ? before.at(key) : Json();
-    if (other != value)
-      text += fmt::format("{}{} is {}, was {}", text.empty() ? "" : "; ", key, value.dump(),
-                          other.dump());
+    if (other == value) continue;
+    text += text.empty() ? "" : "; ";
+    text += value.is_object() && other.is_object() && key == "recipe"
+                ? differences(value, other)
+                : fmt::format("`{}` is {}, was {}", key, value.dump(), other.dump());
   }
   return text;
 }
@@ -214,12 +217,6 @@ fs::path WorkFolder::folder_for_copies() const {
   return folder_;
 }
 
-bool WorkFolder::is_replacing() const {
-  if (!is_prepared()) return false;
-  return with_job(folder_ / "job.json",
-                  [](const Json& job) { return !replaced_of_json(job.at("replaces")).empty(); });
-}
-
 bool WorkFolder::is_replacing(const std::function<bool(const std::string&)>& of_split) const {
   if (!is_prepared()) return false;
   const auto files = replaced_by(folder_ / "job.json");
@@ -316,9 +313,10 @@ Source WorkFolder::load(const std::string& identity, const fs::path& root) {
   if (const std::string text = differences(Json::parse(identity), Json::parse(before));
       !text.empty()) {
     throw InvalidArgument(
-        fmt::format("'{}' holds an unfinished build with other options: {}",
+        fmt::format("'{}' holds an unfinished job with other options: {}",
                     root_.parent_path().string(), text),
-        "Give the same options to continue it, --overwrite to throw it away, or another OUT.");
+        "Give the same options to continue it, set `overwrite` to discard it, or choose another "
+        "`out`.");
   }
   source.listing = Listing::load(folder_ / "listing");
   if (plan_identity(before, source) != plan_) {
@@ -368,7 +366,7 @@ std::optional<ShardResult> WorkFolder::usable_result(const fs::path& final_path,
   check_is_current();
   throw InvalidArgument(
       fmt::format("refusing to replace '{}': this job did not write it", final_path.string()),
-      "Move the file away and run the same command again, or choose another OUT.");
+      "Move the file away and run the same command again, or choose another `out`.");
 }
 
 ShardResult WorkFolder::published_result(const fs::path& final_path) const {
@@ -410,7 +408,8 @@ void WorkFolder::save_result(const fs::path& final_path, const ShardResult& resu
 }
 
 void WorkFolder::remove() {
-  // Parts share the folder; the exclusive lock of --finish is what makes removing it safe.
+  // Parts share the folder; the exclusive lock of the run that finishes is what makes removing it
+  // safe.
   remove_quietly([](const Folder::Entry&) { return true; });
 }
 

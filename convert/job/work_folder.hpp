@@ -53,8 +53,6 @@ class WorkFolder {
   [[nodiscard]] File lock_preparation() const;
   /// Whether a job was frozen, by this or an earlier run.
   [[nodiscard]] bool is_prepared() const { return std::filesystem::exists(folder_ / "job.json"); }
-  /// Whether a frozen job has not yet removed all that it replaces.
-  [[nodiscard]] bool is_replacing() const;
   /// The identity of the frozen job's plan; empty if there is no job, or if it cannot be read.
   [[nodiscard]] std::string frozen_plan() const;
   /// The identity of the plan of the job at hand.  REQUIRES: freeze() or load().

@@ -29,18 +29,18 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
                          const Values& values, DType dtype) {
   if (values.normalize) {
     throw InvalidArgument("the tensors are normalised already",
-                          "Leave out --normalize; --dtype uint8 gives the pixels again.");
+                          "Leave out `normalize`; the `dtype` uint8 gives the pixels again.");
   }
   if (!values.are_known) {
     throw InvalidArgument(
-        fmt::format("nobody knows what the values of these {} tensors mean, so they cannot be "
+        fmt::format("the meaning of the values of these {} tensors is not known, so they cannot be "
                     "normalised",
                     name(stored.dtype)),
         "Normalise them where they were made, or while reading.");
   }
   if (dtype == DType::kUint8) {
-    throw InvalidArgument("--normalize needs a float --dtype",
-                          "Add --dtype float16, bfloat16 or float32; or keep uint8 and normalise "
+    throw InvalidArgument("`normalize` needs a float `dtype`",
+                          "Choose float16, bfloat16 or float32; or keep uint8 and normalise "
                           "while reading, which takes a quarter of the bytes.");
   }
   const auto differ = [](const std::array<float, 3>& values_of_channels) {
@@ -48,11 +48,11 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
            std::array{values_of_channels[0], values_of_channels[0], values_of_channels[0]};
   };
   if (stored.channels == 1 && (differ(normalize.mean) || differ(normalize.std))) {
-    throw InvalidArgument("--normalize has three channels, the tensors have one",
+    throw InvalidArgument("`normalize` has three channels, the tensors have one",
                           "Give MEAN/STD, such as 0.449/0.226.");
   }
   if (!normalize.has_usable_std()) {
-    throw InvalidArgument("--normalize needs standard deviations above 0",
+    throw InvalidArgument("`normalize` needs standard deviations above 0",
                           "As float32, from 1.2e-38 to 3.4e38.");
   }
 }
@@ -74,8 +74,8 @@ TensorConversion::TensorConversion(const TensorMeaning& stored, const ReformatOp
         fmt::format("the pixels of these {} tensors cannot be found again",
                     name(stored.spec.dtype)),
         values.are_known
-            ? "Their normalisation has made some of them equal. Build them anew from the images."
-            : "Only a dataset.json tells which value a pixel became. Choose a float --dtype.");
+            ? "Their normalisation has made some of them equal. Build them from the images again."
+            : "Only a dataset.json tells which value a pixel became. Choose a float `dtype`.");
   }
   BatchTransform transform;
   transform.dtype = dtype;

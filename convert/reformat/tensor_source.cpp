@@ -2,10 +2,12 @@
 #include "convert/reformat/tensor_source.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
-#include "convert/pack/foreign_shards.hpp"
+#include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
@@ -15,6 +17,29 @@ namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
+/// What is known of the files without reading them. Throws IoError.
+void take_stamps(TensorSource& source, const std::vector<ListedShard>& listed) {
+  std::uint32_t crc = 0;
+  for (const ListedShard& shard : listed) {
+    struct stat status {};
+    if (::stat(shard.path.c_str(), &status) != 0) throw IoError("cannot read", shard.path, errno);
+    source.files.push_back(shard.path);
+    source.bytes = checked_add(source.bytes, static_cast<std::uint64_t>(status.st_size));
+    crc = crc32c::extend(crc, as_bytes(fmt::format("{}\n{}\n{}\n", shard.path.filename().string(),
+                                                   status.st_size, mtime_ns(status))));
+  }
+  if (listed.front().manifest != nullptr) {
+    crc = crc32c::extend(crc, as_bytes(listed.front().manifest->to_json()));
+  }
+  source.shards = listed.size();
+  source.fingerprint = fmt::format("crc32c:{:08x}", crc);
+}
 
 void check_together(const std::vector<ListedShard>& listed) {
   const ListedShard& first = listed.front();
@@ -54,15 +79,16 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
 
 constexpr const char* kUseBuildHint =
     "precache build makes tensors of encoded images, and of images that HDF5 holds in any type and "
-    "storage; --keep-encoded repacks encoded ones as they are.";
+    "storage; precache pack keeps encoded ones as they are.";
 
 /// Labels that the shards have are not left out without a word.
 void check_labels(const ShardSet& shards) {
   const std::string& unfit = shards.mismatched_labels();
   const std::string& maybe = shards.maybe_labels();
   if (unfit.empty() && maybe.empty()) return;
-  throw InvalidArgument(unfit.empty() ? maybe : unfit + "; a label is one integer or name",
-                        "Name the labels with --label-key, or leave them out with --labels none.");
+  throw InvalidArgument(
+      unfit.empty() ? maybe : unfit + "; a label is one integer or name",
+      "Name the labels with `label_key`, or leave them out with the `labels` none.");
 }
 
 void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
@@ -92,6 +118,29 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
 
 }  // namespace
 
+std::string foreign_path(std::string_view key, std::uint64_t sample) {
+  constexpr std::size_t kLongestKey = 4096;
+  std::string path;
+  for (std::size_t begin = 0; begin < std::min(key.size(), kLongestKey);) {
+    const std::size_t end = std::min(key.find('/', begin), key.size());
+    const std::string_view part = key.substr(begin, end - begin);
+    begin = end + 1;
+    if (part.empty() || part == "." || part == "..") continue;
+    if (!path.empty()) path += '/';
+    for (const char c : part) {
+      path +=
+          is_control(c) ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
+    }
+  }
+  for (const std::string_view known : {".jpg", ".jpeg", ".JPG", ".JPEG", ".png", ".PNG", ".npy"}) {
+    if (path.size() <= known.size() || !path.ends_with(known)) continue;
+    path.resize(path.size() - known.size());
+    break;
+  }
+  if (path.empty() || path.size() > kLongestKey) path = fmt::format("{:08}", sample);
+  return path + ".npy";
+}
+
 SourceSplit::SourceSplit(std::string name, const SplitEntry& entry, std::vector<ListedShard> shards)
     : name_(std::move(name)),
       listed_(std::move(shards)),
@@ -114,7 +163,7 @@ SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards,
   const std::uint64_t tensor_bytes = shards_->spec() ? shards_->spec()->size_bytes() : 0;
   for (std::uint64_t i = 0; i < shards_->samples(); ++i) {
     const SampleName sample = stored_name(i);
-    listing_.add({foreign_path(sample.key, i, ".npy"), tensor_bytes, 0, sample.label});
+    listing_.add({foreign_path(sample.key, i), tensor_bytes, 0, sample.label});
   }
   facts_.source_fingerprint = listing_.fingerprint();
   // Other images of the same file have the same sizes, names and labels.
@@ -179,23 +228,19 @@ TensorSource open_tensor_source(const ReformatOptions& options) {
   }
   if (!split && !has_manifest && listed.size() != list_shards(path, std::nullopt).size()) {
     throw InvalidArgument(fmt::format("'{}' has shards of several splits", path.string()),
-                          "Choose one of them by --split, or some by a pattern.");
+                          "Choose one of them by `split`, or some by a pattern.");
   }
   check_together(listed);
   TensorSource source;
   source.folder =
       listed.front().path.parent_path().empty() ? "." : listed.front().path.parent_path();
-  for (const ListedShard& shard : listed) source.files.push_back(shard.path);
-  source.shards = listed.size();
-  source.bytes = bytes_of(listed);
-  source.fingerprint = fingerprint_of(listed);
+  take_stamps(source, listed);
   if (listed.front().manifest != nullptr) {
     if (!options.image_key.empty() || !options.label_key.empty() || options.without_labels) {
       throw InvalidArgument(
           fmt::format("'{}' has a manifest, which says what its images and labels are",
                       source.folder.string()),
-          "--image-key, --label-key and --labels none are for shards without one, and for "
-          "--keep-encoded.");
+          "`image_key`, `label_key` and `labels` are for shards without one.");
     }
     take_dataset(source, listed, split);
   } else {

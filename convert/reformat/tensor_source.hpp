@@ -52,6 +52,11 @@ class SourceSplit {
   std::optional<Keys> keys_;
 };
 
+/// A path whose key (see keys.hpp) is that of a sample in a third-party shard, but for what would
+/// lead out of the folder in which a tar is extracted, and for what no name should have. A sample
+/// without a key gets its number.
+[[nodiscard]] std::string foreign_path(std::string_view key, std::uint64_t sample);
+
 /// The tensor shards that a path means, and what is known of them.
 struct TensorSource {
   TensorMeaning meaning;

@@ -11,11 +11,10 @@
 
 #include "convert/job/work_folder.hpp"
 #include "convert/sidecars/dali_index.hpp"
-#include "convert/sidecars/remove_sidecars.hpp"
+#include "convert/sidecars/job_sidecars.hpp"
 #include "convert/sidecars/sidecar_file.hpp"
 #include "convert/sidecars/sidecar_kind.hpp"
 #include "convert/sidecars/tfds_metadata.hpp"
-#include "convert/sidecars/unlocked_sidecars.hpp"
 #include "convert/sidecars/wids_index.hpp"
 #include "formats/hdf5/hdf5_virtual.hpp"
 #include "formats/os/bus_fault.hpp"

@@ -60,31 +60,30 @@ Color parse_color(std::string_view name) { return parse_enum(kAllColors, name, "
 
 void Recipe::validate() const {
   if (height == 0 || width == 0 || std::max(height, width) > kLargestSide) {
-    throw InvalidArgument(fmt::format("a size of {}x{} is out of range", height, width),
+    throw InvalidArgument(fmt::format("`size` {}x{} is out of range", height, width),
                           fmt::format("Sides from 1 to {} are possible.", kLargestSide));
   }
   if (resize > kLargestSide) {
-    throw InvalidArgument(fmt::format("--resize {} is out of range", resize),
+    throw InvalidArgument(fmt::format("`resize` {} is out of range", resize),
                           fmt::format("Sides from 1 to {} are possible.", kLargestSide));
   }
   if (spec().size_bytes() > kLargestTensorBytes) {
-    throw InvalidArgument("one tensor would be larger than 1 GiB", "Choose a smaller --size.");
+    throw InvalidArgument("one tensor would be larger than 1 GiB", "Choose a smaller `size`.");
   }
   if (resize != 0 && fit != Fit::kCrop) {
-    throw InvalidArgument(fmt::format("--resize has no meaning with --fit {}", name(fit)),
-                          "It is the shorter side before the crop of --fit crop.");
+    throw InvalidArgument(fmt::format("`resize` has no meaning with the `fit` {}", name(fit)),
+                          "It is the shorter side before the crop of the `fit` crop.");
   }
   if (pad_value != 0 && fit != Fit::kPad) {
-    throw InvalidArgument(fmt::format("--pad-value has no meaning with --fit {}", name(fit)));
+    throw InvalidArgument(fmt::format("`pad_value` has no meaning with the `fit` {}", name(fit)));
   }
   if (normalize && dtype == DType::kUint8) {
-    throw InvalidArgument(
-        "--normalize needs a float --dtype",
-        "Add --dtype float16, bfloat16 or float32; or keep uint8 and normalise while "
-        "reading, which takes a quarter of the bytes.");
+    throw InvalidArgument("`normalize` needs a float `dtype`",
+                          "Choose float16, bfloat16 or float32; or keep uint8 and normalise while "
+                          "reading, which takes a quarter of the bytes.");
   }
   if (normalize && !normalize->has_usable_std()) {
-    throw InvalidArgument("--normalize needs standard deviations above 0",
+    throw InvalidArgument("`normalize` needs standard deviations above 0",
                           "As float32, from 1.2e-38 to 3.4e38.");
   }
 }

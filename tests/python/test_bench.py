@@ -87,7 +87,7 @@ def test_with_a_gpu_all_paths_are_measured(run, dataset):
     (("--device-path", "auto"), "--device-path 'auto' is none of all, staged, strided, gather"),
     (("--step", "0"), "--step '0' is not a number from 0.01 to 1e+06"),
     (("--seconds", "x"), "--seconds 'x' is not a number"),
-    (("--pin-shards-up-to", "some"), "--pin-shards-up-to 'some' is no number of bytes"),
+    (("--pin-shards-up-to", "some"), "--pin-shards-up-to 'some' is not a number of bytes"),
     (("--crop", "33"), "crop"),
     (("--normalize", "imagenet", "--dtype", "uint8"), "normali"),
     (("--split", "val"), "no split 'val'"),

@@ -41,7 +41,7 @@ def forget_times(out):
 
 
 def commands(source, out):
-    return {"build": ("build", source, out, *OPTIONS), "pack": ("convert", source, out, "--keep-encoded", "--quiet")}
+    return {"build": ("build", source, out, *OPTIONS), "pack": ("pack", source, out, "--quiet")}
 
 
 @pytest.mark.parametrize("command", ["build", "pack"])

@@ -136,7 +136,7 @@ WRONG_VALUES = {
     "--on-error": ["ignore"],
     "--max-bad": ["101", "-1%", "x", "nan", "%", ""],
     "--max-pixels": ["0", "-1", "x"],
-    "--part": ["3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", "1/2 --finish", "1/2 --overwrite", ""],
+    "--part": ["2/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", "1/2 --finish", "1/2 --overwrite", ""],
     "--finish": [None],  # there is nothing to finish
     "--nosuch": [None],
 }

@@ -158,7 +158,7 @@ def test_shards_and_order_are_chosen(built, convert):
         np.testing.assert_array_equal(shuffled.arrays()[key], array)
     assert shuffled.labels() == before.labels()
     assert shuffled.manifest["splits"]["train"]["seed"] == 1
-    assert differing(files(convert(before.out, "--no-shuffle")), files(before.out)) == []
+    assert differing(files(convert(before.out)), files(before.out)) == []
 
 
 @pytest.fixture
@@ -209,12 +209,12 @@ def test_what_makes_no_sense_is_refused(tool, built, tmp_path):
     assert "normalised already" in refuse(tool, built("tar", "float32", "chw", *NORMALIZED), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar"), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar", "float32"), out, *NORMALIZED, "--dtype", "uint8")
-    assert "more than the 16 samples" in refuse(tool, built("tar"), out, "--shards", "17")
+    assert "--shards must be at most the number of samples of 'train', 16" in refuse(tool, built("tar"), out, "--shards", "17")
     assert "no split 'test'" in refuse(tool, built("tar"), out, "--split", "test")
     assert "is of the split 'train'" in refuse(tool, built("tar") / "*.tar", out, "--split", "test")
     assert "is also a file of OUT" in refuse(tool, built("tar"), built("tar"))
-    assert "--keep-encoded" in refuse(tool, built("tar"), out, "--labels", "none")
-    assert "excludes" in refuse(tool, built("tar"), out, "--seed", "1", "--no-shuffle")
+    assert "shards without one" in refuse(tool, built("tar"), out, "--labels", "none")
+    assert "none of none" in refuse(tool, built("tar"), out, "--labels", "folder")
     assert "No such file" in refuse(tool, tmp_path / "nothing.tar", out, expect=3)
     assert not out.exists()
 

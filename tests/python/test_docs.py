@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "build" / "release" / "precache"
 DRAW = ROOT / "build" / "release" / "samples" / "draw_dataset"
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMANDS = ("bench", "build", "convert", "index", "inspect", "verify")
+COMMANDS = ("bench", "build", "convert", "index", "inspect", "pack", "verify")
 
 
 def blocks(document, language=""):

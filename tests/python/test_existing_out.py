@@ -292,7 +292,7 @@ def test_a_split_may_have_any_plain_name(tool, source, tmp_path, split):
 
 def test_an_unfinished_build_is_not_finished_from_another_source(tool, source, other_source, tmp_path):
     out = tmp_path / "out"
-    tool.build(source, out, *OPTIONS, "--part", "1/1")
+    tool.build(source, out, *OPTIONS, "--part", "0/1")
     text = assert_refused_untouched(tool, other_source, out, *OPTIONS, "--finish")
     assert "another source" in text
     assert_refused_untouched(tool, other_source, out, *OPTIONS)
@@ -315,7 +315,7 @@ def test_a_split_begun_before_another_keeps_its_classes(tool, source, tmp_path):
     fewer = tmp_path / "fewer"
     first_class = min(path for path in source.iterdir() if path.is_dir())
     shutil.copytree(first_class, fewer / first_class.name)
-    tool.build(source, out, *OPTIONS, "--part", "1/1")
+    tool.build(source, out, *OPTIONS, "--part", "0/1")
     tool.build(fewer, out, *OPTIONS, "--split", "val")
     assert "other classes" in assert_refused_untouched(tool, source, out, *OPTIONS)
 

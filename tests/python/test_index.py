@@ -521,7 +521,7 @@ def test_kinds_that_do_not_fit(build, run, animals, tmp_path):
     said = run("build", animals[0], tmp_path / "new", "--index", "vds", "--quiet", expect=2).stderr.decode()
     assert "kind vds does not fit shards of the format tar" in said
     said = run("build", animals[0], tmp_path / "new", "--index", "dali", "--part", "1/2", expect=2).stderr.decode()
-    assert "--index cannot go with --part" in said and "--finish" in said
+    assert "--index cannot be combined with --part" in said and "--finish" in said
     assert not (tmp_path / "new").exists()
 
 

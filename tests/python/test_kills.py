@@ -25,7 +25,7 @@ BUILD = "build {images} {out} " + MAKE
 BUILD_OTHER = "build {others} {out} --split val " + MAKE
 CONVERT = "convert {dataset} {out} " + JOB
 CONVERT_TWO = "convert {two_splits} {out} " + JOB
-PACK = "convert {images} {out} --keep-encoded --shards 2 " + JOB
+PACK = "pack {images} {out} --shards 2 " + JOB
 REPLACE = " --seed 1 --overwrite"
 RESUME = " --seed 1"
 INDEXES = {"tar": "dali,wids", "tfrecord": "dali,tfds", "hdf5": "vds"}
@@ -59,12 +59,12 @@ SCENARIOS = [
     ),
     Scenario("overwrite one split of two", BUILD_OTHER + REPLACE, before=(BUILD, BUILD_OTHER)),
     Scenario("overwrite with another format", BUILD + " --format hdf5 --overwrite", before=(BUILD,)),
-    Scenario("first part", BUILD + " --part 1/2", after=(BUILD + " --part 2/2", BUILD + " --finish")),
-    Scenario("second part", BUILD + " --part 2/2", before=(BUILD + " --part 1/2",), after=(BUILD + " --finish",)),
+    Scenario("first part", BUILD + " --part 0/2", after=(BUILD + " --part 1/2", BUILD + " --finish")),
+    Scenario("second part", BUILD + " --part 1/2", before=(BUILD + " --part 0/2",), after=(BUILD + " --finish",)),
     *each_format(
         "finish",
         BUILD + INDEXED + " --finish",
-        before=[BUILD + FORMAT + " --part 1/2", BUILD + FORMAT + " --part 2/2"],
+        before=[BUILD + FORMAT + " --part 0/2", BUILD + FORMAT + " --part 1/2"],
     ),
     Scenario("compressed source", "build {tgz} {out} " + MAKE),
     Scenario("source in a pipe", "build - {out} " + MAKE, standard_input="tgz"),

@@ -37,7 +37,7 @@ def jobs(tool, source, tmp_path_factory):
         f"build {name}": (["build", source], [*OPTIONS, "--max-bad", "50%", "--format", name]) for name in FORMATS
     }
     found["convert"] = (["convert", built], ["--format", "hdf5", "--jobs", "1", "--quiet"])
-    found["pack"] = (["convert", source], ["--keep-encoded", "--shards", "3", "--jobs", "1", "--quiet"])
+    found["pack"] = (["pack", source], ["--shards", "3", "--jobs", "1", "--quiet"])
     results = {}
     for name, (begin, options) in found.items():
         out = folder / name.replace(" ", "-")

@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def packed(run, folder, tmp_path, request):
-    run("convert", folder, tmp_path / "out", "--keep-encoded", "--format", request.param, "--shards", "2", "--seed", "3", "--quiet")
+    run("pack", folder, tmp_path / "out", "--format", request.param, "--shards", "2", "--seed", "3", "--quiet")
     return request.param, tmp_path / "out"
 
 
@@ -69,7 +69,7 @@ def test_any_changed_byte_is_found(run, packed, tmp_path):
 @pytest.mark.parametrize("packed", FORMATS, indirect=True)
 def test_only_the_split_that_is_asked_for_counts(run, packed, folder):
     file_format, out = packed
-    run("convert", folder, out, "--keep-encoded", "--format", file_format, "--split", "val", "--quiet")
+    run("pack", folder, out, "--format", file_format, "--split", "val", "--quiet")
     (out / f"other.{EXTENSIONS[file_format]}").write_bytes(b"none of ours")
     assert "38 samples in 3 files" in run("verify", out).stdout.decode()
     assert "19 samples in 1 file" in run("verify", out, "--split", "val").stdout.decode()

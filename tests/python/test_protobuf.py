@@ -256,7 +256,7 @@ def test_groups_extensions_defaults_and_enums_with_gaps(tool, schema, tmp_path):
 
 def test_images_stay_encoded(tool, schema, road, tmp_path):
     path, records = road
-    tool.run("convert", path, tmp_path / "out", "--keep-encoded", "--quiet", *schema.words("road.Record"),
+    tool.run("pack", path, tmp_path / "out", "--quiet", *schema.words("road.Record"),
              "--image-key", "frame.images.image", "--label-key", "label")
     with tarfile.open(tmp_path / "out" / "train-000000.tar") as archive:
         found = [archive.extractfile(member).read() for member in archive if member.name.endswith(("jpg", "png"))]
@@ -324,7 +324,7 @@ def test_mutated_messages_have_the_images_that_protobuf_finds(tool, schema, tmp_
             continue
         records.append(data)
     path = write_records(tmp_path / "x.tfrecord", records)
-    tool.run("convert", path, tmp_path / "out", "--keep-encoded", "--quiet", *schema.words("road.Record"),
+    tool.run("pack", path, tmp_path / "out", "--quiet", *schema.words("road.Record"),
              "--image-key", image_key, "--labels", "none")
     expected = {}
     for number, data in enumerate(records):

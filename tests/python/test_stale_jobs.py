@@ -152,12 +152,12 @@ def test_a_list_of_classes_that_overwrite_removes_is_refused(tool, source, tmp_p
 
 def test_packed_splits_share_their_classes(tool, source, tmp_path):
     out = tmp_path / "out"
-    tool.run("convert", source, out, "--keep-encoded", "--quiet")
+    tool.run("pack", source, out, "--quiet")
     renamed = tmp_path / "renamed"
     shutil.copytree(source, renamed)
     (renamed / "class1").rename(renamed / "zebra")
     before = snapshot(out)
-    text = tool.run("convert", renamed, out, "--keep-encoded", "--split", "val", "--quiet", expect=2).err
+    text = tool.run("pack", renamed, out, "--split", "val", "--quiet", expect=2).err
     assert "have other classes" in text
     assert "holds encoded images" in tool.run("build", source, out, *OPTIONS, "--split", "val", expect=2).err
     assert snapshot(out) == before

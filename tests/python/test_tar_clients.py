@@ -34,7 +34,7 @@ def shard(request, run, build, animals, tmp_path_factory):
     if request.param == "dataset":
         path, = build(source, out, "--shards", "1", *SMALL.options()).shard_paths()
         return path, sorted(name for key in files for name in (f"{key}.npy", f"{key}.cls"))
-    run("convert", source, out, "--format", "tar", "--keep-encoded", "--quiet")
+    run("pack", source, out, "--format", "tar", "--quiet")
     path, = out.glob("*.tar")
     return path, None
 

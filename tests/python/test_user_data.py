@@ -146,16 +146,16 @@ def test_a_pattern_that_includes_out_is_refused(tool, source, tmp_path):
         tool.build(source, tmp_path / name, *OPTIONS)
         (tmp_path / name / "dataset.json").unlink()
     before = snapshot(tmp_path / "b")
-    for options in (("convert", "--format", "hdf5"), ("convert", "--keep-encoded")):
+    for options in (("convert", "--format", "hdf5"), ("pack",)):
         pattern = f"{tmp_path}/{{a,b}}/train-*.tar"
         refuse(tool, options[0], pattern, tmp_path / "b", *options[1:], "--overwrite")
         assert snapshot(tmp_path / "b") == before
 
 
-@pytest.mark.parametrize("command", [("build", "--size", "8"), ("convert", "--keep-encoded")], ids=["build", "pack"])
+@pytest.mark.parametrize("command", [("build", "--size", "8"), ("pack",)], ids=["build", "pack"])
 def test_standard_input_from_out_is_refused(tool, source, tmp_path, command):
     out = tmp_path / "out"
-    tool.run("convert", source, out, "--keep-encoded", "--quiet")
+    tool.run("pack", source, out, "--quiet")
     before = snapshot(out)
     with open(out / "train-000000.tar", "rb") as shard:
         process = tool.start(command[0], "-", out, *command[1:], "--overwrite", "--quiet", stdin=shard)
@@ -166,11 +166,11 @@ def test_standard_input_from_out_is_refused(tool, source, tmp_path, command):
 
 def test_hard_links_to_packed_shards_are_refused(tool, source, tmp_path):
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
-    tool.run("convert", source, out, "--keep-encoded", "--quiet")
+    tool.run("pack", source, out, "--quiet")
     elsewhere.mkdir()
     os.link(out / "train-000000.tar", elsewhere / "x.tar")
     before = snapshot(out)
-    text = refuse(tool, "convert", elsewhere / "x.tar", out, "--keep-encoded", "--overwrite")
+    text = refuse(tool, "pack", elsewhere / "x.tar", out, "--overwrite")
     assert "is also a file of OUT" in text
     assert snapshot(out) == before
 
@@ -188,7 +188,7 @@ def test_overwrite_does_not_delete_foreign_shards(tool, source, built, tmp_path,
     for command in (
         ("build", source, out, *OPTIONS),
         ("convert", built, out, "--format", "tar"),
-        ("convert", source, out, "--keep-encoded"),
+        ("pack", source, out),
     ):
         for options in ((), ("--overwrite",)):
             text = refuse(tool, *command, *options)
@@ -220,7 +220,7 @@ def test_files_that_only_share_a_name_with_ours_are_kept(tool, source, tmp_path,
     out.mkdir()
     (out / name).write_text("precious\n")
     before = snapshot(out)
-    text = refuse(tool, "convert", source, out, "--keep-encoded", "--overwrite")
+    text = refuse(tool, "pack", source, out, "--overwrite")
     assert f"refusing to replace '{out / name}'" in text
     assert snapshot(out) == before
     if name == "skipped.tsv":

@@ -166,7 +166,7 @@ def test_a_split_that_is_not_finished_next_to_one_that_is(tool, interference, bu
 
 @pytest.mark.parametrize("encoded", [False, True])
 def test_a_dataset_that_is_replaced_meanwhile_is_not_damaged(tool, interference, animals, tmp_path, encoded):
-    command = ("convert", animals[0], tmp_path / "out", "--keep-encoded") if encoded else (
+    command = ("pack", animals[0], tmp_path / "out") if encoded else (
         "build", animals[0], tmp_path / "out", "--size", "16")
     command = (*command, "--shards", "3", "--quiet", "--seed")
     for seed, code in (("1", 0), ("2", 3)):  # the same bytes once more, and others
@@ -324,7 +324,7 @@ def test_hdf5_that_cannot_be_mapped_is_read_by_its_library(run, tmp_path, storag
 @pytest.fixture
 def packed(tool, animals, tmp_path):
     source, _ = animals
-    tool.run("convert", source, tmp_path / "packed", "--keep-encoded", "--shards", "3", "--quiet")
+    tool.run("pack", source, tmp_path / "packed", "--shards", "3", "--quiet")
     return tmp_path / "packed"
 
 

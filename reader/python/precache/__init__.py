@@ -6,13 +6,13 @@
 >>> for images, labels in precache.Loader(dataset, batch_size=4, shuffle="full"):
 ...     pass  # your step
 
-`precache.torch` and `precache.tensorflow` give the tensors of those; `build`, `convert`, `inspect`, `verify` and `index` are
-the commands of the same names. See docs/python.md.
+`precache.torch` and `precache.tensorflow` give the tensors of those; `build`, `convert`, `pack`, `inspect`, `verify` and
+`index` are the commands of the same names. See docs/python.md.
 """
 
 from . import _reader
 from ._arrays import Spec
-from ._commands import build, convert, index, inspect, verify
+from ._commands import build, convert, index, inspect, pack, verify
 from ._dataset import Dataset, open
 from ._errors import (
     CorruptDataError,
@@ -54,6 +54,7 @@ __all__ = [
     "index",
     "inspect",
     "open",
+    "pack",
     "verify",
 ]
 

@@ -27,7 +27,7 @@ IndexKind = Literal["dali", "wids", "vds", "tfds"]
 Channels = Union[float, Sequence[float]]
 Normalization = Union[str, "tuple[Channels, Channels]"]
 
-_FLAGS = {"all", "dry_run", "finish", "keep_encoded", "no_shuffle", "overwrite"}
+_FLAGS = {"all", "dry_run", "finish", "overwrite", "shuffle"}
 
 
 def build(
@@ -53,19 +53,19 @@ def build(
     proto: Path | None = None,
     message: str | None = None,
     classes: Path | None = None,
-    keys: Literal["full", "short"] | None = None,
     shard_size: int | str | None = None,
     shards: int | None = None,
+    overwrite: bool = False,
+    keys: Literal["full", "short"] | None = None,
     seed: int | None = None,
-    no_shuffle: bool = False,
-    jobs: int | None = None,
+    shuffle: bool = True,
     on_error: Literal["skip", "fail"] | None = None,
     max_bad: float | str | None = None,
     max_pixels: int | None = None,
     index: IndexKind | Sequence[IndexKind] | None = None,
     part: tuple[int, int] | str | None = None,
     finish: bool = False,
-    overwrite: bool = False,
+    jobs: int | None = None,
     dry_run: bool = False,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
@@ -96,19 +96,19 @@ def build(
             --descriptor_set_out --include_imports` writes it. The keys are paths of fields: "frame.images.image".
         message: With `proto`: the full name of the message that each record is.
         classes: A file that fixes class names and their numbers.
-        keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key; "full".
         shard_size: About how large a shard is: bytes, or such as "1GiB"; "512MiB".
         shards: How many shards, instead.
+        overwrite: Replace what `out` holds of this split.
+        keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key; "full".
         seed: Of the shuffle before sharding; 0.
-        no_shuffle: Keep the order of the paths.
-        jobs: Worker threads; as many as the process may use.
+        shuffle: False keeps the order of the paths.
         on_error: What a bad image does: "skip" lists it in OUT/skipped.tsv, "fail" ends the build.
         max_bad: More bad images than this, in percent, fail the build; 1.
         max_pixels: Larger images are bad.
         index: Kinds of files for other readers to write as well, as `index` does.
-        part: (i, n) or "I/N": only every n-th shard, for many machines on one `out`.
+        part: (i, n) or "I/N", counted from 0: only every n-th shard, for many machines on one `out`.
         finish: Write the manifest when all parts are there.
-        overwrite: Replace what `out` holds of this split.
+        jobs: Worker threads; as many as the process may use.
         dry_run: Return the plan, write nothing.
         progress: True or False: show it, or be silent; a function is called with each `Progress`. If None, it is
             shown on a terminal and in a notebook.
@@ -147,17 +147,11 @@ def convert(
     shard_size: int | str | None = None,
     shards: int | None = None,
     seed: int | None = None,
-    no_shuffle: bool = False,
-    keep_encoded: bool = False,
-    labels: Path | None = None,
+    labels: Literal["none"] | None = None,
     image_key: str | None = None,
     label_key: str | None = None,
-    proto: Path | None = None,
-    message: str | None = None,
-    image_name: str | None = None,
-    classes: Path | None = None,
-    jobs: int | None = None,
     overwrite: bool = False,
+    jobs: int | None = None,
     dry_run: bool = False,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
@@ -173,18 +167,12 @@ def convert(
         split: Only this split of a dataset.
         shard_size: As of `build`.
         shards: How many shards a split has.
-        seed: Shuffle with it.
-        no_shuffle: Keep the order, which is what happens without a seed.
-        keep_encoded: Pack JPEG and PNG files as they are; `source` is what `build` takes.
-        labels: As of `build`, with `keep_encoded`; "none" also leaves out the labels of shards without a manifest.
+        seed: Shuffle with it; without it the order stays.
+        labels: "none" leaves out the labels of shards without a manifest.
         image_key: What of shards without a manifest is the image, where that cannot be guessed.
         label_key: The same of labels.
-        proto: As of `build`, with `keep_encoded`.
-        message: As of `build`, with `keep_encoded`.
-        image_name: With `keep_encoded` and tar: one extension for all images, whatever they are.
-        classes: As of `build`, with `keep_encoded`.
-        jobs: Worker threads.
         overwrite: Replace what `out` holds of these splits.
+        jobs: Worker threads.
         dry_run: Return the plan, write nothing.
         progress: As of `build`.
 
@@ -198,6 +186,61 @@ def convert(
     'complete'
     """
     return run(_words("convert", locals(), "source", "out"), progress)
+
+
+def pack(
+    source: Path,
+    out: Path,
+    *,
+    format: Format | None = None,
+    split: str | None = None,
+    labels: Path | None = None,
+    image_key: str | None = None,
+    label_key: str | None = None,
+    proto: Path | None = None,
+    message: str | None = None,
+    classes: Path | None = None,
+    shard_size: int | str | None = None,
+    shards: int | None = None,
+    overwrite: bool = False,
+    seed: int | None = None,
+    image_name: str | None = None,
+    jobs: int | None = None,
+    dry_run: bool = False,
+    progress: ProgressOption = None,
+) -> dict[str, Any]:
+    """Packs JPEG and PNG files into shards as they are, to decode and distort them while training.
+
+    Args:
+        source: As of `build`.
+        out: Folder for the shards; made if missing.
+        format: File format of the shards; "tar".
+        split: Name of the split; "train".
+        labels: As of `build`.
+        image_key: As of `build`.
+        label_key: As of `build`.
+        proto: As of `build`.
+        message: As of `build`.
+        classes: As of `build`.
+        shard_size: About how large a shard is; "512MiB".
+        shards: How many shards, instead.
+        overwrite: Replace what `out` holds of this split.
+        seed: Shuffle with it; without it the order of the paths stays, class by class.
+        image_name: In a tar: one extension for all images, whatever they are.
+        jobs: Worker threads.
+        dry_run: Return the plan, write nothing.
+        progress: As of `build`.
+
+    Returns:
+        The report (docs/commands/pack.md has its keys), or with `dry_run` the plan.
+
+    Raises:
+        InvalidArgument, IoError, CorruptDataError, Unsupported, KeyboardInterrupt: As `build` does.
+
+    >>> pack("images", "packed", seed=0, shards=2)["samples"]
+    12
+    """
+    return run(_words("pack", locals(), "source", "out"), progress)
 
 
 def index(
@@ -305,7 +348,10 @@ def _words(command: str, parameters: dict[str, Any], *positional: str) -> list[s
         if name in positional or name == "progress" or value is None:
             continue
         if name in _FLAGS:
-            words += [option] if _options.truth(name, value) else []
+            is_set = _options.truth(name, value)
+            if name == "shuffle":
+                option, is_set = "--no-shuffle", not is_set
+            words += [option] if is_set else []
             continue
         text = _text(name, value)
         # With = a value may begin with a dash; an empty one has to be a word.

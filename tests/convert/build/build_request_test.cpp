@@ -56,7 +56,7 @@ TEST_CASE("requests that make no sense are refused before anything is written",
   refusal(options, [](BuildOptions& o) { o.recipe.height = 0; });
   refusal(options, [](BuildOptions& o) { o.max_bad_percent = 101; });
   refusal(options, [](BuildOptions& o) { o.max_bad_percent = -1; });
-  refusal(options, [](BuildOptions& o) { o.part_index = 3, o.part_count = 2; });
+  refusal(options, [](BuildOptions& o) { o.part_index = 2, o.part_count = 2; });
   refusal(options, [](BuildOptions& o) { o.part_index = 1, o.part_count = 2, o.overwrite = true; });
   refusal(options, [&](BuildOptions& o) { o.out = o.source / "out"; });
   refusal(options, [&](BuildOptions& o) { o.out = o.source; });
@@ -77,8 +77,8 @@ TEST_CASE("a request that does not fit the source can be corrected",
           "[convert][build][malformed]") {
   const TempFolder folder;
   const BuildOptions options = small_request(folder);
-  CHECK_THAT(refusal(options, [](BuildOptions& o) { o.shards = 5; }),
-             test::contains("more than the 4 samples"));
+  CHECK_THAT(refusal(options, [](BuildOptions& o) { o.shard_count = 5; }),
+             test::contains("number of samples, 4; got 5"));
   // The user takes the hint: this is the first build that makes sense, not another one.
   CHECK(run(options).status == JobStatus::kComplete);
 }
@@ -90,9 +90,9 @@ TEST_CASE("an unfinished build is continued with the same options only", "[conve
   progress.stop = true;
   static_cast<void>(build(options, progress));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.seed = 7; }),
-             test::contains("seed is 7, was 0"));
+             test::contains("`seed` is 7, was 0"));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.recipe.width = 9; }),
-             test::contains("recipe"));
+             test::contains("`size` is [8,9], was [8,8]"));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.labels = "none"; }),
              test::contains("labels"));
   options.fail_on_bad = true;  // no part of what the dataset is
@@ -139,7 +139,7 @@ TEST_CASE("a broken manifest or work folder ends a build with its name",
 TEST_CASE("a shard that was damaged since is made again", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
-  options.shards = 2;
+  options.shard_count = 2;
   options.part_count = 1;
   CHECK(run(options).status == JobStatus::kPartDone);
   const std::string shard = test::read_text(options.out / "train-000001.tar");

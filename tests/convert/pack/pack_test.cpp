@@ -55,7 +55,7 @@ TEST_CASE("encoded images are packed as they are", "[convert][pack][tbb]") {
   const auto images = write_source(folder / "source");
   for (const char* format : {"tar", "tfrecord", "hdf5"}) {
     PackOptions options = options_for(folder / "source", folder / format, format);
-    options.shards = 3;
+    options.shard_count = 3;
     const PackReport report = run(options);
     CHECK(report.samples == kImages);
     CHECK(report.shards_done == 3);
@@ -145,7 +145,7 @@ TEST_CASE("packing is refused where it would harm or has nothing to pack", "[con
   test::write_text(folder / "dataset" / kManifestName, "{}");
   CHECK_THROWS_AS(run(options_for(folder / "source", folder / "dataset", "tar")), InvalidArgument);
   PackOptions many = options_for(folder / "source", folder / "many", "tar");
-  many.shards = 100;
+  many.shard_count = 100;
   CHECK_THROWS_AS(run(many), InvalidArgument);
   CHECK_FALSE(fs::exists(folder / "many"));
 }

@@ -78,7 +78,7 @@ TEST_CASE("a conversion on any number of threads gives the same bytes",
     ReformatOptions options =
         options_for(folder / "made", folder / fmt::format("out{}", threads), "hdf5");
     options.seed = 3;
-    options.shards_per_split = 5;
+    options.shard_count = 5;
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
                                     static_cast<std::size_t>(threads));
     tbb::task_arena arena(threads);

@@ -80,9 +80,9 @@ TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conv
   ReformatOptions normalize;
   normalize.normalize = kHalf;
   CHECK_THAT(message(built(DType::kFloat32, kHalf), normalize), test::contains("already"));
-  CHECK_THAT(message(built(DType::kUint8), normalize), test::contains("float --dtype"));
+  CHECK_THAT(message(built(DType::kUint8), normalize), test::contains("float `dtype`"));
   const TensorMeaning foreign = foreign_meaning({DType::kFloat32, Layout::kHwc, 4, 6, 3});
-  CHECK_THAT(message(foreign, normalize), test::contains("nobody knows"));
+  CHECK_THAT(message(foreign, normalize), test::contains("is not known"));
   ReformatOptions pixels;
   pixels.dtype = DType::kUint8;
   CHECK_THAT(message(foreign, pixels), test::contains("cannot be found again"));
@@ -96,8 +96,9 @@ TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conv
              test::contains("three channels"));
   gray.normalize->std = {0, 1, 1};
   CHECK_THAT(message(built(DType::kUint8), gray), test::contains("above 0"));
-  CHECK_THAT(message({built(DType::kFloat32).spec, R"({"dtype":"float32","normalize":5})"}, pixels),
-             test::contains("makes no sense"));
+  const TensorMeaning broken{built(DType::kFloat32).spec,
+                             StoredRecipe::parse(R"({"dtype":"float32","normalize":5})")};
+  CHECK_THAT(message(broken, pixels), test::contains("makes no sense"));
 }
 
 }  // namespace

@@ -46,12 +46,12 @@ TEST_CASE("kinds of indexes are read from a list", "[convert][index]") {
 }
 
 TEST_CASE("a kind has to fit the format", "[convert][index]") {
-  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kDali, SidecarKind::kWids}, "tar"));
-  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kDali, SidecarKind::kTfds}, "tfrecord"));
-  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kVds}, "hdf5"));
-  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kVds}, "tar"), InvalidArgument);
-  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kWids}, "tfrecord"), InvalidArgument);
-  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kDali}, "hdf5"), InvalidArgument);
+  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kDali, SidecarKind::kWids}, Format::kTar));
+  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kDali, SidecarKind::kTfds}, Format::kTfrecord));
+  CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kVds}, Format::kHdf5));
+  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kVds}, Format::kTar), InvalidArgument);
+  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kWids}, Format::kTfrecord), InvalidArgument);
+  CHECK_THROWS_AS(check_sidecar_kinds({SidecarKind::kDali}, Format::kHdf5), InvalidArgument);
 }
 
 TEST_CASE("an index of a tar groups files as webdataset does", "[convert][index][tar]") {

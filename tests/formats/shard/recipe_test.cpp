@@ -45,12 +45,12 @@ TEST_CASE("recipes whose parts do not fit together are refused", "[convert][reci
   CHECK_THAT(refusal([](Recipe& r) { r.height = 0; }), test::contains("out of range"));
   CHECK_THAT(refusal([](Recipe& r) { r.width = 0; }), test::contains("out of range"));
   CHECK_THAT(refusal([](Recipe& r) { r.width = 16385; }), test::contains("out of range"));
-  CHECK_THAT(refusal([](Recipe& r) { r.resize = 16385; }), test::contains("--resize 16385"));
+  CHECK_THAT(refusal([](Recipe& r) { r.resize = 16385; }), test::contains("`resize` 16385"));
   CHECK_THAT(refusal([](Recipe& r) { r.height = r.width = 16384, r.dtype = DType::kFloat32; }),
              test::contains("1 GiB"));
   CHECK_THAT(refusal([](Recipe& r) { r.resize = 256, r.fit = Fit::kStretch; }),
-             test::contains("--fit stretch"));
-  CHECK_THAT(refusal([](Recipe& r) { r.pad_value = 1; }), test::contains("--fit crop"));
+             test::contains("`fit` stretch"));
+  CHECK_THAT(refusal([](Recipe& r) { r.pad_value = 1; }), test::contains("`fit` crop"));
   CHECK_THAT(refusal([](Recipe& r) {
                r.normalize = Normalization{{}, {1, 1, 1}};
              }),

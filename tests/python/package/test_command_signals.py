@@ -18,7 +18,7 @@ from tool import Gate, Tool, differing, files, finish, wait_until
 pytest_plugins = ("tool_fixtures",)
 
 # One worker that takes the images by name, and six shards of two: the fifth image is held, and two shards are done.
-OPTIONS = {"size": 16, "shards": 6, "no_shuffle": True, "jobs": 1}
+OPTIONS = {"size": 16, "shards": 6, "shuffle": False, "jobs": 1}
 FIFTH = "class0/04.png"
 SCRIPT = """
 import sys, threading

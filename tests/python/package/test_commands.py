@@ -32,7 +32,7 @@ from tool import Tool, differing, files
 
 pytest_plugins = ("tool_fixtures",)
 
-COMMANDS = ("build", "convert", "index", "inspect", "verify")
+COMMANDS = ("build", "convert", "index", "inspect", "pack", "verify")
 COUNT = 12
 
 
@@ -54,8 +54,9 @@ def dataset(source, tmp_path):
 
 
 def help_of(tool, command):
-    """The options of a command with what their help shows behind them."""
-    return dict(re.findall(r"^ +--([a-z-]+) ?(.*)$", tool.run(command, "--help").out, re.MULTILINE))
+    """The options of a command with what their help shows behind them; what a function turns round, by its name there."""
+    shown = dict(re.findall(r"^ +--([a-z-]+) ?(.*)$", tool.run(command, "--help").out, re.MULTILINE))
+    return {name.replace("no-shuffle", "shuffle"): value for name, value in shown.items()}
 
 
 def options_of(function):
@@ -79,7 +80,7 @@ def test_flags_and_choices_are_typed_as_the_help_has_them(tool, command):
     for each in options_of(function):
         shown = re.match(r"(\S*?)(?= |\[|$)", listed[each.name.replace("_", "-")]).group().removeprefix("Excludes:")
         if hints[each.name] is bool:
-            assert (shown, each.default) == ("", False), each
+            assert (shown, each.default) == ("", each.name == "shuffle"), each
             continue
         assert each.default is None and shown != "", each
         words = {word for kind in typing.get_args(hints[each.name]) for word in typing.get_args(kind)}
@@ -108,9 +109,9 @@ VALUES = [
     ({"index": ["dali", "wids"]}, ("--index", "dali,wids")),
     ({"shard_size": 5376}, ("--shard-size", "5376")),
     ({"shard_size": "6KiB"}, ("--shard-size", "6KiB")),
-    ({"max_bad": 0.5, "seed": 2**64 - 1, "no_shuffle": False}, ("--max-bad", "0.5%", "--seed", str(2**64 - 1))),
+    ({"max_bad": 0.5, "seed": 2**64 - 1, "shuffle": True}, ("--max-bad", "0.5%", "--seed", str(2**64 - 1))),
     (
-        {"no_shuffle": True, "exif": "ignore", "pad_value": 7, "fit": "pad"},
+        {"shuffle": False, "exif": "ignore", "pad_value": 7, "fit": "pad"},
         ("--no-shuffle", "--exif", "ignore", "--pad-value", "7", "--fit", "pad"),
     ),
 ]
@@ -141,8 +142,8 @@ def test_other_element_types_are_refused(source, tmp_path, dtype):
 
 def test_parts_are_built_and_finished(source, tmp_path):
     options = {"size": 16, "shards": 3, "progress": False}
-    assert precache.build(source, tmp_path / "out", part=(1, 2), **options)["status"] == "part done"
-    assert precache.build(source, tmp_path / "out", part="2/2", **options)["status"] == "part done"
+    assert precache.build(source, tmp_path / "out", part=(0, 2), **options)["status"] == "part done"
+    assert precache.build(source, tmp_path / "out", part="1/2", **options)["status"] == "part done"
     assert precache.build(source, tmp_path / "out", finish=True, **options)["status"] == "complete"
 
 
@@ -404,7 +405,7 @@ def test_the_progress_of_nothing_to_do_ends_too(source, dataset):
 SCRIPT = """
 import sys
 from precache import build
-build(sys.argv[1], sys.argv[2], size=16, jobs=1, no_shuffle=True, **eval(sys.argv[3]))
+build(sys.argv[1], sys.argv[2], size=16, jobs=1, shuffle=False, **eval(sys.argv[3]))
 """
 
 

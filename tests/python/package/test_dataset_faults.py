@@ -177,7 +177,7 @@ def test_a_shard_that_is_cut_under_live_arrays(build, animals, tmp_path, in_chil
 @pytest.mark.parametrize("encoded", [False, True])
 def test_a_copy_is_not_of_a_shard_that_was_cut_meanwhile(build, animals, tmp_path, encoded):
     if encoded:
-        precache.convert(animals[0], tmp_path / "out", keep_encoded=True, shards=1)
+        precache.pack(animals[0], tmp_path / "out", shards=1)
     else:
         build(animals[0], tmp_path / "out", "--size", "40", "--shards", "1")
     expected = precache.open(tmp_path / "out", writable=True)[20][0]

@@ -27,8 +27,8 @@ def folder(tmp_path, monkeypatch):
     for seed in range(140):
         path = tmp_path / "images" / ("ant", "bee")[seed % 2] / f"{seed}{('.png', '.jpg')[seed % 3 == 0]}"
         images.draw_unique(path, seed)
-    precache.convert("images", "tars", keep_encoded=True, seed=0, shards=2)
-    precache.convert("images", "records", keep_encoded=True, seed=0, shards=2, format="tfrecord")
+    precache.pack("images", "tars", seed=0, shards=2)
+    precache.pack("images", "records", seed=0, shards=2, format="tfrecord")
     return tmp_path
 
 

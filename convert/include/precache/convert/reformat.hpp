@@ -5,15 +5,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "precache/convert/build.hpp"
+#include "precache/convert/job.hpp"
 #include "precache/formats/normalization.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 namespace precache {
 
-/// What is asked of convert(); whatever is not asked for stays as it is.
+/// What is asked of reformat(); whatever is not asked for stays as it is.
 struct ReformatOptions {
   /// A dataset folder, a shard or a pattern of them, as Dataset::open takes it.
   std::filesystem::path shards;
@@ -34,53 +33,31 @@ struct ReformatOptions {
   /// About how large a shard is, and how many a split has. None of both: as many samples in each as
   /// before.
   std::optional<std::uint64_t> shard_size_bytes;
-  std::optional<std::uint64_t> shards_per_split;
+  std::optional<std::uint64_t> shard_count;
   std::optional<std::uint64_t> seed;  // shuffles; none: the order is kept
 
   // Below: not part of a dataset's identity, may differ when a conversion is continued.
   bool overwrite = false;
 };
 
-struct ConvertedSplit {
-  std::string name;
-  std::uint64_t samples = 0;
-  std::uint64_t shards = 0;
-  std::uint64_t smallest_shard_samples = 0;
-  std::uint64_t largest_shard_samples = 0;
-};
-
-/// What a conversion would do, for --dry-run.
-struct ReformatEstimate {
-  std::vector<ConvertedSplit> splits;
-  std::uint64_t samples = 0;
-  std::uint64_t classes = 0;
-  std::optional<LabelRange> labels;  // where names of classes are missing; none: no labels
+/// What a conversion would do. Labels are told where names of classes are missing.
+struct ReformatEstimate : JobEstimate {
   Format source_format = Format::kTar;
   TensorSpec source_spec;
   std::uint64_t source_shards = 0;
-  std::uint64_t source_bytes = 0;
   Format format = Format::kTar;
   TensorSpec spec;
-  std::uint64_t shards = 0;
   bool tensors_stay = false;  // byte for byte
-  std::uint64_t bytes_needed = 0;
-  std::uint64_t bytes_free = 0;
 };
 
-struct ReformatReport {
-  JobStatus status = JobStatus::kComplete;  // or kAlreadyComplete, kInterrupted
+struct ReformatReport : JobReport {
   ReformatEstimate preview;
-  SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
-  std::uint64_t bytes = 0;                               // of the shards that are complete
-  std::uint64_t shards_done = 0;                         // earlier runs included
-  std::uint64_t shards_resumed = 0;  // of those, found complete when this run began
-  std::uint64_t converted = 0;       // samples converted by this run
 };
 
-/// Looks at the shards and plans, writing nothing. Throws as convert() does.
+/// Looks at the shards and plans, writing nothing. Throws as reformat() does.
 [[nodiscard]] ReformatEstimate estimate_reformat(const ReformatOptions& options);
 
-/// Writes tensor shards anew in another format, precision, layout, order or size; continues where
+/// Writes tensor shards again in another format, precision, layout, order or size; continues where
 /// an earlier, equal call stopped.
 ///
 /// Of a dataset with a manifest, the shards are those that build() would have made with these
@@ -90,7 +67,7 @@ struct ReformatReport {
 /// damaged or change meanwhile, Unsupported when they are not tensors of one shape. Shards without
 /// a manifest that have something like labels, but not one for each sample by a usual name, are
 /// refused with InvalidArgument unless the options say what their labels are. What is
-/// complete by then stays, and the next equal call goes on from there.
+/// complete by then stays, and the next equal call continues from there.
 [[nodiscard]] ReformatReport reformat(const ReformatOptions& options, JobProgress& progress);
 
 }  // namespace precache

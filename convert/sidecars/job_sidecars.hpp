@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "precache/convert/sidecars.hpp"
 #include "precache/formats/manifest.hpp"
 
 namespace precache {
@@ -14,5 +15,9 @@ namespace precache {
 /// Files that are no indexes stay.
 void remove_sidecars(const std::filesystem::path& folder, const std::string& split,
                      const std::vector<std::filesystem::path>& shards, const Manifest* rest);
+
+/// As write_sidecars(), for a caller that holds the lock of the folder already.
+SidecarReport write_sidecars_unlocked(const std::filesystem::path& path,
+                                      const SidecarOptions& options);
 
 }  // namespace precache

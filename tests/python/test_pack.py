@@ -66,8 +66,8 @@ READERS = {"tar": read_tar, "tfrecord": read_tfrecord, "hdf5": read_hdf5}
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_other_readers_find_every_image_as_it_was(tool, source, tmp_path, file_format):
     folder, encoded = source
-    options = ("--keep-encoded", "--quiet", "--format", file_format, "--shards", "4", "--seed", "1")
-    tool.run("convert", folder, tmp_path / "out", *options)
+    options = ("--quiet", "--format", file_format, "--shards", "4", "--seed", "1")
+    tool.run("pack", folder, tmp_path / "out", *options)
     shards = sorted((tmp_path / "out").glob(f"*.{EXTENSIONS[file_format]}"))
     assert len(shards) == 4
     found = [sample for shard in shards for sample in READERS[file_format](shard)]
@@ -75,16 +75,16 @@ def test_other_readers_find_every_image_as_it_was(tool, source, tmp_path, file_f
     assert len(found) == len(encoded)
     assert [key for key, *_ in found] != sorted(encoded)
     assert (tmp_path / "out" / "classes.txt").read_text() == "class0\nclass1\nclass2\n"
-    tool.run("convert", folder, tmp_path / "again", *options, "--jobs", "1")
+    tool.run("pack", folder, tmp_path / "again", *options, "--jobs", "1")
     assert differing(files(tmp_path / "out"), files(tmp_path / "again")) == []
 
 
 def test_labels_come_from_where_build_takes_them(tool, source, tmp_path):
     folder, _ = source
-    tool.run("convert", folder, tmp_path / "none", "--keep-encoded", "--quiet", "--labels", "none")
+    tool.run("pack", folder, tmp_path / "none", "--quiet", "--labels", "none")
     assert {label for _, _, label, _ in read_tar(tmp_path / "none" / "train-000000.tar")} == {-1}
     (tmp_path / "labels.csv").write_text("class0/03.png,7\nclass1/01.png,9\n")
-    tool.run("convert", folder, tmp_path / "csv", "--keep-encoded", "--quiet", "--labels", tmp_path / "labels.csv",
+    tool.run("pack", folder, tmp_path / "csv", "--quiet", "--labels", tmp_path / "labels.csv",
              "--split", "val")
     assert [(key, label) for key, _, label, _ in read_tar(tmp_path / "csv" / "val-000000.tar")] == \
         [("class0/03", 7), ("class1/01", 9)]
@@ -122,14 +122,14 @@ def write_hdf5(encoded, path, **storage):
 @pytest.mark.parametrize("packed", ["x.tar", "x.tar.gz", "-"])
 def test_a_tar_of_a_folder_gives_the_shards_of_the_folder(tool, source, tmp_path, packed):
     folder, _ = source
-    options = ("--keep-encoded", "--quiet", "--shards", "3", "--seed", "5")
-    tool.run("convert", folder, tmp_path / "of-folder", *options)
+    options = ("--quiet", "--shards", "3", "--seed", "5")
+    tool.run("pack", folder, tmp_path / "of-folder", *options)
     tar = pack_tar(folder, tmp_path / ("x.tar.gz" if packed == "-" else packed))
     if packed == "-":
         with subprocess.Popen(["cat", tar], stdout=subprocess.PIPE) as cat:
-            tool.run("convert", "-", tmp_path / "of-tar", *options, stdin=cat.stdout)
+            tool.run("pack", "-", tmp_path / "of-tar", *options, stdin=cat.stdout)
     else:
-        tool.run("convert", tar, tmp_path / "of-tar", *options)
+        tool.run("pack", tar, tmp_path / "of-tar", *options)
     found = files(tmp_path / "of-tar")
     assert differing(found, files(tmp_path / "of-folder")) == []
     assert "classes.txt" in found
@@ -145,9 +145,9 @@ def test_a_tar_of_a_folder_gives_the_shards_of_the_folder(tool, source, tmp_path
 def test_shards_of_others_are_packed_image_by_image(tool, source, tmp_path, make):
     _, encoded = source
     path = make(encoded, tmp_path)
-    tool.run("convert", path, tmp_path / "out", "--keep-encoded", "--quiet")
+    tool.run("pack", path, tmp_path / "out", "--quiet")
     assert {key: tuple(rest) for key, *rest in read_tar(tmp_path / "out" / "train-000000.tar")} == encoded
-    preview = tool.run("convert", path, tmp_path / "other", "--keep-encoded", "--dry-run", "--json").json()
+    preview = tool.run("pack", path, tmp_path / "other", "--dry-run", "--json").json()
     assert preview["samples"] == len(encoded)
     is_copied = path.read_bytes()[:1] in (b"\x1f", b"\x78", b"\x89")
     assert (preview["bytes_unpacked"] != 0) == is_copied
@@ -164,19 +164,19 @@ def test_features_are_named_as_for_build(tool, source, tmp_path):
                         "right": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
                         "kind": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"abc"[label:label + 1]]))}
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
-    tool.run("convert", tmp_path / "x.tfrecord", tmp_path / "out", "--keep-encoded", "--quiet", "--image-key", "right",
+    tool.run("pack", tmp_path / "x.tfrecord", tmp_path / "out", "--quiet", "--image-key", "right",
              "--label-key", "kind")
     found = [(data, label) for _, data, label, _ in read_tar(tmp_path / "out" / "train-000000.tar")]
     assert found == [(data, label) for data, label, _ in encoded.values()]
     assert (tmp_path / "out" / "classes.txt").read_text() == "a\nb\nc\n"
-    result = tool.run("convert", tmp_path / "x.tfrecord", tmp_path / "none", "--keep-encoded", "--quiet", expect=2)
+    result = tool.run("pack", tmp_path / "x.tfrecord", tmp_path / "none", "--quiet", expect=2)
     assert "--label-key" in result.err
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_build_of_packed_images_is_that_of_the_folder(tool, source, tmp_path, file_format):
     folder, _ = source
-    tool.run("convert", folder, tmp_path / "packed", "--keep-encoded", "--quiet", "--format", file_format, "--shards", "2")
+    tool.run("pack", folder, tmp_path / "packed", "--quiet", "--format", file_format, "--shards", "2")
     tool.build(folder, tmp_path / "of-folder", "--size", "8")
     tool.build(tmp_path / "packed", tmp_path / "of-packed", "--size", "8")
     # Keys have no extension, so that the fingerprint of such a source is another one than that of the files.
@@ -190,8 +190,8 @@ def test_arrays_of_pixels_are_no_encoded_images(tool, tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
         file["labels"] = np.zeros(4, np.int64)
-    result = tool.run("convert", tmp_path / "x.h5", tmp_path / "out", "--keep-encoded", "--quiet", expect=5)
-    assert "arrays of pixels" in result.err and "--keep-encoded" in result.err
+    result = tool.run("pack", tmp_path / "x.h5", tmp_path / "out", "--quiet", expect=5)
+    assert "arrays of pixels" in result.err and "precache convert" in result.err
     assert not (tmp_path / "out").exists()
 
 
@@ -199,41 +199,41 @@ def test_what_is_no_image_in_a_shard_is_listed_with_the_shard(tool, source, tmp_
     folder, encoded = source
     shutil.copytree(folder, tmp_path / "images")
     (tmp_path / "images" / "class1" / "bad.jpg").write_text("none")
-    tool.run("convert", pack_tar(tmp_path / "images", tmp_path / "x.tar.gz"), tmp_path / "out", "--keep-encoded", "--quiet")
+    tool.run("pack", pack_tar(tmp_path / "images", tmp_path / "x.tar.gz"), tmp_path / "out", "--quiet")
     lines = (tmp_path / "out" / "skipped.tsv").read_text().splitlines()
     assert [line.split("\t")[1] for line in lines[1:]] == ["x.tar.gz:class1/bad.jpg"]
     assert len([*read_tar(tmp_path / "out" / "train-000000.tar")]) == len(encoded)
 
 
 def test_an_interrupted_pipe_goes_on_from_its_copy(tool, interference, source, tmp_path):
-    options = ("--keep-encoded", "--quiet", "--shards", "3", "--jobs", "1")
+    options = ("--quiet", "--shards", "3", "--jobs", "1")
     tar = pack_tar(source[0], tmp_path / "x.tar")
-    tool.run("convert", tar, tmp_path / "whole", *options)
+    tool.run("pack", tar, tmp_path / "whole", *options)
     with tar.open() as file:
         env = interference.kill("rename", path=tmp_path / "out" / "train-000001.tar")
-        result = finish(tool.start("convert", "-", tmp_path / "out", *options, env=env, stdin=file))
+        result = finish(tool.start("pack", "-", tmp_path / "out", *options, env=env, stdin=file))
     assert result.code == -signal.SIGKILL
-    tool.run("convert", "-", tmp_path / "out", *options)  # standard input is empty now
+    tool.run("pack", "-", tmp_path / "out", *options)  # standard input is empty now
     assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
     assert not (tmp_path / "out" / ".precache").exists()
 
 
 @pytest.mark.parametrize("file_format, is_packed", [*((name, False) for name in FORMATS), ("tar", True)])
 def test_a_kill_at_any_call_leaves_nothing_partial(tool, interference, source, tmp_path, quick_folder, file_format, is_packed):
-    options = ("--keep-encoded", "--quiet", "--format", file_format, "--shards", "3")
+    options = ("--quiet", "--format", file_format, "--shards", "3")
     images_path = pack_tar(source[0], tmp_path / "x.tar.gz") if is_packed else source[0]
-    tool.run("convert", images_path, tmp_path / "out", *options)
+    tool.run("pack", images_path, tmp_path / "out", *options)
     final = files(tmp_path / "out")
     for step in range(10_000):
         out = quick_folder / str(step)
         env = interference.kill("mkdir,pwrite,fsync,rename,unlink", path=out, after=step)
-        result = finish(tool.start("convert", images_path, out, *options, env=env))
+        result = finish(tool.start("pack", images_path, out, *options, env=env))
         if result.code == 0:
             break
         assert result.code == -signal.SIGKILL
         for shard in out.glob("train-*"):
             assert shard.read_bytes() == final[shard.name]
-        tool.run("convert", images_path, out, *options)
+        tool.run("pack", images_path, out, *options)
         assert differing(files(out), final) == [], f"after a kill before call {step}"
         shutil.rmtree(out)
     assert step > 10
@@ -243,16 +243,16 @@ def test_what_has_no_meaning_is_refused(tool, source, tmp_path, build):
     folder, _ = source
     refused = [("--dtype", "uint8"), ("--normalize", "imagenet"), ("--layout", "hwc"), ("--shards", "22")]
     for options in refused:
-        result = tool.run("convert", folder, tmp_path / "out", "--keep-encoded", *options, expect=2)
+        result = tool.run("pack", folder, tmp_path / "out", *options, expect=2)
         assert result.err.startswith("precache: ")
     dataset = build(folder, tmp_path / "tensors", "--size", "8")
-    result = tool.run("convert", dataset.out, tmp_path / "out", "--keep-encoded", "--quiet", expect=5)
+    result = tool.run("pack", dataset.out, tmp_path / "out", "--quiet", expect=5)
     assert "holds tensors" in result.err
-    result = tool.run("convert", folder, dataset.out, "--keep-encoded", "--quiet", expect=2)
+    result = tool.run("pack", folder, dataset.out, "--quiet", expect=2)
     assert "holds a dataset of tensors" in result.err
-    tool.run("convert", folder, tmp_path / "packed", "--keep-encoded", "--quiet")
+    tool.run("pack", folder, tmp_path / "packed", "--quiet")
     result = tool.run("convert", tmp_path / "packed", tmp_path / "out", "--quiet", expect=5)
-    assert "--keep-encoded" in result.err
+    assert "precache pack" in result.err
     assert not (tmp_path / "out").exists()
 
 
@@ -261,7 +261,7 @@ def test_all_images_may_have_one_name(tool, source, tmp_path):
     import webdataset
 
     folder, encoded = source
-    tool.run("convert", folder, tmp_path / "out", "--keep-encoded", "--image-name", "jpg", "--quiet")
+    tool.run("pack", folder, tmp_path / "out", "--image-name", "jpg", "--quiet")
     url = str(tmp_path / "out" / "train-000000.tar")
     samples = list(webdataset.WebDataset(url, shardshuffle=False))
     assert {tuple(sorted(name for name in sample if not name.startswith("__"))) for sample in samples} == {("cls", "jpg")}
@@ -270,15 +270,14 @@ def test_all_images_may_have_one_name(tool, source, tmp_path):
     assert len(decoded) == 21 and all(sample["jpg"].mode == "RGB" for sample in decoded)
     tool.run("build", tmp_path / "out", tmp_path / "tensors", "--size", "8", "--quiet")
     assert json.loads((tmp_path / "tensors" / "dataset.json").read_text())["splits"]["train"]["samples"] == 21
-    other = tool.run("convert", folder, tmp_path / "out", "--keep-encoded", "--quiet", expect=2)
+    other = tool.run("pack", folder, tmp_path / "out", "--quiet", expect=2)
     assert "already holds a finished split" in other.err
 
 
 @pytest.mark.parametrize("options, words", [
-    (("--image-name", "img", "--keep-encoded", "--format", "hdf5"), "applies only to --format tar"),
-    (("--image-name", "cls", "--keep-encoded"), "cannot be the name"),
-    (("--image-name", "a.b", "--keep-encoded"), "cannot be the name"),
-    (("--image-name", "jpg"), "applies only with --keep-encoded"),
+    (("--image-name", "img", "--format", "hdf5"), "--image-name applies only to the --format tar"),
+    (("--image-name", "cls"), "cannot be the extension"),
+    (("--image-name", "a.b"), "cannot be the extension"),
 ])
 def test_a_name_for_images_that_makes_no_sense_is_refused(tool, source, tmp_path, options, words):
-    assert words in tool.run("convert", source[0], tmp_path / "out", *options, expect=2).err
+    assert words in tool.run("pack", source[0], tmp_path / "out", *options, expect=2).err

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/pack/foreign_shards.hpp"
+#include "convert/reformat/tensor_source.hpp"
 
 #include "tests/support/catch.hpp"
 
 namespace precache {
 namespace {
 
-TEST_CASE("names in shards of others become paths that lead nowhere else",
-          "[convert][foreign_shards][malformed]") {
+TEST_CASE("names in third-party shards become paths that lead nowhere else",
+          "[convert][tensor_source][malformed]") {
   const std::vector<std::pair<std::string, std::string>> table{
       {"dog/1", "dog/1.npy"},
       {"/etc/passwd", "etc/passwd.npy"},
@@ -21,7 +21,7 @@ TEST_CASE("names in shards of others become paths that lead nowhere else",
       {std::string(5000, 'x'), "00000042.npy"}};
   for (const auto& [key, path] : table) {
     CAPTURE(key);
-    CHECK(foreign_path(key, 42, ".npy") == path);
+    CHECK(foreign_path(key, 42) == path);
   }
 }
 
