@@ -77,6 +77,7 @@ ProgressLine describe(const JobProgress& progress, double seconds) {
 }
 
 ExitCode run_build(BuildCommand& command) {
+  command.options.helper = kOwnProgram;
   const BuildOptions& options = command.options;
   Workers workers(command.jobs);
   if (command.dry_run) {

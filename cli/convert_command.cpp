@@ -79,6 +79,7 @@ PackOptions repack_options(const ConvertCommand& command) {
   pack.shards = options.shards_per_split.value_or(0);
   pack.seed = options.seed;
   pack.overwrite = options.overwrite;
+  pack.helper = kOwnProgram;
   return pack;
 }
 
@@ -124,6 +125,7 @@ ExitCode run_convert(const ConvertCommand& command) {
   options.image_key = command.image_key.value_or("");
   options.label_key = command.label_key.value_or("");
   options.without_labels = command.labels.has_value();
+  options.helper = kOwnProgram;
   if (options.without_labels && !options.label_key.empty()) {
     throw InvalidArgument("--labels none and --label-key contradict each other");
   }

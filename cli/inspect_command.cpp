@@ -147,11 +147,12 @@ std::vector<Inspected> inspect_all(const InspectCommand& command) {
     const ProgressDisplay display(command.quiet, [&](double) { return describe(progress); });
     InspectOptions options = command.options;
     options.progress = &progress;
+    options.helper = kOwnProgram;
     Inspected& inspected = paths.emplace_back();
     inspected.facts = inspect(path, options);
-    describe_images(inspected.facts);
+    describe_images(inspected.facts, options.helper);
     if (!command.sheet.empty() || !command.html.empty()) {
-      inspected.preview = draw_preview(inspected.facts, command.samples);
+      inspected.preview = draw_preview(inspected.facts, command.samples, options.helper);
     }
   }
   return paths;

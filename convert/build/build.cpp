@@ -179,7 +179,7 @@ class Build {
 
  private:
   [[nodiscard]] Source list_source(Unpacker& unpacker) const {
-    return open_source(options_.source, labelling_of(options_, out_), unpacker);
+    return open_source(options_.source, labelling_of(options_, out_), unpacker, options_.helper);
   }
 
   [[nodiscard]] UnpackProgress unpack_progress() {
@@ -421,8 +421,8 @@ BuildEstimate estimate_build(const BuildOptions& options) {
   std::atomic<std::uint64_t> unpacked = 0;
   const std::atomic<bool> stop = false;
   Unpacker unpacker(fs::temp_directory_path(), {unpacked, stop});
-  const BuildPlan preparation(options,
-                              open_source(options.source, labelling_of(options, out), unpacker));
+  const BuildPlan preparation(
+      options, open_source(options.source, labelling_of(options, out), unpacker, options.helper));
   if (finished) check_same_split(out, options, preparation);
   return preparation.preview(options);
 }

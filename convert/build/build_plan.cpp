@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "convert/job/disk_space.hpp"
+#include "convert/job/shard_formats.hpp"
 #include "formats/bytes/checked_math.hpp"
 #include "precache/formats/error.hpp"
 

@@ -17,6 +17,7 @@
 #include "convert/job/content_fingerprint.hpp"
 #include "convert/job/disk_space.hpp"
 #include "convert/job/out_folder.hpp"
+#include "convert/job/shard_formats.hpp"
 #include "convert/job/work_folder.hpp"
 #include "convert/pack/pack_plan.hpp"
 #include "convert/source/input_files.hpp"
@@ -26,7 +27,6 @@
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/temporary_file.hpp"
 #include "formats/shard/encoded_manifest.hpp"
-#include "formats/shard/encoded_shard.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {

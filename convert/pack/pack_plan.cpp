@@ -118,7 +118,7 @@ Source list_source(const PackOptions& options, Unpacker& unpacker) {
   return open_source(
       options.source,
       parse_labelling(options.labels, options.classes, options.image_key, options.label_key),
-      unpacker);
+      unpacker, options.helper);
 }
 
 std::string identity_of(const PackOptions& options) {

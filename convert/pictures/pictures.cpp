@@ -59,13 +59,19 @@ std::optional<ValueFacts> decode_some(const Dataset& dataset, EncodedPainter& pa
   return values;
 }
 
+Dataset open_again(const Inspection& facts, const std::filesystem::path& helper) {
+  OpenOptions options;
+  options.helper = helper;
+  return Dataset::open(facts.readable, options);
+}
+
 }  // namespace
 
-void describe_images(Inspection& facts) {
+void describe_images(Inspection& facts, const std::filesystem::path& helper) {
   const bool has_images = facts.encoded && (facts.encoded->kinds.contains("JPEG") ||
                                             facts.encoded->kinds.contains("PNG"));
   if (!has_images || facts.readable.empty()) return;
-  const Dataset dataset = Dataset::open(facts.readable);
+  const Dataset dataset = open_again(facts, helper);
   EncodedPainter painter;
   read_headers(dataset, painter, *facts.encoded);
   facts.values = decode_some(dataset, painter);
@@ -74,10 +80,11 @@ void describe_images(Inspection& facts) {
       facts.values->samples_read == dataset.size() && facts.files_read == facts.files;
 }
 
-Preview draw_preview(const Inspection& facts, std::uint64_t samples) {
+Preview draw_preview(const Inspection& facts, std::uint64_t samples,
+                     const std::filesystem::path& helper) {
   Preview preview;
   if (facts.readable.empty()) return preview;
-  const Dataset dataset = Dataset::open(facts.readable);
+  const Dataset dataset = open_again(facts, helper);
   std::optional<TensorPainter> tensors;
   if (dataset.has_spec() && facts.spec == dataset.spec()) tensors.emplace(facts);
   EncodedPainter encoded;

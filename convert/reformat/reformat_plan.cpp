@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "convert/job/disk_space.hpp"
+#include "convert/job/shard_formats.hpp"
 #include "formats/bytes/checked_math.hpp"
 #include "precache/formats/error.hpp"
 

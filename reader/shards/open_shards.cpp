@@ -30,8 +30,9 @@ ShardIndex index_from(const Manifest& manifest, const ShardEntry& entry) {
 
 ShardSet::Shard scanned(const ListedShard& listed, const OpenOptions& options) {
   const MappedShard shard(listed.path);
-  ShardIndex index = scan_shard(shard.bytes(), listed.path, options.spec,
-                                {options.image_key, options.label_key, options.without_labels});
+  ShardIndex index =
+      scan_shard(shard.bytes(), listed.path, options.spec,
+                 {options.image_key, options.label_key, options.without_labels}, options.helper);
   shard.check();
   if (index.classes.empty() && listed.encoded) index.classes = listed.encoded->classes;
   // It is mapped later, maybe from elsewhere.

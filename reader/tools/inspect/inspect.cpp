@@ -10,8 +10,7 @@
 
 #include "formats/bytes/inflate.hpp"
 #include "formats/bytes/size_text.hpp"
-#include "formats/hdf5/hdf5_contents.hpp"
-#include "formats/hdf5/helper/helper_process.hpp"
+#include "formats/hdf5/helper/helper_client.hpp"
 #include "formats/os/bus_fault.hpp"
 #include "formats/os/file.hpp"
 #include "formats/shard/file_kind.hpp"
@@ -29,14 +28,6 @@ namespace {
 
 constexpr std::uint64_t kForeignFilesRead = 16;
 constexpr std::size_t kHeadBytes = std::size_t{8} << 20;  // of a compressed file
-
-/// In a process of its own, where there is a program for that: the HDF5 library is not proof
-/// against all files.
-Hdf5Contents dissect_hdf5(const MappedShard& mapped) {
-  const auto& program = hdf5::scan_program();
-  return program.empty() ? hdf5::survey(mapped.bytes(), mapped.path())
-                         : hdf5::survey_in_helper(program, mapped.path(), mapped.state().bytes);
-}
 
 /// Looks at what one path means, step by step.
 class Inspector {
@@ -167,7 +158,9 @@ class Inspector {
   }
 
   void keep(const ListedShard& listed) {
-    shards_.push_back(open_shard(listed, {}));
+    OpenOptions open;
+    open.helper = options_.helper;
+    shards_.push_back(open_shard(listed, open));
     facts_.readable.push_back(listed.path);
     const auto& index = shards_.back().index;
     if (classes_.empty()) {
@@ -252,7 +245,8 @@ class Inspector {
         has_tfrecord_ = true;
         return tfrecord_.add(mapped.bytes(), mapped.path());
       case Format::kHdf5:
-        if (!facts_.hdf5) facts_.hdf5 = dissect_hdf5(mapped);
+        if (facts_.hdf5) return;
+        facts_.hdf5 = hdf5::survey_in_helper(options_.helper, mapped.path(), mapped.state().bytes);
     }
   }
 

@@ -107,6 +107,7 @@ std::deque<Shard> shards_of(const std::vector<std::filesystem::path>& paths,
     if (!options.split && std::filesystem::is_directory(path, ignored)) check_finished(path);
     for (ListedShard& listed : list_shards(path, options.split)) {
       Shard& shard = shards.emplace_back(std::move(listed));
+      shard.helper = options.helper;
       shard.look([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
       if (shard.failure) std::rethrow_exception(shard.failure);
     }

@@ -54,6 +54,8 @@ struct BuildOptions {
   bool finish = false;
   /// To write beside the shards of the split, when they are all there.
   std::vector<SidecarKind> indexes;
+  /// The `precache` command, which reads HDF5 files in a process of its own, as OpenOptions has it.
+  std::filesystem::path helper;
 };
 
 struct SkippedSample {

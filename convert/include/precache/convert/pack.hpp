@@ -31,6 +31,7 @@ struct PackOptions {
 
   // Below: not part of the result's identity.
   bool overwrite = false;
+  std::filesystem::path helper;  // as OpenOptions has it
 };
 
 struct PackEstimate {

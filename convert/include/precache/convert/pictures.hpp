@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,11 @@ inline constexpr std::uint32_t kTileSide = 192;  // pictures are scaled to fit a
 
 /// Reads the headers of encoded samples and decodes some of them, for the facts that take a
 /// decoder: sizes and values. Without encoded samples nothing happens. Throws as Dataset does.
-void describe_images(Inspection& facts);
+void describe_images(Inspection& facts, const std::filesystem::path& helper = {});
 
 /// Draws some samples, well spread over all that can be read. Throws as Dataset does.
-[[nodiscard]] Preview draw_preview(const Inspection& facts, std::uint64_t samples);
+[[nodiscard]] Preview draw_preview(const Inspection& facts, std::uint64_t samples,
+                                   const std::filesystem::path& helper = {});
 
 /// One inspected path, with its picture.
 struct Inspected {

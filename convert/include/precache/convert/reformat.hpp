@@ -39,6 +39,7 @@ struct ReformatOptions {
 
   // Below: not part of a dataset's identity, may differ when a conversion is continued.
   bool overwrite = false;
+  std::filesystem::path helper;  // as OpenOptions has it
 };
 
 struct ConvertedSplit {

@@ -29,6 +29,7 @@ struct InspectOptions {
   /// and the facts say at which.
   bool all = false;
   std::size_t first_keys = 5;
+  std::filesystem::path helper;         // as OpenOptions has it
   InspectProgress* progress = nullptr;  // is told, if there is one
 };
 
