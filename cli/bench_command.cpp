@@ -136,7 +136,9 @@ ExitCode run_bench(BenchCommand command) {
   if (!command.on_device && command.device.device_path != DevicePath::kAuto) {
     throw InvalidArgument("--device-path has no meaning without --device cuda");
   }
-  const Dataset dataset = Dataset::open(command.path, command.split);
+  OpenOptions open;
+  open.helper = kOwnProgram;
+  const Dataset dataset = Dataset::open(command.path, command.split, open);
   BenchResult result;
   result.samples = dataset.size();
   result.stored = dataset.spec();

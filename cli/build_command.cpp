@@ -48,7 +48,7 @@ void read_dependent_options(BuildCommand& command) {
   }
 }
 
-ExitCode run_build(BuildCommand& command) {
+ExitCode run_build(const BuildCommand& command) {
   const BuildOptions& options = command.options;
   if (command.dry_run) {
     Workers workers(command.jobs);

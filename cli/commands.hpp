@@ -11,12 +11,14 @@ namespace precache {
 /// What the chosen subcommand wants to be run, after the whole command line was read.
 using Action = std::function<ExitCode()>;
 
+/// This program, for options `helper`: it reads HDF5 files in a process of its own.
+inline constexpr const char* kOwnProgram = "/proc/self/exe";
+
 /// Each adds a subcommand; `action` is set if the user chose it.
 void add_bench(CLI::App& app, Action& action);
 void add_build(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_index(CLI::App& app, Action& action);
-void add_scan_hdf5(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_pack(CLI::App& app, Action& action);
 void add_verify(CLI::App& app, Action& action);

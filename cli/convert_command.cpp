@@ -104,7 +104,8 @@ void print_report(const ReformatReport& report, const ReformatOptions& options, 
 }
 
 ExitCode run_convert(const ConvertCommand& command) {
-  const ReformatOptions& options = command.options;
+  ReformatOptions options = command.options;
+  options.helper = kOwnProgram;
   if (options.without_labels && !options.label_key.empty()) {
     throw InvalidArgument("`labels` none and `label_key` contradict each other");
   }

@@ -155,6 +155,7 @@ std::vector<Inspected> inspect_all(const InspectCommand& command) {
     const ProgressDisplay display(command.quiet, [&](double) { return describe(progress); });
     InspectOptions options = command.options;
     options.progress = &progress;
+    options.helper = kOwnProgram;
     std::unique_ptr<RecordSurvey> messages;
     if (!command.proto.empty()) messages = survey_messages(command.proto, command.message);
     options.records = messages.get();

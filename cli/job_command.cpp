@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/add_option.hpp"
+#include "cli/commands.hpp"
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
 #include "formats/bytes/number_text.hpp"
@@ -48,6 +49,7 @@ void add_job_options(CLI::App& app, JobCommand& command) {
 }
 
 void add_image_job_options(CLI::App& app, ImageJobOptions& options) {
+  options.helper = kOwnProgram;
   app.add_option("SOURCE", options.source,
                  "Folder of images, one subfolder per class; or shards of encoded images: tar, "
                  "TFRecord, HDF5, a pattern of them ('train-{000..127}.tar'), or - for one on "

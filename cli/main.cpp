@@ -13,17 +13,22 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
 #include "cli/events.hpp"
-#include "formats/hdf5/exit_handler.hpp"
 #include "precache/formats/error.hpp"
-#include "precache/formats/isolate_hdf5.hpp"
 #include "precache/version.hpp"
+#ifdef PRECACHE_WITH_HDF5
+#include "formats/hdf5/exit_handler.hpp"
+#include "formats/hdf5/helper/helper_message.hpp"
+#include "formats/hdf5/helper/helper_server.hpp"
+#endif
 
 namespace precache {
 namespace {
@@ -80,7 +85,6 @@ ExitCode run(int argc, char** argv) {
   add_convert(app, action);
   add_pack(app, action);
   add_index(app, action);
-  add_scan_hdf5(app, action);
   add_inspect(app, action);
   add_verify(app, action);
   add_bench(app, action);
@@ -147,12 +151,21 @@ void prepare_process() {
   // At the limit on file sizes (ulimit -f) a write is to fail, not to end the process.
   std::signal(SIGXFSZ, SIG_IGN);
   open_standard_streams();
+}
+
+/// What this program does for readers, which do not have the HDF5 library.
+void serve_readers([[maybe_unused]] std::span<char* const> words) {
+#ifdef PRECACHE_WITH_HDF5
   hdf5::forgo_exit_handler();
-  isolate_hdf5("/proc/self/exe");
+  if (words.size() > 1 && std::string_view(words[1]) == hdf5::kHelperCommand) {
+    hdf5::serve_helper_request(words.subspan(2));
+  }
+#endif
 }
 
 ExitCode run_and_flush(int argc, char** argv) {
   prepare_process();
+  serve_readers({argv, static_cast<std::size_t>(argc)});
   const ExitCode code = run(argc, argv);
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (written || code != ExitCode::kDone) return code;

@@ -119,6 +119,7 @@ void add_verify(CLI::App& app, Action& action) {
       "checksums of tar headers, CRCs of TFRecords and of all records that precache wrote, the\n"
       "structure of HDF5.\n"
       "Exit status: 0 whole, 2 usage, 3 system, 4 damaged, 5 unsupported.");
+  command->options.helper = kOwnProgram;
   verify_app->callback([&action, command] { action = [command] { return run_verify(*command); }; });
 }
 

@@ -8,6 +8,7 @@
 
 #include "convert/build/image_input.hpp"
 #include "convert/job/image_job.hpp"
+#include "convert/job/shard_formats.hpp"
 #include "convert/sidecars/job_sidecars.hpp"
 #include "formats/shard/encoded_manifest.hpp"
 #include "formats/shard/framing.hpp"

@@ -85,7 +85,7 @@ void ImageJob::refuse_finished() const {
 }
 
 Source ImageJob::list(Unpacker& unpacker) {
-  return open_source(options_.source, labelling(), unpacker);
+  return open_source(options_.source, labelling(), unpacker, options_.helper);
 }
 
 void ImageJob::make_plan(Source source) {

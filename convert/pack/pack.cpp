@@ -13,12 +13,12 @@
 
 #include "convert/image/decode/image_kind.hpp"
 #include "convert/job/image_job.hpp"
+#include "convert/job/shard_formats.hpp"
 #include "convert/source/input_files.hpp"
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/temporary_file.hpp"
 #include "formats/shard/encoded_manifest.hpp"
-#include "formats/shard/encoded_shard.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "precache/formats/error.hpp"
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "convert/job/shard_formats.hpp"
 #include "convert/job/shard_job.hpp"
 #include "convert/reformat/source_crcs.hpp"
 #include "convert/reformat/tensor_conversion.hpp"

@@ -97,6 +97,7 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
   open.image_key = options.image_key;
   open.label_key = options.label_key;
   open.without_labels = options.without_labels;
+  open.helper = options.helper;
   try {
     source.splits.push_back(
         std::make_unique<const SourceSplit>(options.split.value_or("train"), listed, open));

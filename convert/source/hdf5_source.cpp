@@ -7,6 +7,7 @@
 
 #include "convert/source/numbered_name.hpp"
 #include "formats/hdf5/hdf5_images.hpp"
+#include "formats/hdf5/helper/helper_client.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -27,26 +28,22 @@ void Hdf5Images::track_max(std::span<const std::byte> bytes) {
   }
 }
 
-void Hdf5Images::check_labels(const hdf5::ImageRows& rows,
-                              const std::filesystem::path& path) const {
-  if (labelling_.kind != Labelling::Kind::kSource || !rows.labels.empty() || rows.count == 0) {
-    return;
-  }
+hdf5::ImageRows Hdf5Images::find(const SourceShard& shard) const {
+  const std::filesystem::path& path = shard.given.path;
+  const bool is_labelled = labelling_.kind == Labelling::Kind::kSource;
+  hdf5::ImageRows rows =
+      hdf5::find_images_in_helper(helper_, shard.data.path, shard.data.bytes,
+                                  {labelling_.image_key, labelling_.label_key, !is_labelled}, path);
+  if (!is_labelled || !rows.labels.empty() || rows.count == 0) return rows;
   throw InvalidArgument(
-      rows.mismatched_labels.empty()
-          ? fmt::format("'{}' has no dataset of labels that is known by its name{}", path.string(),
-                        rows.maybe_labels.empty() ? "" : "; it has " + rows.maybe_labels)
-          : fmt::format("{} of '{}' does not have one integer or name for each of the {} images "
-                        "in '{}'",
-                        rows.mismatched_labels, path.string(), rows.count, rows.name),
-      "Name it with --label-key, or use --labels none, or --labels FILE.csv.");
+      fmt::format("'{}' has no dataset of labels that is known by its name and fits the images{}{}",
+                  path.string(), rows.maybe_labels.empty() ? "" : "; ", rows.maybe_labels),
+      "Set `label_key` to its name, or `labels` to none or to a CSV file.");
 }
 
 void Hdf5Images::add(std::span<const std::byte> file, SourceShard& shard, Unpacker& unpacker) {
   const std::filesystem::path path = shard.given.path;
-  const hdf5::ImageRows rows =
-      hdf5::find_images(file, path, labelling_.image_key, labelling_.label_key);
-  check_labels(rows, path);  // before what takes long
+  const hdf5::ImageRows rows = find(shard);
   const bool floats = rows.array && rows.array->type == PixelType::kFloat32;
   std::vector<std::uint64_t> ends;  // of rows of various lengths in the copy
   if (rows.offset) {

@@ -7,14 +7,16 @@
 
 #include "convert/source/source.hpp"
 #include "convert/source/unpacker.hpp"
-#include "formats/hdf5/hdf5_images.hpp"
+#include "formats/hdf5/helper/image_rows.hpp"
 
 namespace precache {
 
 /// The images of HDF5 files, one after another.
 class Hdf5Images {
  public:
-  explicit Hdf5Images(const Labelling& labelling) : labelling_(labelling) {}
+  /// Borrows both; `helper` is as BuildOptions has it.
+  Hdf5Images(const Labelling& labelling, const std::filesystem::path& helper)
+      : labelling_(labelling), helper_(helper) {}
 
   /// Takes those of the next file, and makes a plain copy of them if they do not lie in it as they
   /// are wanted. Changes `shard` accordingly.
@@ -26,9 +28,10 @@ class Hdf5Images {
 
  private:
   void track_max(std::span<const std::byte> bytes);
-  void check_labels(const hdf5::ImageRows& rows, const std::filesystem::path& path) const;
+  [[nodiscard]] hdf5::ImageRows find(const SourceShard& shard) const;
 
   const Labelling& labelling_;
+  const std::filesystem::path& helper_;
   Listing listing_;
   LabelTexts texts_;
   std::vector<std::string> classes_;

@@ -18,7 +18,6 @@
 #include "convert/source/source_path.hpp"
 #include "convert/source/tar_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
-#include "formats/hdf5/helper/helper_process.hpp"
 #include "formats/shard/encoded_manifest.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"
@@ -52,28 +51,15 @@ auto with_bytes(const SourceShard& shard, const Action& action) {
   return result;
 }
 
-/// Lets a process of its own go over the metadata of an HDF5 file first, if there is a program for
-/// that: files that the library does not survive are refused, and end nobody else.
-void probe_hdf5(const SourceShard& shard) {
-  const fs::path& program = hdf5::scan_program();
-  if (program.empty()) return;
-  try {
-    static_cast<void>(hdf5::scan_in_helper(program, shard.data.path, shard.data.bytes));
-  } catch (const Unsupported&) {
-    // No mapping can read it: that is no obstacle here.
-  } catch (const CorruptData& error) {
-    throw CorruptData(shard.given.path, error.offset(), error.reason());
-  }
-}
-
 /// The shards of one source, unpacked where need be.
 class ShardSource {
  public:
   ShardSource(const fs::path& root, const SourcePath& what, const Labelling& labelling,
-              Unpacker& unpacker)
+              Unpacker& unpacker, const fs::path& helper)
       : root_(root),
         labelling_(labelling),
         unpacker_(unpacker),
+        helper_(helper),
         is_stream_(what.kind == SourcePath::Kind::kStream),
         shards_(what.files.size()) {
     tbb::parallel_for(std::size_t{0}, shards_.size(),
@@ -143,9 +129,8 @@ class ShardSource {
       case Format::kHdf5:
         break;
     }
-    Hdf5Images images(labelling_);
+    Hdf5Images images(labelling_, helper_);
     for (SourceShard& shard : shards_) {
-      probe_hdf5(shard);
       // The copy of its rows takes the place of the file in `shard`.
       const SourceShard file = shard;
       with_bytes(file, [&](auto bytes) {
@@ -228,6 +213,7 @@ class ShardSource {
   const fs::path& root_;
   const Labelling& labelling_;
   Unpacker& unpacker_;
+  const fs::path& helper_;
   bool is_stream_;
   std::vector<SourceShard> shards_;
   std::optional<Format> format_;
@@ -272,13 +258,14 @@ void refuse_keys(const fs::path& folder, const Labelling& labelling) {
 
 }  // namespace
 
-Source open_source(const fs::path& source, const Labelling& labelling, Unpacker& unpacker) {
+Source open_source(const fs::path& source, const Labelling& labelling, Unpacker& unpacker,
+                   const fs::path& helper) {
   SourcePath what = resolve_source(source);
   Source result;
   const bool is_folder = what.kind == SourcePath::Kind::kFolder;
   if (is_folder) what.files = shards_instead_of_images(source);
   if (!what.files.empty()) {
-    result = ShardSource(source, what, labelling, unpacker).list();
+    result = ShardSource(source, what, labelling, unpacker, helper).list();
     if (labelling.kind == Labelling::Kind::kSource) {
       name_classes(result, class_names_next_to(result.shards));
     }

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "formats/hdf5/hdf5_objects.hpp"
-#include "precache/formats/error.hpp"
 
 namespace precache::hdf5 {
 namespace {
@@ -48,60 +46,6 @@ herr_t note_link(hid_t, const char* name, const H5L_info_t* info, void* data) {
   return 0;
 }
 
-std::string type_name(hid_t type, int depth = 0);
-
-std::string base_type_name(hid_t type, int depth) {
-  const Id base(H5Tget_super(type), H5Tclose);
-  return type_name(base, depth + 1);
-}
-
-std::string number_name(hid_t type, H5T_class_t kind) {
-  const std::size_t bits = H5Tget_size(type) * 8;
-  const char* const order = H5Tget_order(type) == H5T_ORDER_BE && bits > 8 ? "big-endian " : "";
-  if (kind == H5T_FLOAT) {
-    const bool is_bfloat16 = H5Tequal(type, image_type(DType::kBfloat16)) > 0;
-    return is_bfloat16 ? "bfloat16" : fmt::format("{}float{}", order, bits);
-  }
-  return fmt::format("{}{}int{}", order, H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
-}
-
-std::string type_name(hid_t type, int depth) {
-  if (depth > 4) return "...";
-  const H5T_class_t kind = H5Tget_class(type);
-  switch (kind) {
-    case H5T_INTEGER:
-    case H5T_FLOAT:
-      return number_name(type, kind);
-    case H5T_STRING:
-      return H5Tis_variable_str(type) > 0 ? "string" : fmt::format("string[{}]", H5Tget_size(type));
-    case H5T_VLEN:
-      return "variable-length " + base_type_name(type, depth);
-    case H5T_ARRAY:
-      return "array of " + base_type_name(type, depth);
-    case H5T_ENUM:
-      return "enum of " + base_type_name(type, depth);
-    case H5T_COMPOUND:
-      return fmt::format("compound of {} members", H5Tget_nmembers(type));
-    case H5T_REFERENCE:
-      return "reference";
-    case H5T_OPAQUE:
-      return "opaque";
-    case H5T_BITFIELD:
-      return fmt::format("bitfield{}", H5Tget_size(type) * 8);
-    default:
-      return "unknown";
-  }
-}
-
-std::vector<std::uint64_t> extents_of(hid_t space) {
-  std::array<hsize_t, H5S_MAX_RANK> extents{};
-  if (H5Sget_simple_extent_type(space) != H5S_SIMPLE) return {};
-  const int rank = H5Sget_simple_extent_ndims(space);
-  if (rank < 0 || rank > H5S_MAX_RANK) throw LibraryFailure();
-  check(H5Sget_simple_extent_dims(space, extents.data(), nullptr));
-  return {extents.begin(), extents.begin() + rank};
-}
-
 std::string storage_of(const Dataset& dataset) {
   if (H5Pget_external_count(dataset.create) > 0) return "external";
   switch (dataset.layout()) {
@@ -119,22 +63,14 @@ std::string storage_of(const Dataset& dataset) {
 }
 
 Object describe_dataset(hid_t file, const std::string& name) {
-  Id id(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
-  const Id space(H5Dget_space(id), H5Sclose);
-  Id type(H5Dget_type(id), H5Tclose);
-  Id create(H5Dget_create_plist(id), H5Pclose);
-  const Dataset dataset{name, std::move(id), std::move(type), std::move(create), extents_of(space)};
+  const Dataset dataset = load_dataset(file, name);
+  const Id space(H5Dget_space(dataset.id), H5Sclose);
   Object object{.name = name, .kind = "dataset"};
-  object.type = type_name(dataset.type);
+  object.type = dataset.type_name();
   if (H5Sget_simple_extent_type(space) == H5S_NULL) object.type += ", empty";
   object.shape = dataset.extents;
   object.storage = storage_of(dataset);
-  if (object.storage == "chunked") {
-    std::array<hsize_t, H5S_MAX_RANK> chunk{};
-    const int rank = H5Pget_chunk(dataset.create, H5S_MAX_RANK, chunk.data());
-    if (rank < 0 || rank > H5S_MAX_RANK) throw LibraryFailure();
-    object.chunk.assign(chunk.begin(), chunk.begin() + rank);
-  }
+  object.chunk = dataset.chunk();
   object.filters = dataset.filters();
   object.offset = dataset.contiguous_offset();
   object.stored_bytes = H5Dget_storage_size(dataset.id);
@@ -183,9 +119,8 @@ Object describe(hid_t file, const Visit::Link& link) {
 }  // namespace
 
 Hdf5Contents survey(std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  const LibraryLock lock;
-  try {
-    const MemoryFile file(bytes);
+  return with_library(path, [&] {
+    const MemoryFile file(bytes, path);
     Visit visit;
     const herr_t status = H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, note_link, &visit);
     if (status < 0 && visit.links.empty()) throw LibraryFailure();
@@ -194,9 +129,7 @@ Hdf5Contents survey(std::span<const std::byte> bytes, const std::filesystem::pat
     for (const Visit::Link& link : visit.links) contents.objects.push_back(describe(file, link));
     std::ranges::sort(contents.objects, {}, &Object::name);
     return contents;
-  } catch (const LibraryFailure& failure) {
-    throw CorruptData(path, 0, fmt::format("the HDF5 library cannot read it: {}", failure.reason));
-  }
+  });
 }
 
 }  // namespace precache::hdf5

@@ -12,14 +12,14 @@
 
 #include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_rows.hpp"
+#include "formats/shard/limits.hpp"
 
 namespace precache::hdf5 {
 namespace {
 
-constexpr double kMostExact = 9007199254740992.0;   // 2^53
-constexpr std::uint64_t kMostClasses = 1 << 20;     // that rows have a place for
-constexpr std::uint64_t kReadElements = 16 << 20;   // of such rows, at a time
-constexpr std::uint64_t kMostTimesUnpacked = 1032;  // by what gzip and others make of zeros
+constexpr double kMostExact = 9007199254740992.0;  // 2^53
+constexpr std::uint64_t kMostClasses = 1 << 20;    // that rows have a place for
+constexpr std::uint64_t kReadElements = 16 << 20;  // of such rows, at a time
 
 bool is_number(H5T_class_t kind) {
   return kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_ENUM;  // h5py's bool is an enum
@@ -32,7 +32,7 @@ bool is_known(std::span<const char* const> names, std::string_view dataset) {
 /// What never was written takes no bytes of the file, but would take long to read.
 bool is_stored(const Dataset& dataset, std::uint64_t elements) {
   const std::uint64_t bytes = H5Dget_storage_size(dataset.id);
-  return elements / kMostTimesUnpacked <= bytes;
+  return elements / kLargestInflation <= bytes;
 }
 
 /// Where the one is; none if there is none, or anything but zeros beside it.
@@ -105,7 +105,7 @@ bool may_be_labels(const Dataset& dataset, std::uint64_t samples) {
 
 std::string describe(const Dataset& dataset) {
   return fmt::format("'{}' ({} of {})", dataset.name, fmt::join(dataset.extents, " x "),
-                     dataset.type_text());
+                     dataset.type_name());
 }
 
 std::string other_integers(hid_t file, std::uint64_t samples) {

@@ -9,7 +9,7 @@
 #include "formats/hdf5/hdf5_objects.hpp"
 
 // Reading labels, keys and names of classes through the library. All of it throws LibraryFailure,
-// and wants the LibraryLock to be held and the size of the dataset to be known as reasonable.
+// and needs with_library() around it and the size of the dataset to be known as reasonable.
 namespace precache::hdf5 {
 
 /// The known names of labels that may belong to images of a name, best first: beside `x_test` it is

@@ -89,10 +89,73 @@ herr_t note_object(hid_t, const char* name, const H5O_info_t* info, void* data) 
   return 0;
 }
 
+std::string type_name(hid_t type, int depth = 0);
+
+std::string base_type_name(hid_t type, int depth) {
+  const Id base(H5Tget_super(type), H5Tclose);
+  return type_name(base, depth + 1);
+}
+
+std::string number_name(hid_t type, H5T_class_t kind) {
+  const std::size_t bits = H5Tget_size(type) * 8;
+  const char* const order = H5Tget_order(type) == H5T_ORDER_BE && bits > 8 ? "big-endian " : "";
+  if (kind == H5T_FLOAT) {
+    const bool is_bfloat16 = H5Tequal(type, image_type(DType::kBfloat16)) > 0;
+    return is_bfloat16 ? "bfloat16" : fmt::format("{}float{}", order, bits);
+  }
+  return fmt::format("{}{}int{}", order, H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
+}
+
+std::string type_name(hid_t type, int depth) {
+  if (depth > 4) return "...";
+  const H5T_class_t kind = H5Tget_class(type);
+  switch (kind) {
+    case H5T_INTEGER:
+    case H5T_FLOAT:
+      return number_name(type, kind);
+    case H5T_STRING:
+      return H5Tis_variable_str(type) > 0 ? "string" : fmt::format("string[{}]", H5Tget_size(type));
+    case H5T_VLEN:
+      return "variable-length " + base_type_name(type, depth);
+    case H5T_ARRAY:
+      return "array of " + base_type_name(type, depth);
+    case H5T_ENUM:
+      return "enum of " + base_type_name(type, depth);
+    case H5T_COMPOUND:
+      return fmt::format("compound of {} members", H5Tget_nmembers(type));
+    case H5T_REFERENCE:
+      return "reference";
+    case H5T_OPAQUE:
+      return "opaque";
+    case H5T_BITFIELD:
+      return fmt::format("bitfield{}", H5Tget_size(type) * 8);
+    default:
+      return "unknown";
+  }
+}
+
+std::vector<std::uint64_t> extents_of(hid_t space) {
+  if (H5Sget_simple_extent_type(space) != H5S_SIMPLE) return {};
+  std::array<hsize_t, kMostAxes> extents{};
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 0 || rank > static_cast<int>(kMostAxes)) throw LibraryFailure();
+  check(H5Sget_simple_extent_dims(space, extents.data(), nullptr));
+  return {extents.begin(), extents.begin() + rank};
+}
+
+std::optional<std::uint64_t> product(std::span<const std::uint64_t> extents) {
+  std::uint64_t product = 1;
+  for (const std::uint64_t extent : extents) {
+    if (__builtin_mul_overflow(product, extent, &product)) return std::nullopt;
+  }
+  return product;
+}
+
 }  // namespace
 
-MemoryFile::MemoryFile(std::span<const std::byte> file) : file_(file) {
-  auto* const image = const_cast<std::byte*>(file_.data());  // only read: the file is opened so
+MemoryFile::MemoryFile(std::span<const std::byte> bytes, const std::filesystem::path& path)
+    : bytes_(bytes), path_(path) {
+  auto* const image = const_cast<std::byte*>(bytes_.data());  // only read: the file is opened so
   const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   check(H5Pset_fapl_core(access, 1 << 16, false));
   check(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG));
@@ -104,7 +167,7 @@ MemoryFile::MemoryFile(std::span<const std::byte> file) : file_(file) {
                                         ImageCallbacks::free_data,
                                         image};
   check(H5Pset_file_image_callbacks(access, &callbacks));
-  check(H5Pset_file_image(access, image, file_.size()));
+  check(H5Pset_file_image(access, image, bytes_.size()));
   // The library takes files in memory of one name for one file.
   static std::atomic<std::uint64_t> count = 0;
   const std::string name = fmt::format("precache {}", ++count);
@@ -126,6 +189,14 @@ bool MemoryFile::has_wide_addresses() const {
   return addresses == 8 && lengths == 8;
 }
 
+void MemoryFile::check_range(const Dataset& dataset, std::uint64_t offset,
+                             std::uint64_t size) const {
+  if (offset > bytes_.size() || size > bytes_.size() - offset) {
+    throw CorruptData(path_, offset,
+                      fmt::format("'{}' runs past the end of the file", dataset.name));
+  }
+}
+
 bool is_various_bytes(const Dataset& dataset) {
   if (dataset.type_class() != H5T_VLEN || dataset.extents.size() != 1) return false;
   const Id base(H5Tget_super(dataset.type), H5Tclose);
@@ -137,12 +208,18 @@ std::string without_slash(const std::string& name) {
   return name.starts_with('/') ? name.substr(1) : name;
 }
 
-std::optional<std::uint64_t> Dataset::elements() const {
-  std::uint64_t product = 1;
-  for (const std::uint64_t extent : extents) {
-    if (__builtin_mul_overflow(product, extent, &product)) return std::nullopt;
-  }
-  return product;
+std::optional<std::uint64_t> Dataset::elements() const { return product(extents); }
+
+std::optional<std::uint64_t> Dataset::row_elements() const {
+  return product(std::span(extents).subspan(1));
+}
+
+std::vector<std::uint64_t> Dataset::chunk() const {
+  if (layout() != H5D_CHUNKED) return {};
+  std::array<hsize_t, kMostAxes> shape{};
+  const int rank = H5Pget_chunk(create, kMostAxes, shape.data());
+  if (rank != static_cast<int>(extents.size())) throw LibraryFailure();
+  return {shape.begin(), shape.begin() + rank};
 }
 
 bool Dataset::lies_in_other_files() const {
@@ -163,24 +240,7 @@ std::vector<std::string> Dataset::missing_filters() const {
   return names;
 }
 
-std::string Dataset::type_text() const {
-  const std::size_t bits = H5Tget_size(type) * 8;
-  const char* const order = H5Tget_order(type) == H5T_ORDER_BE && bits > 8 ? "big-endian " : "";
-  switch (type_class()) {
-    case H5T_INTEGER:
-      return fmt::format("{}{}int{}", order, H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
-    case H5T_FLOAT:
-      return fmt::format("{}float{}", order, bits);
-    case H5T_STRING:
-      return "strings";
-    case H5T_VLEN:
-      return "items of various lengths";
-    case H5T_COMPOUND:
-      return "records";
-    default:
-      return "no numbers";
-  }
-}
+std::string Dataset::type_name() const { return hdf5::type_name(type); }
 
 std::optional<std::uint64_t> Dataset::contiguous_offset() const {
   if (layout() != H5D_CONTIGUOUS || lies_in_other_files()) return std::nullopt;
@@ -188,7 +248,7 @@ std::optional<std::uint64_t> Dataset::contiguous_offset() const {
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<std::uint64_t>(offset);
 }
 
-std::optional<Layout> order_of(const Dataset& images) {
+std::optional<Layout> layout_of(const Dataset& images) {
   if (H5Aexists(images.id, "layout") <= 0) return std::nullopt;
   const Id attribute(H5Aopen(images.id, "layout", H5P_DEFAULT), H5Aclose);
   const Id type(H5Aget_type(attribute), H5Tclose);
@@ -217,6 +277,14 @@ std::optional<MatlabRefusal> refuse_matlab(const Dataset& images) {
                   images.name)};
 }
 
+Dataset load_dataset(hid_t file, const std::string& name) {
+  Id id(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
+  const Id space(H5Dget_space(id), H5Sclose);
+  Id type(H5Dget_type(id), H5Tclose);
+  Id create(H5Dget_create_plist(id), H5Pclose);
+  return {name, std::move(id), std::move(type), std::move(create), extents_of(space)};
+}
+
 std::optional<Dataset> open_dataset(hid_t file, const std::string& name) {
   for (std::size_t slash = name.find('/');; slash = name.find('/', slash + 1)) {
     H5L_info_t link;
@@ -227,17 +295,9 @@ std::optional<Dataset> open_dataset(hid_t file, const std::string& name) {
   }
   const Id object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose);
   if (H5Iget_type(object) != H5I_DATASET) return std::nullopt;
-  Id id(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
-  const Id space(H5Dget_space(id), H5Sclose);
-  if (H5Sget_simple_extent_type(space) != H5S_SIMPLE) return std::nullopt;
-  const int rank = H5Sget_simple_extent_ndims(space);
-  std::array<hsize_t, kMostAxes> extents{};
-  if (rank < 1 || rank > static_cast<int>(kMostAxes)) return std::nullopt;
-  check(H5Sget_simple_extent_dims(space, extents.data(), nullptr));
-  Id type(H5Dget_type(id), H5Tclose);
-  Id create(H5Dget_create_plist(id), H5Pclose);
-  return Dataset{name, std::move(id), std::move(type), std::move(create),
-                 std::vector<std::uint64_t>(extents.begin(), extents.begin() + rank)};
+  Dataset dataset = load_dataset(file, name);
+  if (dataset.extents.empty()) return std::nullopt;
+  return dataset;
 }
 
 std::vector<std::string> dataset_names(hid_t file) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,26 +11,44 @@
 #include "formats/hdf5/hdf5_id.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
-// Finding one's way in files of others. All of it throws LibraryFailure, and wants the LibraryLock
-// to be held.
+// The objects of third-party files. All of it throws LibraryFailure, and needs with_library()
+// around it.
 namespace precache::hdf5 {
+
+/// Calls `action` alone in the library. Its failures become CorruptData of `path`.
+template <typename Action>
+auto with_library(const std::filesystem::path& path, const Action& action) {
+  const LibraryLock lock;
+  try {
+    return action();
+  } catch (const LibraryFailure& failure) {
+    throw CorruptData(path, 0, "the HDF5 library cannot read it: " + failure.reason);
+  }
+}
+
+struct Dataset;
 
 /// A file in memory that is open in the library, for reading. Nothing is copied but what the
 /// library reads.
 class MemoryFile {
  public:
-  /// Borrows `file`.
-  explicit MemoryFile(std::span<const std::byte> file);
+  /// Borrows both; `path` is for messages.
+  MemoryFile(std::span<const std::byte> bytes, const std::filesystem::path& path);
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
   operator hid_t() const { return *id_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// Bytes before the file's own; its addresses count from there.
   [[nodiscard]] std::uint64_t user_block() const;
   /// Whether its addresses and lengths have eight bytes, as in all files but some rare ones.
   [[nodiscard]] bool has_wide_addresses() const;
+  /// Throws CorruptData if part of a dataset does not lie in the file.
+  void check_range(const Dataset& dataset, std::uint64_t offset, std::uint64_t size) const;
 
  private:
-  std::span<const std::byte> file_;
+  std::span<const std::byte> bytes_;
+  const std::filesystem::path& path_;
   std::optional<Id> id_;
 };
 
@@ -43,15 +62,19 @@ struct Dataset {
 
   /// None if the product does not fit 64 bits.
   [[nodiscard]] std::optional<std::uint64_t> elements() const;
+  /// Of one row; none if the product does not fit 64 bits.
+  [[nodiscard]] std::optional<std::uint64_t> row_elements() const;
   [[nodiscard]] H5T_class_t type_class() const { return H5Tget_class(type); }
   [[nodiscard]] H5D_layout_t layout() const { return H5Pget_layout(create); }
+  /// The extents of a chunk; empty if it is not stored in chunks.
+  [[nodiscard]] std::vector<std::uint64_t> chunk() const;
   [[nodiscard]] bool lies_in_other_files() const;
   /// As in "shuffle", "gzip".
   [[nodiscard]] std::vector<std::string> filters() const;
   /// Those of them that this library does not have.
   [[nodiscard]] std::vector<std::string> missing_filters() const;
-  /// "int32", "big-endian float64" …
-  [[nodiscard]] std::string type_text() const;
+  /// Of its elements: "int32", "big-endian float64", "string[12]" …
+  [[nodiscard]] std::string type_name() const;
   /// Where in the file its elements lie in one piece; none if they do not, or have no place yet.
   [[nodiscard]] std::optional<std::uint64_t> contiguous_offset() const;
 };
@@ -63,7 +86,7 @@ struct Dataset {
 [[nodiscard]] std::string without_slash(const std::string& name);
 
 /// What an attribute `layout` of `chw` or `hwc` says.
-[[nodiscard]] std::optional<Layout> order_of(const Dataset& images);
+[[nodiscard]] std::optional<Layout> layout_of(const Dataset& images);
 
 /// Why images that MATLAB wrote are refused, and what to do; empty for others.
 ///
@@ -74,6 +97,9 @@ struct MatlabRefusal {
   std::string hint;
 };
 [[nodiscard]] std::optional<MatlabRefusal> refuse_matlab(const Dataset& images);
+
+/// Any dataset, whose extents may be none. REQUIRES: `name` is one.
+[[nodiscard]] Dataset load_dataset(hid_t file, const std::string& name);
 
 /// None if a group on the way, or `name` itself, is not there, is a link of another kind than hard,
 /// or no dataset with extents.

@@ -3,30 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "formats/hdf5/hdf5_objects.hpp"
 
-// Where the data of datasets lies, for mappings. All of it throws LibraryFailure, and wants the
-// LibraryLock to be held.
+// Where the data of datasets lies, for mappings. All of it throws LibraryFailure, and needs
+// with_library() around it.
 namespace precache::hdf5 {
 
-/// A file while it is scanned. Borrows all.
-struct ScannedFile {
-  std::span<const std::byte> bytes;
-  const std::filesystem::path& path;
-  const MemoryFile& library;
-
-  /// Throws Unsupported.
-  [[noreturn]] void refuse(const std::string& reason, const std::string& hint = {}) const;
-  /// Of a dataset that lies in one piece of `size` bytes. Throws Unsupported and CorruptData.
-  [[nodiscard]] std::uint64_t offset_of(const Dataset& dataset, std::uint64_t size) const;
-  /// Throws CorruptData if it does not lie in the file.
-  void check_range(const Dataset& dataset, std::uint64_t offset, std::uint64_t size) const;
-};
+/// Throws Unsupported: a mapping cannot read the file.
+[[noreturn]] void refuse_mapping(const MemoryFile& file, const std::string& reason);
 
 /// Where the rows of a dataset lie: one after another from `base`, or in chunks of some.
 struct RowOffsets {
@@ -44,7 +31,7 @@ struct RowOffsets {
 
 /// Finds the rows, whose elements take `element_bytes` each. Throws Unsupported for storage that no
 /// mapping can read, and CorruptData.
-[[nodiscard]] RowOffsets find_rows(const ScannedFile& file, const Dataset& dataset,
+[[nodiscard]] RowOffsets find_rows(const MemoryFile& file, const Dataset& dataset,
                                    std::uint64_t element_bytes);
 
 }  // namespace precache::hdf5

@@ -7,8 +7,8 @@
 
 #include "formats/hdf5/hdf5_objects.hpp"
 
-// Reading rows through the library. All of it throws LibraryFailure, and wants the LibraryLock to
-// be held.
+// Reading rows through the library. All of it throws LibraryFailure, and needs with_library()
+// around it.
 namespace precache::hdf5 {
 
 /// The largest item of various length.

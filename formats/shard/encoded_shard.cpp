@@ -8,7 +8,6 @@
 
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
-#include "formats/hdf5/hdf5_encoded.hpp"
 #include "formats/os/file.hpp"
 #include "formats/tar/ustar.hpp"
 #include "formats/tfrecord/example_writer.hpp"
@@ -118,22 +117,16 @@ class EncodedTfrecord : public EncodedShard {
 
 }  // namespace
 
-void check_encoded_format(Format format) {
-  if (format == Format::kHdf5) check_encoded_hdf5();
-}
-
-std::unique_ptr<EncodedShard> make_encoded_shard(Format format, const std::filesystem::path& path,
-                                                 const NameLimits& limits,
-                                                 const std::vector<std::string>& classes) {
+std::unique_ptr<EncodedShard> make_encoded_shard(Format format, const std::filesystem::path& path) {
   switch (format) {
     case Format::kTar:
       return std::make_unique<EncodedTar>(path);
     case Format::kTfrecord:
       return std::make_unique<EncodedTfrecord>(path);
     case Format::kHdf5:
-      return make_encoded_hdf5(path, limits, classes);
+      break;
   }
-  return nullptr;
+  throw Unsupported("HDF5 shards are written by the library precache_hdf5");
 }
 
 std::uint64_t encoded_overhead_bytes(Format format, const NameLimits& limits) {

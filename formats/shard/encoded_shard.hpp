@@ -40,13 +40,9 @@ class EncodedShard {
   [[nodiscard]] virtual Written finish() = 0;
 };
 
-/// Throws Unsupported if this build lacks the format.
-void check_encoded_format(Format format);
-
-/// Throws Unsupported as that does, and IoError.
-[[nodiscard]] std::unique_ptr<EncodedShard> make_encoded_shard(
-    Format format, const std::filesystem::path& path, const NameLimits& limits,
-    const std::vector<std::string>& classes);
+/// Throws IoError, and Unsupported for HDF5, which a library of its own writes.
+[[nodiscard]] std::unique_ptr<EncodedShard> make_encoded_shard(Format format,
+                                                               const std::filesystem::path& path);
 
 /// About what a record takes beside the image.
 [[nodiscard]] std::uint64_t encoded_overhead_bytes(Format format, const NameLimits& limits);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/tar/tar_framing.hpp"
 #include "formats/tar/ustar.hpp"
 #include "formats/tfrecord/tfrecord_framing.hpp"
@@ -18,17 +17,16 @@ void NameLimits::include(std::string_view key, std::int64_t label) {
 }
 
 std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
-                                            const NameLimits& limits,
-                                            const std::vector<std::string>& classes) {
+                                            const NameLimits& limits) {
   switch (format) {
     case Format::kTar:
       return std::make_unique<TarFraming>(spec, limits);
     case Format::kTfrecord:
       return std::make_unique<TfrecordFraming>(spec, limits);
     case Format::kHdf5:
-      return make_hdf5_framing(spec, limits, classes);
+      break;
   }
-  return nullptr;
+  throw Unsupported("HDF5 shards are written by the library precache_hdf5");
 }
 
 }  // namespace precache

@@ -68,10 +68,9 @@ class Framing {
   std::uint64_t tensor_offset_ = 0;
 };
 
-/// Throws InvalidArgument if the names or the tensor are too large for the format, Unsupported if
-/// this build lacks it.
+/// Throws InvalidArgument if the names or the tensor are too large for the format, Unsupported for
+/// HDF5, which a library of its own writes.
 [[nodiscard]] std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
-                                                          const NameLimits& limits,
-                                                          const std::vector<std::string>& classes);
+                                                          const NameLimits& limits);
 
 }  // namespace precache

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "formats/hdf5/hdf5_scan.hpp"
-#include "formats/hdf5/helper/helper_process.hpp"
+#include "formats/hdf5/helper/helper_client.hpp"
 #include "formats/os/file.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/file_names.hpp"
@@ -109,7 +108,8 @@ void UnpackedHead::see(std::span<const std::byte> bytes) {
 }
 
 ShardIndex scan_shard(std::span<const std::byte> file, const std::filesystem::path& path,
-                      const std::optional<TensorSpec>& given, const SampleKeys& keys) {
+                      const std::optional<TensorSpec>& given, const SampleKeys& keys,
+                      const std::filesystem::path& helper) {
   switch (detect_format(file, path)) {
     case Format::kTar:
       return tar::scan(file, path, given, keys);
@@ -118,9 +118,7 @@ ShardIndex scan_shard(std::span<const std::byte> file, const std::filesystem::pa
     case Format::kHdf5:
       break;
   }
-  const auto& program = hdf5::scan_program();
-  return program.empty() ? hdf5::scan(file, path, keys)
-                         : hdf5::scan_in_helper(program, path, file.size(), keys);
+  return hdf5::scan_in_helper(helper, path, file.size(), keys);
 }
 
 }  // namespace precache

@@ -41,8 +41,8 @@ class UnpackedHead {
 };
 
 /// Reads where every sample of a shard lies, without a manifest. `file` is the whole file, mapped;
-/// `path` is for messages, and for the process that scans HDF5 after isolate_hdf5(). The pages of
-/// payloads are not touched.
+/// `path` is for messages, and for the process that scans HDF5 files: `helper` is its program, the
+/// `precache` command; empty: the one on PATH. The pages of payloads are not touched.
 ///
 /// Payloads of tar and TFRecord files that do not tell what they are (raw bytes, arrays of `<u2`),
 /// but have the size of `given`, are taken for that. `keys` names what is the image and the label.
@@ -53,6 +53,7 @@ class UnpackedHead {
 [[nodiscard]] ShardIndex scan_shard(std::span<const std::byte> file,
                                     const std::filesystem::path& path,
                                     const std::optional<TensorSpec>& given = {},
-                                    const SampleKeys& keys = {});
+                                    const SampleKeys& keys = {},
+                                    const std::filesystem::path& helper = {});
 
 }  // namespace precache

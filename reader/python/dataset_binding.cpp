@@ -125,7 +125,8 @@ void add_dataset(nb::module_& module) {
           "open",
           [](const Paths& paths, const std::string& split, const std::optional<SpecParts>& spec,
              std::size_t max_open_shards, bool verify_on_read, unsigned scan_threads,
-             const std::string& image_key, const std::string& label_key, bool without_labels) {
+             const std::string& image_key, const std::string& label_key, bool without_labels,
+             const std::filesystem::path& helper) {
             OpenOptions options;
             options.spec = spec_of(spec);
             options.max_open_shards = max_open_shards;
@@ -134,13 +135,14 @@ void add_dataset(nb::module_& module) {
             options.image_key = image_key;
             options.label_key = label_key;
             options.without_labels = without_labels;
+            options.helper = helper;
             const WithoutGil released;
             return paths.size() == 1 ? Dataset::open(paths[0], split, options)
                                      : Dataset::open(paths, options);
           },
           nb::arg("paths"), nb::arg("split"), nb::arg("spec").none(), nb::arg("max_open_shards"),
           nb::arg("verify_on_read"), nb::arg("scan_threads"), nb::arg("image_key"),
-          nb::arg("label_key"), nb::arg("without_labels"))
+          nb::arg("label_key"), nb::arg("without_labels"), nb::arg("helper"))
       .def("__len__", &Dataset::size)
       .def_prop_ro("shard_count", &Dataset::shard_count)
       .def_prop_ro("has_spec", &Dataset::has_spec)

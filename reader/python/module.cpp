@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string_view.h>
 
-#include "precache/formats/isolate_hdf5.hpp"
 #include "precache/version.hpp"
 #include "reader/python/binding.hpp"
 
@@ -28,5 +26,4 @@ NB_MODULE(_reader, module) {
   precache::python::add_dataset(module);
   precache::python::add_loader(module);
   precache::python::add_device_loader(module);
-  module.def("isolate_hdf5", &precache::isolate_hdf5, nanobind::arg("program"));
 }

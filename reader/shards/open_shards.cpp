@@ -94,8 +94,9 @@ ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options
 
 ShardIndex scan_mapped(const MappedShard& mapped, const ListedShard& listed,
                        const OpenOptions& options) {
-  ShardIndex index = scan_shard(mapped.bytes(), listed.path, options.spec,
-                                {options.image_key, options.label_key, options.without_labels});
+  ShardIndex index =
+      scan_shard(mapped.bytes(), listed.path, options.spec,
+                 {options.image_key, options.label_key, options.without_labels}, options.helper);
   mapped.check();
   if (index.classes.empty() && listed.encoded) index.classes = listed.encoded->classes;
   return index;

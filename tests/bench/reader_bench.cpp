@@ -27,10 +27,10 @@
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/temporary_file.hpp"
-#include "formats/shard/framing.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
 #include "precache/reader/loader.hpp"
+#include "tests/support/shards.hpp"
 
 namespace {
 
@@ -47,7 +47,7 @@ void write_dataset(const std::filesystem::path& folder, Format format, const Ten
   std::filesystem::create_directories(folder);
   NameLimits limits;
   limits.include("sample-0000000", 999);
-  const auto framing = make_framing(format, spec, limits, {});
+  const auto framing = test::make_framing(format, spec, limits, {});
   Manifest manifest;
   manifest.spec = spec;
   manifest.format = format;

@@ -44,11 +44,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = fuzz::bytes_of(data, size);
   if (file.empty()) return 0;
   fuzz::may_refuse([&] { (void)hdf5::survey(file, "fuzz.h5"); });
-  fuzz::may_refuse_source([&] { (void)hdf5::find_images(file, "fuzz.h5", "", ""); });
+  fuzz::may_refuse_source([&] {
+    const auto rows = hdf5::find_images(file, "fuzz.h5", {});
+    (void)hdf5::decode_rows(hdf5::encode(rows), "fuzz.h5", file.size());
+  });
   const auto index = fuzz::scanned([&] { return hdf5::scan(file, "fuzz.h5"); });
   fuzz::read_all(index, file);
   if (!index) return 0;
-  const ShardIndex received = hdf5::decode(hdf5::encode(*index), "fuzz.h5", file.size());
+  const ShardIndex received = hdf5::decode_index(hdf5::encode(*index), "fuzz.h5", file.size());
   fuzz::expect(received.places == index->places && received.columns == index->columns &&
                    received.keys == index->keys && received.spec == index->spec,
                "an index arrives as it was sent");

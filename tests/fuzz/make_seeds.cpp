@@ -8,10 +8,12 @@
 #include <filesystem>
 
 #include "formats/os/file.hpp"
-#include "formats/shard/encoded_shard.hpp"
 #include "tests/fuzz/seed_dataset.hpp"
 #include "tests/support/example_writer.hpp"
 #include "tests/support/tar_writer.hpp"
+#ifdef PRECACHE_WITH_HDF5
+#include "formats/hdf5/hdf5_encoded.hpp"
+#endif
 
 namespace {
 
@@ -87,15 +89,17 @@ void write_lists(const Path& folder) {
   write_text(folder / "quoted", "\xef\xbb\xbf\"a, b.jpg\",\"the \"\"cat\"\"\"\r\n\r\n\"x\ny\",z");
 }
 
+#ifdef PRECACHE_WITH_HDF5
 void write_encoded_hdf5(const Path& folder) {
   NameLimits limits;
   limits.longest_key = 3;
-  const auto shard = make_encoded_shard(Format::kHdf5, folder / "encoded", limits, {"ant", "bee"});
+  const auto shard = make_encoded_hdf5(folder / "encoded", limits, {"ant", "bee"});
   for (const char* const key : {"a/1", "b/2"}) {
     shard->append({{key, 1}, "jpg", "bee", as_bytes(kJpeg)});
   }
   (void)shard->finish();
 }
+#endif
 
 void write_all(const Path& folder) {
   write_own(folder, Format::kTar);

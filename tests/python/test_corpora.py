@@ -67,7 +67,7 @@ def test_verify(row, corpora, tool, run_limited):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["file"])
 def test_reader(row, corpora, tool, run_limited):
     program = tool.path.parent / "tests" / "read_dataset"
-    code, out, err = run_limited(program, "--isolate-hdf5", tool.path, row["file"], cwd=corpora)
+    code, out, err = run_limited(program, "--helper", tool.path, row["file"], cwd=corpora)
     assert code in (0, 1) and err == "", err
     result = json.loads(out)
     if code == 1:

@@ -24,7 +24,7 @@ def read(precache):
     program = precache.parent / "tests" / "read_dataset"
 
     def run(*arguments):
-        done = subprocess.run([program, *map(str, arguments)], capture_output=True, timeout=TIMEOUT_SECONDS)
+        done = subprocess.run([program, "--helper", precache, *map(str, arguments)], capture_output=True, timeout=TIMEOUT_SECONDS)
         assert done.returncode in (0, 1), done.stderr.decode()
         return json.loads(done.stdout)
 

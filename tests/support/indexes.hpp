@@ -4,6 +4,9 @@
 #include <string>
 
 #include "formats/shard/scan.hpp"
+#ifdef PRECACHE_WITH_HDF5
+#include "formats/hdf5/hdf5_scan.hpp"
+#endif
 #include "tests/support/bytes.hpp"
 
 namespace precache::test {
@@ -31,8 +34,16 @@ inline bool is_inside(const ShardIndex& index, std::uint64_t size) {
          column_fits(index.columns.label, 1) && column_fits(index.columns.key, 1);
 }
 
+/// As scan_shard(), of a file that need not exist: HDF5 is scanned in this process.
+inline ShardIndex scan_bytes(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+#ifdef PRECACHE_WITH_HDF5
+  if (detect_format(bytes, path) == Format::kHdf5) return hdf5::scan(bytes, path);
+#endif
+  return scan_shard(bytes, path);
+}
+
 inline ShardIndex scan_text(const std::string& text, const std::filesystem::path& path) {
-  return scan_shard(bytes_of(text), path);
+  return scan_bytes(bytes_of(text), path);
 }
 
 }  // namespace precache::test

@@ -13,7 +13,6 @@
 
 #include "formats/bytes/crc32c.hpp"
 #include "precache/formats/error.hpp"
-#include "precache/formats/isolate_hdf5.hpp"
 #include "precache/reader/loader.hpp"
 
 namespace {
@@ -94,7 +93,7 @@ int main(int argc, char** argv) {
   app.add_option("--normalize", normalize, "three means and three standard deviations");
   app.add_flag("--flip", options.transform.flip);
   app.add_flag("--verify", open_options.verify_on_read);
-  app.add_option_function<std::string>("--isolate-hdf5", isolate_hdf5, "the precache command");
+  app.add_option("--helper", open_options.helper, "the precache command");
   CLI11_PARSE(app, argc, argv);
   try {
     if (spec.size() == 5) {

@@ -10,6 +10,9 @@
 
 #include "formats/bytes/crc32c.hpp"
 #include "formats/shard/framing.hpp"
+#ifdef PRECACHE_WITH_HDF5
+#include "formats/hdf5/hdf5_framing.hpp"
+#endif
 #include "tests/support/bytes.hpp"
 
 namespace precache::test {
@@ -20,6 +23,16 @@ inline constexpr Format kFormats[] = {Format::kTar, Format::kTfrecord, Format::k
 #else
 inline constexpr Format kFormats[] = {Format::kTar, Format::kTfrecord};
 #endif
+
+/// Of any format of this build.
+inline std::unique_ptr<const Framing> make_framing(
+    Format format, const TensorSpec& spec, const NameLimits& limits,
+    [[maybe_unused]] const std::vector<std::string>& classes) {
+#ifdef PRECACHE_WITH_HDF5
+  if (format == Format::kHdf5) return make_hdf5_framing(spec, limits, classes);
+#endif
+  return precache::make_framing(format, spec, limits);
+}
 
 struct Sample {
   SampleName name;

@@ -5,105 +5,67 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string>
 
 #include "precache/formats/error.hpp"
 
-namespace precache::hdf5 {
+using Json = nlohmann::json;
+
+namespace nlohmann {
+
+template <typename T>
+struct adl_serializer<std::optional<T>> {
+  static void to_json(json& json, const std::optional<T>& value) {
+    if (value) json = *value;
+  }
+  static void from_json(const json& json, std::optional<T>& value) {
+    if (!json.is_null()) value = json.get<T>();
+  }
+};
+
+}  // namespace nlohmann
+
+namespace precache {
+
+static void to_json(Json& json, DType dtype) { json = name(dtype); }
+static void from_json(const Json& json, DType& dtype) {
+  dtype = parse_dtype(json.get<std::string>());
+}
+static void to_json(Json& json, Layout layout) { json = name(layout); }
+static void from_json(const Json& json, Layout& layout) {
+  layout = parse_layout(json.get<std::string>());
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSpec, dtype, layout, height, width, channels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PixelArray, type, layout, height, width, channels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Column, base, stride, type)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardColumns, image, label, key, crc32c)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardIndex, bytes, samples, spec, obstacle, columns, keys,
+                                   classes, label_names, mismatched_labels, maybe_labels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hdf5Contents::Object, name, kind, target, type, shape, storage,
+                                   chunk, filters, offset, stored_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hdf5Contents, objects, has_more)
+
+namespace hdf5 {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ImageRows, name, count, array, row_bytes, offset, labels,
+                                   maybe_labels, keys, classes)
+
 namespace {
 
-using Json = nlohmann::json;
 using Blob = Json::binary_t::container_type;  // std::vector<std::uint8_t>
+using Answer = std::span<const std::uint8_t>;
+using Path = std::filesystem::path;
 
-Json to_json(const Column& column) { return {column.base, column.stride, column.type}; }
+// Counts up when requests or answers change: the command may be of another version than the reader.
+constexpr int kProtocol = 2;
+constexpr std::size_t kRequestWords = 6;
 
-Column column_from(const Json& json) {
-  return {json.at(0).get<std::uint64_t>(), json.at(1).get<std::uint64_t>(),
-          json.at(2).get<std::string>()};
+Message to_message(Json json) {
+  json["protocol"] = kProtocol;
+  return Json::to_cbor(json);
 }
 
-Json to_json(const TensorSpec& spec) {
-  return {name(spec.dtype), name(spec.layout), spec.height, spec.width, spec.channels};
-}
-
-TensorSpec spec_from(const Json& json) {
-  return {parse_dtype(json.at(0).get<std::string>()), parse_layout(json.at(1).get<std::string>()),
-          json.at(2).get<std::uint32_t>(), json.at(3).get<std::uint32_t>(),
-          json.at(4).get<std::uint32_t>()};
-}
-
-Json to_blob(const void* data, std::size_t size) {
-  const auto* const begin = static_cast<const std::uint8_t*>(data);
-  return Json::binary(Blob(begin, begin + size));
-}
-
-/// The places that fill the blob.
-std::vector<SampleLocation> places_from(const Blob& blob) {
-  if (blob.size() % sizeof(SampleLocation) != 0) throw std::length_error("a place is cut");
-  std::vector<SampleLocation> places(blob.size() / sizeof(SampleLocation));
-  if (!blob.empty()) std::memcpy(places.data(), blob.data(), blob.size());
-  return places;
-}
-
-bool lies_within(std::uint64_t begin, std::uint64_t size, std::uint64_t whole) {
-  return begin <= whole && size <= whole - begin;
-}
-
-/// Columns are checked by whoever reads them; places are not.
-bool has_sound_places(const ShardIndex& index) {
-  return (index.places.empty() || index.places.size() == index.samples) &&
-         std::ranges::all_of(index.places, [&](const SampleLocation& place) {
-           return lies_within(place.payload, place.payload_bytes, index.bytes) &&
-                  lies_within(place.key_begin, place.key_bytes, index.keys.size()) &&
-                  place.record <= index.bytes &&
-                  (index.label_names.empty() ||
-                   place.label < static_cast<std::int64_t>(index.label_names.size()));
-         });
-}
-
-ShardIndex index_from(const Json& json) {
-  ShardIndex index;
-  index.format = Format::kHdf5;
-  index.bytes = json.at("bytes").get<std::uint64_t>();
-  index.samples = json.at("samples").get<std::uint64_t>();
-  if (json.contains("spec")) index.spec = spec_from(json["spec"]);
-  index.obstacle = json.at("obstacle").get<std::string>();
-  index.columns = {column_from(json.at("image")), column_from(json.at("label")),
-                   column_from(json.at("key")), column_from(json.at("crc32c"))};
-  index.places = places_from(json.at("places").get_binary());
-  const Blob& keys = json.at("keys").get_binary();
-  index.keys.assign(keys.begin(), keys.end());
-  index.classes = json.at("classes").get<std::vector<std::string>>();
-  index.label_names = json.at("label_names").get<std::vector<std::string>>();
-  index.mismatched_labels = json.at("mismatched_labels").get<std::string>();
-  index.maybe_labels = json.at("maybe_labels").get<std::string>();
-  return index;
-}
-
-Json to_json(const Hdf5Contents::Object& object) {
-  Json json{{"name", object.name},   {"kind", object.kind},       {"target", object.target},
-            {"type", object.type},   {"shape", object.shape},     {"storage", object.storage},
-            {"chunk", object.chunk}, {"filters", object.filters}, {"stored", object.stored_bytes}};
-  if (object.offset) json["offset"] = *object.offset;
-  return json;
-}
-
-Hdf5Contents::Object object_from(const Json& json) {
-  Hdf5Contents::Object object{.name = json.at("name").get<std::string>(),
-                              .kind = json.at("kind").get<std::string>()};
-  object.target = json.at("target").get<std::string>();
-  object.type = json.at("type").get<std::string>();
-  object.shape = json.at("shape").get<std::vector<std::uint64_t>>();
-  object.storage = json.at("storage").get<std::string>();
-  object.chunk = json.at("chunk").get<std::vector<std::uint64_t>>();
-  object.filters = json.at("filters").get<std::vector<std::string>>();
-  if (json.contains("offset")) object.offset = json["offset"].get<std::uint64_t>();
-  object.stored_bytes = json.at("stored").get<std::uint64_t>();
-  return object;
-}
-
-/// Throws the error that a message tells of.
-void rethrow(const Json& json, const std::filesystem::path& path) {
+/// Throws the error that an answer tells of.
+void rethrow(const Json& json, const Path& path) {
   if (json.contains("corrupt")) {
     throw CorruptData(path, json.at("offset").get<std::uint64_t>(),
                       json["corrupt"].get<std::string>());
@@ -119,91 +81,148 @@ void rethrow(const Json& json, const std::filesystem::path& path) {
   }
 }
 
-/// What `read` makes of a message that is no error.
+[[noreturn]] void refuse_answer(const Path& path) {
+  throw CorruptData(path, 0, "the HDF5 library gave an impossible answer about it");
+}
+
+/// What `read` makes of an answer that is no error.
 template <typename Read>
-auto decode_by(const Read& read, std::span<const std::uint8_t> message,
-               const std::filesystem::path& path) {
+auto decode_by(const Read& read, Answer message, const Path& path) {
   try {
     const Json json = Json::from_cbor(message);
+    if (json.at("protocol") != kProtocol) {
+      throw Unsupported("the `precache` command that reads HDF5 files has another version",
+                        "Install the command and this library from one version.");
+    }
     rethrow(json, path);
     return read(json);
   } catch (const Error&) {
     throw;
   } catch (const std::exception&) {
-    throw CorruptData(path, 0, "the HDF5 library went astray on it");
+    refuse_answer(path);
   }
+}
+
+/// The places that fill the blob.
+std::vector<SampleLocation> places_from(const Blob& blob) {
+  if (blob.size() % sizeof(SampleLocation) != 0) throw std::length_error("a place is cut");
+  std::vector<SampleLocation> places(blob.size() / sizeof(SampleLocation));
+  if (!blob.empty()) std::memcpy(places.data(), blob.data(), blob.size());
+  return places;
+}
+
+bool lies_within(std::uint64_t begin, std::uint64_t size, std::uint64_t whole) {
+  return begin <= whole && size <= whole - begin;
+}
+
+/// Columns are checked when they are read; places are not.
+bool has_sound_places(const ShardIndex& index) {
+  return (index.places.empty() || index.places.size() == index.samples) &&
+         std::ranges::all_of(index.places, [&](const SampleLocation& place) {
+           return lies_within(place.payload, place.payload_bytes, index.bytes) &&
+                  lies_within(place.key_begin, place.key_bytes, index.keys.size()) &&
+                  place.record <= index.bytes &&
+                  (index.label_names.empty() ||
+                   place.label < static_cast<std::int64_t>(index.label_names.size()));
+         });
+}
+
+bool is_sound(const ImageRows& rows, std::uint64_t bytes) {
+  const auto one_for_each = [&](const std::vector<std::string>& texts) {
+    return texts.empty() || texts.size() == rows.count;
+  };
+  const auto is_array_of_row = [&](const PixelArray& array) {
+    return array.type <= PixelType::kFloat32 && array.channels <= 4 &&
+           std::uint64_t{array.height} * array.width <= kLargestRow &&
+           array.size_bytes() == rows.row_bytes;
+  };
+  if (rows.count > bytes || rows.row_bytes > kLargestRow) return false;
+  std::uint64_t size = 0;
+  if (__builtin_mul_overflow(rows.count, rows.row_bytes, &size)) return false;
+  return one_for_each(rows.labels) && one_for_each(rows.keys) &&
+         (!rows.array || is_array_of_row(*rows.array)) &&
+         (!rows.offset || (rows.row_bytes != 0 && lies_within(*rows.offset, size, bytes)));
 }
 
 }  // namespace
 
-std::vector<std::uint8_t> encode(const Hdf5Contents& contents) {
-  Json objects = Json::array();
-  for (const Hdf5Contents::Object& object : contents.objects) objects.push_back(to_json(object));
-  return Json::to_cbor({{"objects", std::move(objects)}, {"has_more", contents.has_more}});
+std::vector<std::string> words_of(const HelperRequest& request) {
+  return {std::to_string(static_cast<int>(request.kind)),
+          request.file.string(),
+          request.shown_as.string(),
+          request.keys.image,
+          request.keys.label,
+          request.keys.without_labels ? "without labels" : ""};
 }
 
-std::vector<std::uint8_t> encode(const ShardIndex& index) {
+HelperRequest request_from(std::span<char* const> words) {
+  using Kind = HelperRequest::Kind;
+  for (const Kind kind : {Kind::kIndex, Kind::kRows, Kind::kContents, Kind::kCheck}) {
+    if (words.size() != kRequestWords || words[0] != std::to_string(static_cast<int>(kind))) {
+      continue;
+    }
+    return {kind, words[1], words[2], {words[3], words[4], *words[5] != '\0'}};
+  }
+  throw InvalidArgument("this is not a request to read an HDF5 file");
+}
+
+Message encode(const ShardIndex& index) {
   static_assert(std::is_trivially_copyable_v<SampleLocation>);
-  Json json{{"bytes", index.bytes},
-            {"samples", index.samples},
-            {"obstacle", index.obstacle},
-            {"image", to_json(index.columns.image)},
-            {"label", to_json(index.columns.label)},
-            {"key", to_json(index.columns.key)},
-            {"crc32c", to_json(index.columns.crc32c)},
-            {"places", to_blob(index.places.data(), index.places.size() * sizeof(SampleLocation))},
-            {"keys", to_blob(index.keys.data(), index.keys.size())},
-            {"classes", index.classes},
-            {"label_names", index.label_names},
-            {"mismatched_labels", index.mismatched_labels},
-            {"maybe_labels", index.maybe_labels}};
-  if (index.spec) json["spec"] = to_json(*index.spec);
-  return Json::to_cbor(json);
+  Json json = index;
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(index.places.data());
+  json["places"] = Json::binary(Blob(begin, begin + index.places.size() * sizeof(SampleLocation)));
+  return to_message(std::move(json));
 }
 
-std::vector<std::uint8_t> encode(std::uint64_t count) { return Json::to_cbor({{"count", count}}); }
+Message encode(const ImageRows& rows) { return to_message(rows); }
 
-std::vector<std::uint8_t> encode(const std::exception_ptr& error) {
-  Json json;
+Message encode(const Hdf5Contents& contents) { return to_message(contents); }
+
+Message encode(std::uint64_t count) { return to_message({{"count", count}}); }
+
+Message encode(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const CorruptData& corrupt) {
-    json = {{"corrupt", corrupt.reason()}, {"offset", corrupt.offset()}};
+    return to_message({{"corrupt", corrupt.reason()}, {"offset", corrupt.offset()}});
   } catch (const Unsupported& unsupported) {
-    json = {{"unsupported", unsupported.what()}, {"hint", unsupported.hint()}};
+    return to_message({{"unsupported", unsupported.what()}, {"hint", unsupported.hint()}});
   } catch (const InvalidArgument& invalid) {
-    json = {{"invalid", invalid.what()}, {"hint", invalid.hint()}};
+    return to_message({{"invalid", invalid.what()}, {"hint", invalid.hint()}});
   } catch (const std::bad_alloc&) {
-    json = {{"corrupt", "it asks for more memory than a scan may take"}, {"offset", 0}};
+    return to_message({{"corrupt", "it asks for more memory than a scan may take"}, {"offset", 0}});
   } catch (const std::exception& other) {
-    json = {{"failed", other.what()}};
+    return to_message({{"failed", other.what()}});
   }
-  return Json::to_cbor(json);
 }
 
-ShardIndex decode(std::span<const std::uint8_t> message, const std::filesystem::path& path,
-                  std::uint64_t bytes) {
-  ShardIndex index = decode_by(index_from, message, path);
+ShardIndex decode_index(Answer message, const Path& path, std::uint64_t bytes) {
+  const auto read = [](const Json& json) {
+    ShardIndex index = json.get<ShardIndex>();
+    index.format = Format::kHdf5;
+    index.places = places_from(json.at("places").get_binary());
+    return index;
+  };
+  ShardIndex index = decode_by(read, message, path);
   if (index.bytes != bytes) throw CorruptData(path, 0, "the file changed while it was scanned");
-  if (!has_sound_places(index)) throw CorruptData(path, 0, "the HDF5 library went astray on it");
+  if (!has_sound_places(index)) refuse_answer(path);
   return index;
 }
 
-Hdf5Contents decode_contents(std::span<const std::uint8_t> message,
-                             const std::filesystem::path& path) {
-  const auto read = [](const Json& json) {
-    Hdf5Contents contents;
-    for (const Json& object : json.at("objects")) contents.objects.push_back(object_from(object));
-    contents.has_more = json.at("has_more").get<bool>();
-    return contents;
-  };
-  return decode_by(read, message, path);
+ImageRows decode_rows(Answer message, const Path& path, std::uint64_t bytes) {
+  ImageRows rows = decode_by([](const Json& json) { return json.get<ImageRows>(); }, message, path);
+  if (!is_sound(rows, bytes)) refuse_answer(path);
+  return rows;
 }
 
-std::uint64_t decode_count(std::span<const std::uint8_t> message,
-                           const std::filesystem::path& path) {
+Hdf5Contents decode_contents(Answer message, const Path& path) {
+  return decode_by([](const Json& json) { return json.get<Hdf5Contents>(); }, message, path);
+}
+
+std::uint64_t decode_count(Answer message, const Path& path) {
   return decode_by([](const Json& json) { return json.at("count").get<std::uint64_t>(); }, message,
                    path);
 }
 
-}  // namespace precache::hdf5
+}  // namespace hdf5
+}  // namespace precache

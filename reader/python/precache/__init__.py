@@ -25,12 +25,8 @@ from ._errors import (
     Unsupported,
 )
 from ._loader import Crop, Loader
-from ._process import command_path, expected_command
+from ._process import command_path
 from ._progress import Progress
-
-# A file that makes the HDF5 library crash is refused, and nothing else happens. Where the command is missing, that is said
-# when it is needed: to open such files, and to call it.
-_reader.isolate_hdf5(expected_command())
 
 __version__ = _reader.version
 

@@ -14,6 +14,7 @@ import numpy as np
 from . import _options, _reader
 from ._arrays import Spec, as_tensors
 from ._errors import InvalidArgument
+from ._process import expected_command
 
 Array = np.ndarray[Any, Any]
 PathLike = str | os.PathLike[str]
@@ -111,6 +112,7 @@ class Dataset(Sequence[tuple[Array, int]]):
             image_key or "",
             label_key or "",
             labels == "none",
+            expected_command(),
         )
         is_folder = len(paths) == 1 and (os.path.isdir(paths[0]) or os.path.basename(paths[0]) == "dataset.json")
         if split and not is_folder:  # it would be ignored

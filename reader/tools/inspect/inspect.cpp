@@ -9,8 +9,7 @@
 
 #include "formats/bytes/inflate.hpp"
 #include "formats/bytes/number_text.hpp"
-#include "formats/hdf5/hdf5_contents.hpp"
-#include "formats/hdf5/helper/helper_process.hpp"
+#include "formats/hdf5/helper/helper_client.hpp"
 #include "formats/os/bus_fault.hpp"
 #include "formats/os/file_state.hpp"
 #include "formats/shard/file_kind.hpp"
@@ -29,14 +28,6 @@ namespace {
 
 constexpr std::uint64_t kForeignFilesRead = 16;
 constexpr std::size_t kHeadBytes = std::size_t{8} << 20;  // of a compressed file
-
-/// In a helper process, where there is a program for that: the HDF5 library is not safe against
-/// all files.
-Hdf5Contents survey_hdf5(const MappedShard& mapped) {
-  const auto& program = hdf5::scan_program();
-  return program.empty() ? hdf5::survey(mapped.bytes(), mapped.path())
-                         : hdf5::survey_in_helper(program, mapped.path(), mapped.state().bytes);
-}
 
 /// Finds out what one path holds, step by step.
 class Inspector {
@@ -164,7 +155,9 @@ class Inspector {
   void read_shard(const ListedShard& listed) {
     if (listed.entry == nullptr) return inspect_file(listed);
     note_format(std::string(name(listed.manifest->format)));
-    keep(open_shard(listed, {}), listed);
+    OpenOptions open;
+    open.helper = options_.helper;
+    keep(open_shard(listed, open), listed);
   }
 
   void keep(ShardSet::Shard shard, const ListedShard& listed) {
@@ -245,7 +238,9 @@ class Inspector {
 
   void survey(Format format, const MappedShard& mapped) {
     if (format != Format::kHdf5) return survey_stream(format, mapped.bytes(), mapped.path());
-    if (!facts_.hdf5) facts_.hdf5 = survey_hdf5(mapped);
+    if (!facts_.hdf5) {
+      facts_.hdf5 = hdf5::survey_in_helper(options_.helper, mapped.path(), mapped.state().bytes);
+    }
   }
 
   /// REQUIRES: `format` is tar or TFRecord.

@@ -29,6 +29,7 @@ struct ShardVerification {
   void add_fault(std::optional<std::uint64_t> record, const CorruptData& error);
 
   ListedShard listed;
+  std::filesystem::path helper;  // as VerifyOptions has it
   std::optional<Expected> expected;
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;

@@ -106,6 +106,7 @@ std::deque<ChunkedShard> shards_of(const std::vector<std::filesystem::path>& pat
     if (!options.split && std::filesystem::is_directory(path, ignored)) check_finished(path);
     for (ListedShard& listed : list_shards(path, options.split)) {
       ChunkedShard& shard = shards.emplace_back(std::move(listed));
+      shard.helper = options.helper;
       shard.collect_errors([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
       if (shard.failure) std::rethrow_exception(shard.failure);
     }

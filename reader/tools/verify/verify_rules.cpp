@@ -13,8 +13,7 @@
 
 #include "formats/bytes/inflate.hpp"
 #include "formats/bytes/number_text.hpp"
-#include "formats/hdf5/hdf5_images.hpp"
-#include "formats/hdf5/helper/helper_process.hpp"
+#include "formats/hdf5/helper/helper_client.hpp"
 #include "formats/shard/column_values.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"
@@ -84,7 +83,7 @@ void check_tfrecords(ShardVerification& shard, std::span<const std::byte> bytes)
 std::optional<ShardIndex> scan(ShardVerification& shard, std::span<const std::byte> bytes) {
   const auto& path = shard.listed.path;
   try {
-    return scan_shard(bytes, path, spec_of(shard.listed));
+    return scan_shard(bytes, path, spec_of(shard.listed), {}, shard.helper);
   } catch (const Error&) {
     const Format format = detect_format(bytes, path);
     if (format == Format::kTar) check_entries(bytes, path);
@@ -199,10 +198,8 @@ void check_packed(ShardVerification& shard, const MappedShard& mapped, VerifyPro
 
 /// HDF5 that cannot be mapped is read by its library, whose filters and checksums find damage.
 void check_unmapped(ShardVerification& shard, const MappedShard& mapped, VerifyProgress& progress) {
-  const auto& program = hdf5::scan_program();
-  shard.samples = program.empty() ? hdf5::check_images(mapped.bytes(), mapped.path())
-                                  : hdf5::check_images_apart(program, mapped.path(),
-                                                             mapped.state().bytes, progress.stop);
+  shard.samples = hdf5::check_images_in_helper(shard.helper, mapped.path(), mapped.state().bytes,
+                                               progress.stop);
   progress.bytes_done += mapped.state().bytes;
 }
 
@@ -277,7 +274,7 @@ void check_surroundings(const ShardVerification& shard, const MappedShard& mappe
                         "there are bytes other than zeros after the end of the archive");
     }
   } else if (format == Format::kHdf5 && shard.listed.entry != nullptr &&
-             scan_shard(mapped.bytes(), shard.listed.path).classes !=
+             scan_shard(mapped.bytes(), shard.listed.path, {}, {}, shard.helper).classes !=
                  shard.listed.manifest->classes) {
     throw CorruptData(shard.listed.path, 0, "its class names differ from those of the manifest");
   }

@@ -37,7 +37,7 @@ std::vector<Sample> six_samples() {
 std::unique_ptr<const Framing> framing_for(Format format, const std::vector<Sample>& samples) {
   NameLimits limits;
   for (const auto& sample : samples) limits.include(sample.name.key, sample.name.label);
-  return make_framing(format, kSpec, limits, {"a", "b"});
+  return test::make_framing(format, kSpec, limits, {"a", "b"});
 }
 
 /// The definition: holes are closed in ascending order, each by the shard's last surviving record.
@@ -280,7 +280,7 @@ TEST_CASE("the result of a shard is saved before the shard gets its name", "[con
 
 TEST_CASE("a shard that does not fit the disk is refused at once", "[convert][shard]") {
   const TensorSpec spec = test::spec_of(1U << 31, 1U << 31, 1);  // larger than any file may be
-  const auto framing = make_framing(Format::kHdf5, spec, test::limits_of({{"k", 0}}), {});
+  const auto framing = test::make_framing(Format::kHdf5, spec, test::limits_of({{"k", 0}}), {});
   const TempFolder folder;
   CHECK_THAT(test::message_of<IoError>(
                  [&] { ShardBuilder(*framing, folder / "part", folder / "shard", 1); }),

@@ -33,7 +33,7 @@ struct Unpacking {
   Unpacker unpacker{folder.path(), {bytes, stop}};
 
   Source open(const fs::path& path, const Labelling& labelling = {}) {
-    return open_source(path, labelling, unpacker);
+    return open_source(path, labelling, unpacker, {});
   }
   std::string refusal(const fs::path& path, const Labelling& labelling = {}) {
     return test::message_of<InvalidArgument>([&] { static_cast<void>(open(path, labelling)); });
@@ -325,19 +325,19 @@ TEST_CASE("copies go with the unpacker unless they are kept", "[convert][source]
   std::atomic<bool> stop = false;
   {
     Unpacker unpacker(folder.path(), {bytes, stop});
-    static_cast<void>(open_source(root / "x.tgz", {}, unpacker));
+    static_cast<void>(open_source(root / "x.tgz", {}, unpacker, {}));
     CHECK_FALSE(fs::is_empty(folder.path()));
   }
   CHECK(fs::is_empty(folder.path()));
   {
     Unpacker unpacker(folder.path(), {bytes, stop});
-    static_cast<void>(open_source(root / "x.tgz", {}, unpacker));
+    static_cast<void>(open_source(root / "x.tgz", {}, unpacker, {}));
     unpacker.keep();
   }
   CHECK_FALSE(fs::is_empty(folder.path()));
   stop = true;
   Unpacker unpacker(folder.path(), {bytes, stop});
-  CHECK_THROWS_AS(open_source(root / "x.tgz", {}, unpacker), UnpackingStopped);
+  CHECK_THROWS_AS(open_source(root / "x.tgz", {}, unpacker, {}), UnpackingStopped);
 }
 
 std::string record(std::string_view features) { return test::tfrecord(test::example(features)); }

@@ -31,7 +31,7 @@ Source open_source(const fs::path& root, const Labelling& labelling) {
   std::atomic<std::uint64_t> bytes = 0;
   const std::atomic<bool> stop = false;
   Unpacker unpacker(fs::temp_directory_path(), {bytes, stop});
-  return precache::open_source(root, labelling, unpacker);
+  return precache::open_source(root, labelling, unpacker, {});
 }
 
 std::vector<std::pair<std::string, std::int64_t>> labels_of(const Source& source) {

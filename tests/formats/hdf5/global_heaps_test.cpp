@@ -69,7 +69,7 @@ TEST_CASE("hdf5 rows of various lengths are found in their heaps", "[formats][hd
     for (const hsize_t chunk_rows : {0U, 7U, 1'024U}) {
       CAPTURE(user_block, chunk_rows);
       const Bytes file = write_rows(rows, user_block, std::min<hsize_t>(chunk_rows, rows.size()));
-      const ShardIndex index = scan_shard(file, "a.h5");
+      const ShardIndex index = test::scan_bytes(file, "a.h5");
       CHECK_FALSE(index.spec);
       CHECK_THAT(index.obstacle, test::contains("JPEG"));
       REQUIRE(index.samples == rows.size());

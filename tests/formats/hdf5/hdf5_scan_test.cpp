@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/hdf5/hdf5_scan.hpp"
 
-#include <hdf5.h>
-
-#include <functional>
-#include <numeric>
-
 #include "formats/hdf5/hdf5_framing.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/corpora.hpp"
+#include "tests/support/hdf5_writer.hpp"
 #include "tests/support/indexes.hpp"
 #include "tests/support/shards.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -21,71 +17,8 @@ namespace {
 
 using test::Bytes;
 
-/// Writes an HDF5 file, through the library, as others do.
-class Writer {
- public:
-  explicit Writer(hsize_t user_block = 0) {
-    const hid_t create = H5Pcreate(H5P_FILE_CREATE);
-    H5Pset_userblock(create, user_block);
-    file_ = H5Fcreate((folder_ / "a.h5").c_str(), H5F_ACC_TRUNC, create, H5P_DEFAULT);
-    H5Pclose(create);
-    REQUIRE(file_ >= 0);
-  }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-  ~Writer() { close(); }
-
-  using Setup = std::function<void(hid_t)>;
-
-  /// Elements are counted up, in the type of the file or as int32.
-  Writer& add(const char* name, hid_t type, const std::vector<hsize_t>& extents,
-              const Setup& setup = {}, bool write = true) {
-    const hid_t space = H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr);
-    const hid_t create = H5Pcreate(H5P_DATASET_CREATE);
-    if (setup) setup(create);
-    const hid_t dataset = H5Dcreate2(file_, name, type, space, H5P_DEFAULT, create, H5P_DEFAULT);
-    REQUIRE(dataset >= 0);
-    if (write) {
-      std::vector<int> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
-      std::iota(values.begin(), values.end(), 0);
-      if (H5Tget_size(type) == 1) {
-        for (int& value : values) value %= 251;
-      }
-      REQUIRE(H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
-    }
-    H5Dclose(dataset);
-    H5Pclose(create);
-    H5Sclose(space);
-    return *this;
-  }
-
-  [[nodiscard]] hid_t file() const { return file_; }
-  [[nodiscard]] const test::TempFolder& folder() const { return folder_; }
-
-  Bytes bytes() {
-    close();
-    return read_file(folder_ / "a.h5");
-  }
-  ShardIndex scan() { return scan_shard(bytes(), "a.h5"); }
-  std::string refusal() {
-    return test::message_of<Unsupported>([&] { (void)scan(); });
-  }
-
- private:
-  void close() {
-    if (file_ >= 0) H5Fclose(file_);
-    file_ = -1;
-  }
-  test::TempFolder folder_;
-  hid_t file_ = -1;
-};
-
-Writer::Setup chunked(std::vector<hsize_t> shape, const Writer::Setup& more = {}) {
-  return [shape, more](hid_t create) {
-    H5Pset_chunk(create, static_cast<int>(shape.size()), shape.data());
-    if (more) more(create);
-  };
-}
+using Writer = test::Hdf5Writer;
+using test::chunked;
 
 const std::vector<hsize_t> kExtents{7, 6, 5, 3};
 constexpr std::uint64_t kRow = 90;
@@ -126,7 +59,7 @@ TEST_CASE("hdf5 images of others are columns where they are contiguous", "[forma
       writer.add(images.c_str(), H5T_STD_U8LE, kExtents);
       writer.add((group + "y").c_str(), H5T_STD_I64LE, {7});
       const Bytes file = writer.bytes();
-      const ShardIndex index = scan_shard(file, "a.h5");
+      const ShardIndex index = test::scan_bytes(file, "a.h5");
       CHECK(index.spec == TensorSpec{DType::kUint8, Layout::kHwc, 6, 5, 3});
       CHECK(index.samples == 7);
       CHECK(index.places.empty());
@@ -153,7 +86,7 @@ TEST_CASE("hdf5 images in chunks of whole rows are found", "[formats][hdf5]") {
       const Bytes file = writer.add("images", H5T_STD_U8LE, kExtents, chunked(shape))
                              .add("label", H5T_STD_U16LE, {7, 1})
                              .bytes();
-      const ShardIndex index = scan_shard(file, "a.h5");
+      const ShardIndex index = test::scan_bytes(file, "a.h5");
       CHECK(index.spec);
       REQUIRE(index.places.size() == 7);
       for (std::uint64_t i = 0; i < 7; ++i) {
@@ -299,7 +232,7 @@ TEST_CASE("hdf5 files of others are read", "[formats][hdf5][golden]") {
   if (test::corpus("hdf5").empty()) PRECACHE_SKIP("the corpus of HDF5 files is missing");
   const auto scan_file = [&](const std::string& name) {
     const auto bytes = read_file(folder / name);
-    ShardIndex index = scan_shard(bytes, folder / name);
+    ShardIndex index = test::scan_bytes(bytes, folder / name);
     CHECK(test::is_inside(index, bytes.size()));
     return index;
   };
@@ -342,7 +275,7 @@ TEST_CASE("hdf5 files that were made to harm do not, but for the library's own f
     CHECK(test::ends_normally([&] {
       const Bytes bytes = read_file(path);
       try {
-        if (!test::is_inside(scan_shard(bytes, path), bytes.size())) ::_exit(1);
+        if (!test::is_inside(test::scan_bytes(bytes, path), bytes.size())) ::_exit(1);
       } catch (const Error&) {
       }
     }));

@@ -29,7 +29,7 @@ struct Shard {
 
   Shard(Format format, std::vector<SampleName> names, const TensorSpec& spec)
       : samples(test::make_samples(names, spec.size_bytes())) {
-    const auto framing = make_framing(format, spec, test::limits_of(names), {"cat", "dog"});
+    const auto framing = test::make_framing(format, spec, test::limits_of(names), {"cat", "dog"});
     const Bytes assembled = test::assemble(*framing, samples);
     bytes = test::cut(assembled, assembled.size());
     index.format = format;

@@ -53,7 +53,7 @@ TEST_CASE("a shard is a prologue and equal records and an epilogue", "[formats][
     for (const std::size_t count : {std::size_t{1}, std::size_t{3}, kNames.size()}) {
       CAPTURE(name(format), count);
       const auto spec = spec_of(5, 7, 3, DType::kFloat16);
-      const auto framing = make_framing(format, spec, test::limits_of(kNames), {"x", "y"});
+      const auto framing = test::make_framing(format, spec, test::limits_of(kNames), {"x", "y"});
       const auto names = std::span(kNames).first(count);
       const auto samples = test::make_samples(names, spec.size_bytes());
       const Bytes shard = test::assemble(*framing, samples);
@@ -76,7 +76,7 @@ TEST_CASE("framing writes every byte around the tensor and none of it", "[format
   for (const Format format : kFormats) {
     CAPTURE(name(format));
     const auto spec = spec_of(3, 5, 3);
-    const auto framing = make_framing(format, spec, test::limits_of(kNames), {});
+    const auto framing = test::make_framing(format, spec, test::limits_of(kNames), {});
     test::Random random(4);
     const Bytes tensor = test::random_bytes(random, spec.size_bytes());
     for (const SampleName& sample : kNames) {
@@ -98,7 +98,7 @@ TEST_CASE("a tensor that changes after its CRC was taken gets none that hides it
   for (const Format format : kFormats) {
     CAPTURE(name(format));
     const auto spec = spec_of(3, 5, 3);
-    const auto framing = make_framing(format, spec, test::limits_of(kNames), {});
+    const auto framing = test::make_framing(format, spec, test::limits_of(kNames), {});
     test::Random random(5);
     const Bytes tensor = test::random_bytes(random, spec.size_bytes());
     const auto record = test::frame(*framing, kNames[0], tensor);
@@ -115,7 +115,8 @@ TEST_CASE("a shard without samples is whole", "[formats][framing]") {
   for (const Format format : kFormats) {
     for (const std::vector<std::string>& classes : {std::vector<std::string>{}, {"a", "bcd"}}) {
       CAPTURE(name(format), classes.size());
-      const auto framing = make_framing(format, spec_of(4, 4, 3), test::limits_of(kNames), classes);
+      const auto framing =
+          test::make_framing(format, spec_of(4, 4, 3), test::limits_of(kNames), classes);
       CHECK(test::assemble(*framing, {}).size() == framing->shard_bytes(0));
     }
   }
@@ -124,7 +125,8 @@ TEST_CASE("a shard without samples is whole", "[formats][framing]") {
 TEST_CASE("a shard's size that exceeds 64 bits is refused", "[formats][framing][malformed]") {
   const auto samples = std::uint64_t{1} << 60;
   for (const Format format : {Format::kTar, Format::kTfrecord}) {
-    const auto framing = make_framing(format, spec_of(100, 100, 3), test::limits_of(kNames), {});
+    const auto framing =
+        test::make_framing(format, spec_of(100, 100, 3), test::limits_of(kNames), {});
     CHECK_THROWS_AS(framing->shard_bytes(samples), InvalidArgument);
   }
 }
@@ -132,20 +134,20 @@ TEST_CASE("a shard's size that exceeds 64 bits is refused", "[formats][framing][
 TEST_CASE("an hdf5 shard's size that exceeds 64 bits is refused",
           "[formats][framing][hdf5][malformed]") {
   const auto framing =
-      make_framing(Format::kHdf5, spec_of(100, 100, 3), test::limits_of(kNames), {});
+      test::make_framing(Format::kHdf5, spec_of(100, 100, 3), test::limits_of(kNames), {});
   CHECK_THROWS_AS(framing->shard_bytes(std::uint64_t{1} << 60), InvalidArgument);
 }
 
 TEST_CASE("a tensor that a format cannot hold is refused", "[formats][framing][malformed]") {
   const auto limits = test::limits_of(kNames);
   // A tf.train.Example ends at 2 GiB.
-  CHECK_THROWS_AS(make_framing(Format::kTfrecord, spec_of(32768, 32768, 3), limits, {}),
+  CHECK_THROWS_AS(test::make_framing(Format::kTfrecord, spec_of(32768, 32768, 3), limits, {}),
                   InvalidArgument);
-  CHECK_NOTHROW(make_framing(Format::kTfrecord, spec_of(16384, 16384, 3), limits, {}));
+  CHECK_NOTHROW(test::make_framing(Format::kTfrecord, spec_of(16384, 16384, 3), limits, {}));
   // More than 64 bits.
   const auto huge = spec_of(0xffffffffU, 0xffffffffU, 3);
   for (const Format format : kFormats) {
-    CHECK_THROWS_AS(make_framing(format, huge, limits, {}), InvalidArgument);
+    CHECK_THROWS_AS(test::make_framing(format, huge, limits, {}), InvalidArgument);
   }
 }
 
@@ -153,10 +155,11 @@ TEST_CASE("a tensor of 8 GiB does not fit a tar entry's size and is refused",
           "[formats][framing][tar][malformed]") {
   // Eleven octal digits: 8 GiB less one byte.
   const auto limits = test::limits_of(kNames);
-  CHECK_THROWS_AS(make_framing(Format::kTar, spec_of(65536, 65536, 3), limits, {}),
+  CHECK_THROWS_AS(test::make_framing(Format::kTar, spec_of(65536, 65536, 3), limits, {}),
                   InvalidArgument);
-  CHECK_THROWS_AS(make_framing(Format::kTar, spec_of(0xffffffffU, 0xffffffffU, 1), limits, {}),
-                  InvalidArgument);
+  CHECK_THROWS_AS(
+      test::make_framing(Format::kTar, spec_of(0xffffffffU, 0xffffffffU, 1), limits, {}),
+      InvalidArgument);
 }
 
 }  // namespace

@@ -39,11 +39,11 @@ bool tells_spec(Format format, DType dtype) {
 }
 
 void check_own_shard(Format format, const TensorSpec& spec, const std::vector<SampleName>& names) {
-  const auto framing = make_framing(format, spec, test::limits_of(names), {"x", "y z"});
+  const auto framing = test::make_framing(format, spec, test::limits_of(names), {"x", "y z"});
   const Bytes shard =
       test::assemble(*framing, test::make_samples(names, spec.size_bytes(), names.size()));
   const ShardColumns columns = framing->columns(names.size());
-  const ShardIndex index = scan_shard(shard, path_of(format));
+  const ShardIndex index = test::scan_bytes(shard, path_of(format));
   CHECK(index.format == format);
   CHECK(index.bytes == shard.size());
   REQUIRE(index.samples == names.size());
@@ -91,9 +91,9 @@ TEST_CASE("a scan of a shard without samples finds none", "[formats][scan]") {
   for (const Format format : test::kFormats) {
     CAPTURE(name(format));
     const auto framing =
-        make_framing(format, spec_of(6, 5, 3), test::limits_of({{"k", 0}}), {"x", "y"});
+        test::make_framing(format, spec_of(6, 5, 3), test::limits_of({{"k", 0}}), {"x", "y"});
     const Bytes shard = test::assemble(*framing, {});
-    const ShardIndex index = scan_shard(shard, path_of(format));
+    const ShardIndex index = test::scan_bytes(shard, path_of(format));
     CHECK(index.format == format);
     CHECK(index.samples == 0);
     CHECK(index.places.empty());
@@ -105,7 +105,7 @@ TEST_CASE("a shard cut anywhere is refused or read up to a whole sample",
           "[formats][scan][malformed]") {
   for (const Format format : test::kFormats) {
     const auto names = names_with(9, 3);
-    const auto framing = make_framing(format, spec_of(5, 5, 3), test::limits_of(names), {});
+    const auto framing = test::make_framing(format, spec_of(5, 5, 3), test::limits_of(names), {});
     const Bytes whole = test::assemble(*framing, test::make_samples(names, 75));
     // The library opens each file anew, so fewer of them.
     const std::size_t step = format == Format::kHdf5 ? 41 : 1;
@@ -117,7 +117,7 @@ TEST_CASE("a shard cut anywhere is refused or read up to a whole sample",
                                ? size % 512 == 0 || size > whole.size() - 512
                                : format == Format::kTfrecord && size % framing->record_bytes() == 0;
       try {
-        const ShardIndex index = scan_shard(shorter, path_of(format));
+        const ShardIndex index = test::scan_bytes(shorter, path_of(format));
         CHECK(may_end);
         CHECK(index.samples <= names.size());
         CHECK(test::is_inside(index, size));
@@ -137,7 +137,8 @@ bool survives_damage(const Bytes& whole, Format format, std::size_t damaged_byte
       damaged[test::below(random, damaged_bytes)] = static_cast<std::byte>(random());
     }
     try {
-      if (!test::is_inside(scan_shard(damaged, path_of(format)), damaged.size())) return false;
+      if (!test::is_inside(test::scan_bytes(damaged, path_of(format)), damaged.size()))
+        return false;
     } catch (const Error&) {
     }
   }
@@ -149,7 +150,7 @@ TEST_CASE("a scan of a damaged shard never leaves it", "[formats][scan][malforme
   const auto long_names = names_with(130, 4);
   for (const Format format : {Format::kTar, Format::kTfrecord}) {
     for (const auto* some : {&names, &long_names}) {
-      const auto framing = make_framing(format, spec_of(5, 5, 3), test::limits_of(*some), {});
+      const auto framing = test::make_framing(format, spec_of(5, 5, 3), test::limits_of(*some), {});
       const Bytes whole = test::assemble(*framing, test::make_samples(*some, 75));
       CHECK(survives_damage(whole, format, whole.size(), 4000));
     }
@@ -161,7 +162,8 @@ TEST_CASE("a scan of headers with right checksums never leaves the file",
           "[formats][scan][malformed]") {
   test::Random random(11);
   const auto names = names_with(130, 3);
-  const auto framing = make_framing(Format::kTar, spec_of(5, 5, 3), test::limits_of(names), {});
+  const auto framing =
+      test::make_framing(Format::kTar, spec_of(5, 5, 3), test::limits_of(names), {});
   const std::string whole = test::text_of(test::assemble(*framing, test::make_samples(names, 75)));
   for (int round = 0; round < 20'000; ++round) {
     std::string damaged = whole;
@@ -195,7 +197,7 @@ TEST_CASE("a scan of damaged HDF5 metadata never leaves the file",
           "[formats][scan][hdf5][malformed]") {
   const auto names = names_with(9, 4);
   const auto framing =
-      make_framing(Format::kHdf5, spec_of(5, 5, 3), test::limits_of(names), {"x", "y"});
+      test::make_framing(Format::kHdf5, spec_of(5, 5, 3), test::limits_of(names), {"x", "y"});
   const Bytes whole = test::assemble(*framing, test::make_samples(names, 75));
   // In a child, as it is the library that parses.
   CHECK(test::ends_normally([&] {
@@ -237,7 +239,7 @@ TEST_CASE("a scan writes nothing and does not touch the pages of payloads", "[fo
     CAPTURE(name(format));
     const auto names = names_with(9, 5);
     const auto spec = spec_of(64, 64, 3);
-    const auto framing = make_framing(format, spec, test::limits_of(names), {"x"});
+    const auto framing = test::make_framing(format, spec, test::limits_of(names), {"x"});
     const Bytes shard = test::assemble(*framing, test::make_samples(names, spec.size_bytes()));
     const Column image = framing->columns(names.size()).image;
     GuardedCopy copy(shard);
@@ -247,7 +249,7 @@ TEST_CASE("a scan writes nothing and does not touch the pages of payloads", "[fo
       copy.forbid(payload + 64, payload + spec.size_bytes());
     }
     CHECK(test::ends_normally([&] {
-      if (scan_shard(copy.bytes(), path_of(format)).samples != names.size()) ::_exit(1);
+      if (test::scan_bytes(copy.bytes(), path_of(format)).samples != names.size()) ::_exit(1);
     }));
   }
 }

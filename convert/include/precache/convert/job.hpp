@@ -40,6 +40,9 @@ struct ImageJobOptions {
   std::uint64_t shard_count = 0;
   /// Replaces what `out` holds of the split. Not part of a dataset's identity.
   bool overwrite = false;
+  /// The `precache` command, which reads HDF5 files in a process of its own, as OpenOptions has it.
+  /// Not part of a dataset's identity.
+  std::filesystem::path helper;
 };
 
 enum class JobStatus {

@@ -38,6 +38,7 @@ struct ReformatOptions {
 
   // Below: not part of a dataset's identity, may differ when a conversion is continued.
   bool overwrite = false;
+  std::filesystem::path helper;  // as OpenOptions has it
 };
 
 /// What a conversion would do. Labels are told where names of classes are missing.

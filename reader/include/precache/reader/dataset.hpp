@@ -41,6 +41,9 @@ struct OpenOptions {
   bool without_labels = false;
   /// Threads that scan shards without a manifest. 0: as many as the process may use.
   unsigned scan_threads = 0;
+  /// The `precache` command, which reads HDF5 files without a manifest in a process of its own: the
+  /// HDF5 library has memory faults on files that were made for that. Empty: the one on PATH.
+  std::filesystem::path helper;
 };
 
 /// Keeps a shard's memory mapped. Bytes that were read through it are good if check() returns.

@@ -31,6 +31,7 @@ struct InspectOptions {
   /// and the facts say at which.
   bool all = false;
   std::size_t first_keys = 5;
+  std::filesystem::path helper;         // as OpenOptions has it
   InspectProgress* progress = nullptr;  // is told, if there is one
   /// Is shown all TFRecords, and says what fields they have. If there is none, the fields of
   /// records that are not tf.train.Examples are listed by number. Use one for one path.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/helper/helper_process.hpp"
+#include "formats/hdf5/helper/helper_client.hpp"
 
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <functional>
 
 #include "formats/hdf5/helper/helper_message.hpp"
 #include "formats/shard/scan.hpp"
 #include "precache/formats/error.hpp"
-#include "precache/formats/isolate_hdf5.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/shards.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -41,7 +41,7 @@ ShardIndex table() {
 
 TEST_CASE("an index arrives as it was sent", "[formats][hdf5][roundtrip]") {
   const ShardIndex sent = table();
-  const ShardIndex got = hdf5::decode(hdf5::encode(sent), "a.h5", sent.bytes);
+  const ShardIndex got = hdf5::decode_index(hdf5::encode(sent), "a.h5", sent.bytes);
   CHECK(got.format == sent.format);
   CHECK(got.bytes == sent.bytes);
   CHECK(got.samples == sent.samples);
@@ -54,7 +54,7 @@ TEST_CASE("an index arrives as it was sent", "[formats][hdf5][roundtrip]") {
   ShardIndex bare = sent;
   bare.spec.reset();
   bare.obstacle = "its samples are arrays of int64";
-  const ShardIndex again = hdf5::decode(hdf5::encode(bare), "a.h5", bare.bytes);
+  const ShardIndex again = hdf5::decode_index(hdf5::encode(bare), "a.h5", bare.bytes);
   CHECK_FALSE(again.spec);
   CHECK(again.obstacle == bare.obstacle);
 }
@@ -93,7 +93,7 @@ TEST_CASE("the contents arrives as it was sent", "[formats][hdf5][roundtrip]") {
 
 TEST_CASE("errors arrive as what they were", "[formats][hdf5][roundtrip]") {
   const auto send = [](const auto& error) {
-    (void)hdf5::decode(hdf5::encode(std::make_exception_ptr(error)), "a.h5", 1);
+    (void)hdf5::decode_index(hdf5::encode(std::make_exception_ptr(error)), "a.h5", 1);
   };
   const auto corrupt = [&] { send(CorruptData("b.h5", 7, "no \xff good")); };
   try {
@@ -121,13 +121,13 @@ TEST_CASE("a message that was cut or lies is refused", "[formats][hdf5][malforme
     CAPTURE(size);
     const std::vector<std::uint8_t> cut(whole.begin(),
                                         whole.begin() + static_cast<std::ptrdiff_t>(size));
-    CHECK_THROWS_AS(hdf5::decode(cut, "a.h5", 1000), CorruptData);
+    CHECK_THROWS_AS(hdf5::decode_index(cut, "a.h5", 1000), CorruptData);
   }
-  CHECK_THROWS_AS(hdf5::decode(whole, "a.h5", 999), CorruptData);  // of another file
+  CHECK_THROWS_AS(hdf5::decode_index(whole, "a.h5", 999), CorruptData);  // of another file
   const std::function<void(void (*)(ShardIndex&))> refuse = [](void (*change)(ShardIndex&)) {
     ShardIndex index = table();
     change(index);
-    CHECK_THROWS_AS(hdf5::decode(hdf5::encode(index), "a.h5", 1000), CorruptData);
+    CHECK_THROWS_AS(hdf5::decode_index(hdf5::encode(index), "a.h5", 1000), CorruptData);
   };
   refuse([](ShardIndex& index) { index.places[1].payload = 983; });
   refuse([](ShardIndex& index) { index.places[1].payload_bytes = UINT64_MAX; });
@@ -146,7 +146,55 @@ TEST_CASE("the death of a scanning process is the file's fault", "[formats][hdf5
                                            test::contains("crashed on it (Segmentation fault)"));
   CHECK_THAT(message("kill -ABRT $$"), test::contains("crashed on it (Aborted)"));
   CHECK_THAT(message("kill -XCPU $$"), test::contains("takes too long"));
-  CHECK_THAT(message("echo rubbish"), test::contains("went astray"));
+  CHECK_THAT(message("echo rubbish"), test::contains("impossible answer"));
+}
+
+TEST_CASE("rows of images arrive as they were sent", "[formats][hdf5][roundtrip]") {
+  const hdf5::ImageRows sent{.name = "x",
+                             .count = 2,
+                             .array = PixelArray{PixelType::kUint16, Layout::kHwc, 4, 3, 3},
+                             .row_bytes = 72,
+                             .offset = 100,
+                             .labels = {"7", "\xff"},
+                             .maybe_labels = "",
+                             .keys = {"a", ""},
+                             .classes = {"cat"}};
+  const auto message = hdf5::encode(sent);
+  const hdf5::ImageRows got = hdf5::decode_rows(message, "a.h5", 244);
+  CHECK(got.name == sent.name);
+  CHECK(got.array->size_bytes() == 72);
+  CHECK(got.offset == sent.offset);
+  CHECK(got.labels == sent.labels);
+  CHECK(got.keys == sent.keys);
+  CHECK(got.classes == sent.classes);
+  for (std::size_t size = 0; size < message.size(); ++size) {
+    const std::vector<std::uint8_t> cut(message.begin(),
+                                        message.begin() + static_cast<std::ptrdiff_t>(size));
+    CHECK_THROWS_AS(hdf5::decode_rows(cut, "a.h5", 244), CorruptData);
+  }
+  CHECK_THROWS_AS(hdf5::decode_rows(message, "a.h5", 243), CorruptData);  // past the end
+  const std::function<void(void (*)(hdf5::ImageRows&))> refuse =
+      [&](void (*change)(hdf5::ImageRows&)) {
+        hdf5::ImageRows rows = sent;
+        change(rows);
+        CHECK_THROWS_AS(hdf5::decode_rows(hdf5::encode(rows), "a.h5", 244), CorruptData);
+      };
+  refuse([](hdf5::ImageRows& rows) { rows.count = UINT64_MAX; });
+  refuse([](hdf5::ImageRows& rows) { rows.labels.pop_back(); });
+  refuse([](hdf5::ImageRows& rows) { rows.keys.emplace_back(); });
+  refuse([](hdf5::ImageRows& rows) { rows.row_bytes = 71; });
+  refuse([](hdf5::ImageRows& rows) { rows.array->type = static_cast<PixelType>(4); });
+  refuse([](hdf5::ImageRows& rows) { rows.array->channels = 0x40000003; });
+}
+
+TEST_CASE("an answer of another version is refused as such", "[formats][hdf5]") {
+  const test::TempFolder folder;
+  const auto answer = [&](const std::string& lines) {
+    return test::message_of<Unsupported>(
+        [&] { (void)hdf5::scan_in_helper(script(folder, lines), "a.h5", 10); });
+  };
+  CHECK_THAT(answer("printf '\\241hprotocol\\001'"), test::contains("another version"));
+  CHECK_THAT(answer("exit 2"), test::contains("does not read HDF5 files"));
 }
 
 TEST_CASE("a scanning process that cannot do its work is not the file's fault", "[formats][hdf5]") {
@@ -155,27 +203,62 @@ TEST_CASE("a scanning process that cannot do its work is not the file's fault", 
     return [=] { (void)hdf5::scan_in_helper(program, "a.h5", 10); };
   };
   CHECK_THROWS_AS(call(folder / "none")(), IoError);
-  CHECK_THROWS_AS(call(script(folder, "exit 2"))(), IoError);
+  CHECK_THROWS_AS(call(script(folder, "exit 3"))(), IoError);
   CHECK_THROWS_AS(call(script(folder, "kill -KILL $$"))(), IoError);
 }
 
-TEST_CASE("a scanning process gets the file's name whatever it is", "[formats][hdf5]") {
+TEST_CASE("a scanning process gets the words of the request whatever they are", "[formats][hdf5]") {
   const test::TempFolder folder;
   const auto program = script(folder, "printf '%s|' \"$@\" > \"${0%/*}/words\"; kill -SEGV $$");
-  CHECK_THROWS_AS(hdf5::scan_in_helper(program, "-a b.h5", 10), CorruptData);
-  CHECK(test::read_text(folder / "words") == "scan-hdf5|--|-a b.h5|");
-  CHECK_THROWS_AS(hdf5::survey_in_helper(program, "-a b.h5", 10), CorruptData);
-  CHECK(test::read_text(folder / "words") == "scan-hdf5|--contents|--|-a b.h5|");
+  CHECK_THROWS_AS(hdf5::scan_in_helper(program, "-a b.h5", 10, {"x y", "", true}), CorruptData);
+  CHECK(test::read_text(folder / "words") == "hdf5-helper|0|-a b.h5|-a b.h5|x y||without labels|");
+  CHECK_THROWS_AS(hdf5::find_images_in_helper(program, "copy", 10, {"", "-l", false}, "a.h5"),
+                  CorruptData);
+  CHECK(test::read_text(folder / "words") == "hdf5-helper|1|copy|a.h5||-l||");
+  for (const auto& keys : {SampleKeys{"i", "l", true}, SampleKeys{}}) {
+    std::vector<std::string> texts =
+        hdf5::words_of({hdf5::HelperRequest::Kind::kCheck, "file", "shown", keys});
+    std::vector<char*> words;
+    for (std::string& text : texts) words.push_back(text.data());
+    const hdf5::HelperRequest got = hdf5::request_from(words);
+    CHECK(got.kind == hdf5::HelperRequest::Kind::kCheck);
+    CHECK(got.file == "file");
+    CHECK(got.shown_as == "shown");
+    CHECK(got.keys.image == keys.image);
+    CHECK(got.keys.label == keys.label);
+    CHECK(got.keys.without_labels == keys.without_labels);
+    words.pop_back();
+    CHECK_THROWS_AS(hdf5::request_from(words), InvalidArgument);
+  }
 }
 
 TEST_CASE("only HDF5 files are scanned by another process", "[formats][hdf5]") {
   const test::TempFolder folder;
-  isolate_hdf5(script(folder, "kill -SEGV $$"));
+  const auto program = script(folder, "kill -SEGV $$");
+  const auto hdf5_bytes = test::bytes_of("\x89HDF\r\n\x1a\n");
+  CHECK_THROWS_AS(scan_shard(hdf5_bytes, "a.h5", {}, {}, program), CorruptData);
+  CHECK(scan_shard({}, "a.tfrecord", {}, {}, program).samples == 0);
+}
+
+TEST_CASE("without a helper the command is looked for on PATH", "[formats][hdf5]") {
+  const test::TempFolder folder;
+  const std::string before = std::getenv("PATH");
   struct Reset {
-    ~Reset() { isolate_hdf5({}); }
-  } const reset;
-  CHECK_THROWS_AS(scan_shard(test::bytes_of("\x89HDF\r\n\x1a\n"), "a.h5"), CorruptData);
-  CHECK(scan_shard({}, "a.tfrecord").samples == 0);
+    ~Reset() { ::setenv("PATH", path.c_str(), 1); }
+    std::string path;
+  } const reset{before};
+  REQUIRE(::setenv("PATH", folder.path().c_str(), 1) == 0);
+  const auto scan = [] { (void)hdf5::scan_in_helper({}, "a.h5", 10); };
+  try {
+    scan();
+    FAIL("there is no command");
+  } catch (const Unsupported& error) {
+    CHECK_THAT(error.what(), test::contains("`precache` command, which was not found on PATH"));
+    CHECK_THAT(error.hint(), test::contains("Set `helper`"));
+  }
+  test::write_text(folder / "precache", "#!/bin/sh\nkill -SEGV $$\n");
+  REQUIRE(::chmod((folder / "precache").c_str(), 0700) == 0);
+  CHECK_THROWS_AS(scan(), CorruptData);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "formats/shard/encoded_shard.hpp"
+#include "formats/shard/framing.hpp"
+
+// What writes shards, of all formats: that of HDF5 is in a library of its own, precache_hdf5.
+namespace precache {
+
+/// Throws InvalidArgument if the names or the tensor are too large for the format, Unsupported if
+/// this build lacks it.
+[[nodiscard]] std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
+                                                          const NameLimits& limits,
+                                                          const std::vector<std::string>& classes);
+
+/// Throws Unsupported if this build lacks the format.
+void check_encoded_format(Format format);
+
+/// Throws Unsupported as that does, and IoError.
+[[nodiscard]] std::unique_ptr<EncodedShard> make_encoded_shard(
+    Format format, const std::filesystem::path& path, const NameLimits& limits,
+    const std::vector<std::string>& classes);
+
+}  // namespace precache

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/hdf5/hdf5_finder.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "formats/hdf5/dataset_names.hpp"
+#include "formats/hdf5/hdf5_labels.hpp"
+#include "formats/hdf5/hdf5_rows.hpp"
+#include "formats/shard/file_kind.hpp"
+#include "formats/shard/limits.hpp"
+#include "precache/formats/error.hpp"
+
+namespace precache::hdf5 {
+namespace {
+
+constexpr std::array kKeyNames{"keys", "filenames", "file_names", "names"};
+
+constexpr std::uint64_t kSmallestSample = 16;  // bytes of the file for each
+constexpr std::uint64_t kItemBytes = 16;       // of an item of various length, but for its content
+constexpr std::uint64_t kLargestChunk = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostClassBytes = std::uint64_t{64} << 20;
+
+bool is_array(const Dataset& dataset) {
+  const H5T_class_t kind = dataset.type_class();
+  return (dataset.extents.size() == 3 || dataset.extents.size() == 4) &&
+         (kind == H5T_INTEGER || kind == H5T_FLOAT);
+}
+
+/// Whether all rows are bytes of one number.
+bool is_fixed_bytes(const Dataset& dataset) {
+  const H5T_class_t kind = dataset.type_class();
+  if (dataset.extents.size() == 2) return kind == H5T_INTEGER && H5Tget_size(dataset.type) == 1;
+  return dataset.extents.size() == 1 &&
+         (kind == H5T_OPAQUE || (kind == H5T_STRING && H5Tis_variable_str(dataset.type) == 0));
+}
+
+}  // namespace
+
+Finder::Finder(std::span<const std::byte> file, const std::filesystem::path& path,
+               const SampleKeys& wanted)
+    : wanted_(wanted), file_(file, path), images_(find_images()) {
+  if (const auto matlab = refuse_matlab(images())) refuse(matlab->reason, matlab->hint);
+  const auto slash = images().name.rfind('/');
+  if (slash != std::string::npos) group_ = images().name.substr(0, slash + 1);
+}
+
+void Finder::refuse(const std::string& reason, const std::string& hint) const {
+  throw Unsupported(fmt::format("'{}' cannot be read: {}", file_.path().string(), reason), hint);
+}
+
+void Finder::refuse_keys(const std::string& reason) const {
+  throw InvalidArgument(fmt::format("'{}' {}", file_.path().string(), reason),
+                        fmt::format("It has: {}.", fmt::join(dataset_names(file_), ", ")));
+}
+
+std::optional<Finder::Kind> Finder::kind_of(const Dataset& dataset) const {
+  if (is_array(dataset)) return Kind::kArray;
+  if (is_various_bytes(dataset)) return Kind::kItems;
+  if (!is_fixed_bytes(dataset) || dataset.extents[0] == 0) return std::nullopt;
+  check_storage(dataset);
+  const std::uint64_t bytes = *dataset.row_elements() * H5Tget_size(dataset.type);
+  if (bytes > kLargestItem) return std::nullopt;
+  std::vector<std::byte> first(bytes);
+  read_rows(dataset, dataset.type, 0, 1, first.data());
+  const std::string_view kind = image_file_kind(first);
+  return kind == "JPEG" || kind == "PNG" ? std::optional(Kind::kFixedRows) : std::nullopt;
+}
+
+/// The same of a dataset that nobody named: what cannot be read is not the images.
+bool Finder::may_be_images(const Dataset& dataset) const {
+  try {
+    return kind_of(dataset).has_value();
+  } catch (const Error&) {
+  } catch (const LibraryFailure&) {
+  }
+  return false;
+}
+
+Finder::Images Finder::find_images() const {
+  if (!wanted_.image.empty()) {
+    auto dataset = open_dataset(file_, without_slash(wanted_.image));
+    if (!dataset) refuse_keys(fmt::format("has no dataset '{}'", wanted_.image));
+    if (const auto kind = kind_of(*dataset)) return {std::move(*dataset), *kind};
+    refuse_keys(fmt::format("has no images in {}", describe(*dataset)));
+  }
+  std::string unfit;
+  for (const char* const name : kImageNames) {
+    auto dataset = open_dataset(file_, name);
+    if (!dataset) continue;
+    if (const auto kind = kind_of(*dataset)) return {std::move(*dataset), *kind};
+    unfit = describe(*dataset);
+  }
+  return find_only_images(
+      unfit.empty() ? "it has no dataset of numbers with three or four axes or of encoded images"
+                    : unfit + " does not hold images");
+}
+
+/// Those that no name tells.
+Finder::Images Finder::find_only_images(const std::string& reason) const {
+  std::vector<std::string> found;
+  for (const std::string& name : dataset_names(file_)) {
+    if (std::ranges::find(kLabelNames, name.substr(name.rfind('/') + 1)) != kLabelNames.end()) {
+      continue;
+    }
+    const auto dataset = open_dataset(file_, name);
+    if (dataset && may_be_images(*dataset)) found.push_back(name);
+  }
+  if (found.empty()) refuse(reason);
+  if (found.size() > 1) {
+    throw InvalidArgument(fmt::format("'{}' cannot be read: several datasets may be its images: {}",
+                                      file_.path().string(), fmt::join(found, ", ")),
+                          "Set `image_key` to one of them.");
+  }
+  Dataset dataset = *open_dataset(file_, found.front());
+  const Kind kind = *kind_of(dataset);
+  return {std::move(dataset), kind};
+}
+
+SpecGuess Finder::guess_axes(DType dtype) const {
+  const auto extents = std::span(images().extents).subspan(1);
+  const auto layout = layout_of(images());
+  return layout ? spec_of(dtype, *layout, extents) : guess_spec(dtype, extents);
+}
+
+void Finder::check_storage(const Dataset& dataset) const {
+  if (dataset.lies_in_other_files()) {
+    refuse(fmt::format("the data of '{}' lies in other files", dataset.name));
+  }
+  if (const auto missing = dataset.missing_filters(); !missing.empty()) {
+    refuse(fmt::format("'{}' is stored with filters ({}) that this HDF5 library lacks",
+                       dataset.name, fmt::join(missing, ", ")),
+           "Store it again with gzip or without a filter, by a program that has this one.");
+  }
+  std::uint64_t chunk_bytes = H5Tget_size(dataset.type);
+  for (const std::uint64_t extent : dataset.chunk()) {
+    if (__builtin_mul_overflow(chunk_bytes, extent, &chunk_bytes) || chunk_bytes > kLargestChunk) {
+      refuse(fmt::format("a chunk of '{}' is too large", dataset.name));
+    }
+  }
+  std::uint64_t bytes = H5Tget_size(dataset.type);
+  if (dataset.type_class() == H5T_VLEN || H5Tis_variable_str(dataset.type) > 0) bytes = kItemBytes;
+  const std::uint64_t times = dataset.filters().empty() ? 1 : kLargestInflation;
+  const auto elements = dataset.elements();
+  if (!elements || __builtin_mul_overflow(bytes, *elements, &bytes) ||
+      bytes / times > file_.bytes().size()) {
+    throw CorruptData(file_.path(), 0,
+                      fmt::format("'{}' is larger than the file can hold", dataset.name));
+  }
+}
+
+void Finder::check_row_count() const {
+  if (count() > file_.bytes().size() / kSmallestSample) refuse("its rows are too small for images");
+}
+
+bool Finder::is_readable(const Dataset& dataset) const {
+  try {
+    check_storage(dataset);
+    return true;
+  } catch (const Unsupported&) {
+    return false;
+  }
+}
+
+FoundLabels Finder::find_labels() {
+  if (wanted_.without_labels || count() == 0) return {};
+  std::vector<std::string> names{without_slash(wanted_.label)};
+  if (wanted_.label.empty()) {
+    names = label_names_for(images().name);
+    for (std::string& name : names) name.insert(0, group_);
+  }
+  for (const std::string& name : names) {
+    const auto dataset = name == images().name ? std::nullopt : open_dataset(file_, name);
+    if (!dataset) continue;
+    if (FoundLabels labels = read_labels(*dataset); !labels.empty()) return labels;
+    if (mismatched_labels_.empty() && !lists_classes(*dataset)) {
+      mismatched_labels_ =
+          fmt::format("{} does not have one integer or name for each of the {} images in '{}'",
+                      describe(*dataset), count(), images().name);
+    }
+  }
+  if (wanted_.label.empty()) return {};
+  refuse_keys(mismatched_labels_.empty() ? fmt::format("has no dataset '{}'", wanted_.label)
+                                         : "has no such labels: " + mismatched_labels_);
+}
+
+/// None if it does not hold one label for each image.
+FoundLabels Finder::read_labels(const Dataset& dataset) const {
+  if (!may_be_labels(dataset, count())) return {};
+  const auto offset = dataset.contiguous_offset();
+  if (offset && H5Tequal(dataset.type, H5T_STD_I64LE) > 0 && dataset.elements() == count()) {
+    // The rows fit the file, but eight bytes for each may not.
+    file_.check_range(dataset, *offset, count() > UINT64_MAX / 8 ? UINT64_MAX : count() * 8);
+    return {{*offset, 8, "int64"}, {}, {}};
+  }
+  check_row_count();
+  check_storage(dataset);
+  return {{}, read_numbers(dataset, count()), read_texts(dataset, kLongestLabel)};
+}
+
+std::string Finder::maybe_labels() const {
+  if (wanted_.without_labels || !mismatched_labels_.empty()) return mismatched_labels_;
+  const std::string others = other_integers(file_, count());
+  return others.empty() ? "" : others + " may be its labels";
+}
+
+std::optional<Dataset> Finder::find_keys() const {
+  for (const char* const name : kKeyNames) {
+    auto dataset = open_dataset(file_, group_ + name);
+    if (dataset && dataset->type_class() == H5T_STRING &&
+        dataset->extents == std::vector<std::uint64_t>{count()}) {
+      return dataset;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> Finder::find_classes() const {
+  auto classes = class_names_of(file_, group_, images().name, file_.bytes().size());
+  for (const char* const name : kClassNames) {
+    if (!classes.empty()) break;
+    const auto dataset = open_dataset(file_, group_ + name);
+    // Unpacked, what never was written takes no bytes of the file.
+    if (dataset && dataset->type_class() == H5T_STRING && is_readable(*dataset) &&
+        dataset->extents[0] <= kMostClassBytes / H5Tget_size(dataset->type)) {
+      classes = read_texts(*dataset, kLongestKey);
+    }
+  }
+  return classes;
+}
+
+}  // namespace precache::hdf5
