@@ -6,6 +6,7 @@
 #include "formats/tar/tar_framing.hpp"
 #include "formats/tar/ustar.hpp"
 #include "formats/tfrecord/tfrecord_framing.hpp"
+#include "precache/formats/error.hpp"
 
 namespace precache {
 

@@ -6,8 +6,9 @@
 #include <algorithm>
 
 #include "formats/bytes/little_endian.hpp"
+#include "formats/bytes/text.hpp"
 #include "formats/os/file.hpp"
-#include "formats/tar/webdataset.hpp"
+#include "formats/shard/limits.hpp"
 
 namespace precache {
 namespace {
@@ -179,10 +180,10 @@ bool MessageImages::take_label(const WireField& field) {
     }
   } else if (field.is_delimited) {
     ++label_.values;
-    const bool is_short = field.bytes.size() <= tar::kLongestLabel;
+    const bool is_short = field.bytes.size() <= kLongestLabel;
     label_.fault = is_short ? "" : fmt::format("is a text of {} bytes", field.bytes.size());
     label_.text.reset();
-    if (is_short) label_.text = std::string(tar::trimmed(as_text(field.bytes)));
+    if (is_short) label_.text = std::string(trimmed(as_text(field.bytes)));
   }
   return true;
 }
