@@ -254,7 +254,8 @@ def test_a_wrong_value_is_an_invalid_argument(tool, source, tmp_path):
         precache.build(source, tmp_path / "out", size=0)
     assert isinstance(raised.value, ValueError)
     said = tool.refuse(source, tmp_path / "out", "--size", "0")
-    assert said == f"precache: {raised.value.message}\n  {raised.value.hint}\n"
+    assert said == f"precache: --size '0' is not a size\n  {raised.value.hint}\n"
+    assert "size" in raised.value.message and "--size" not in raised.value.message
     assert raised.value.hint in "".join(raised.value.__notes__)
 
 
