@@ -58,3 +58,15 @@ def test_lines_fit():
     long = [f"{page.name}:{number}" for page in pages for number, line in enumerate(page.read_text().splitlines(), 1)
             if len(line) > 100 and not line.startswith("|")]
     assert not long
+
+
+def test_the_walks_name_files_that_exist():
+    named = re.findall(r"`((?:formats|reader|convert|cli)/[\w/]+\.\w+)`", HACKING.read_text())
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_the_table_of_tests_names_files_that_exist():
+    named = re.findall(r"(?<![\w/])((?:package/)?test_\w+\.py)", (ROOT / "tests" / "README.md").read_text())
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / "tests" / "python" / name).is_file()] == []
