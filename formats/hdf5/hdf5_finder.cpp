@@ -31,6 +31,14 @@ bool is_array(const Dataset& dataset) {
          (kind == H5T_INTEGER || kind == H5T_FLOAT);
 }
 
+/// Whether each row is bytes, of a length of its own.
+bool is_various_bytes(const Dataset& dataset) {
+  if (dataset.type_class() != H5T_VLEN || dataset.extents.size() != 1) return false;
+  const Id base(H5Tget_super(dataset.type), H5Tclose);
+  return H5Tget_size(base) == 1 &&
+         (H5Tget_class(base) == H5T_INTEGER || H5Tget_class(base) == H5T_OPAQUE);
+}
+
 /// Whether all rows are bytes of one number.
 bool is_fixed_bytes(const Dataset& dataset) {
   const H5T_class_t kind = dataset.type_class();
@@ -39,18 +47,54 @@ bool is_fixed_bytes(const Dataset& dataset) {
          (kind == H5T_OPAQUE || (kind == H5T_STRING && H5Tis_variable_str(dataset.type) == 0));
 }
 
+std::string without_slash(const std::string& name) {
+  return name.starts_with('/') ? name.substr(1) : name;
+}
+
+/// What an attribute `layout` of `chw` or `hwc` says.
+std::optional<Layout> layout_of(const Dataset& images) {
+  if (H5Aexists(images.id, "layout") <= 0) return std::nullopt;
+  const Id attribute(H5Aopen(images.id, "layout", H5P_DEFAULT), H5Aclose);
+  const Id type(H5Aget_type(attribute), H5Tclose);
+  const Id space(H5Aget_space(attribute), H5Sclose);
+  std::array<char, 16> text{};
+  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
+      H5Tget_size(type) > text.size() || H5Sget_simple_extent_npoints(space) != 1) {
+    return std::nullopt;
+  }
+  check(H5Aread(attribute, type, text.data()));
+  const std::string_view value(text.data(), std::min<std::size_t>(H5Tget_size(type), 3));
+  if (value == "chw") return Layout::kChw;
+  if (value == "hwc") return Layout::kHwc;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Finder::Finder(std::span<const std::byte> file, const std::filesystem::path& path,
                const SampleKeys& wanted)
     : wanted_(wanted), file_(file, path), images_(find_images()) {
-  if (const auto matlab = refuse_matlab(images())) refuse(matlab->reason, matlab->hint);
+  refuse_matlab();
   const auto slash = images().name.rfind('/');
   if (slash != std::string::npos) group_ = images().name.substr(0, slash + 1);
 }
 
 void Finder::refuse(const std::string& reason, const std::string& hint) const {
   throw Unsupported(fmt::format("'{}' cannot be read: {}", file_.path().string(), reason), hint);
+}
+
+/// MATLAB counts the first axis fastest, so HDF5 sees the axes of its arrays in reverse, height and
+/// width swapped, and nothing but an attribute tells.
+void Finder::refuse_matlab() const {
+  const Dataset& dataset = images();
+  if (H5Aexists(dataset.id, "MATLAB_class") <= 0) return;
+  refuse(fmt::format("'{}' was written by MATLAB (it has the attribute MATLAB_class), which stores "
+                     "axes in reverse order: {}",
+                     dataset.name, fmt::join(dataset.extents, " x ")),
+         fmt::format("Write the images again as N x H x W x C. If MATLAB had H x W x C x N, in "
+                     "Python: h5py.File('new.h5', 'w')['images'] = h5py.File('old.mat')['{}'][:]"
+                     ".transpose(0, 3, 2, 1)",
+                     dataset.name));
 }
 
 void Finder::refuse_keys(const std::string& reason) const {

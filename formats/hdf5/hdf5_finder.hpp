@@ -71,6 +71,7 @@ class Finder {
     Dataset dataset;
     Kind kind;
   };
+  void refuse_matlab() const;
   [[noreturn]] void refuse_keys(const std::string& reason) const;
   [[nodiscard]] std::optional<Kind> kind_of(const Dataset& dataset) const;
   [[nodiscard]] bool may_be_images(const Dataset& dataset) const;

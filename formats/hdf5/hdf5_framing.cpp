@@ -165,7 +165,7 @@ Envelope Hdf5Framing::make_envelope(std::span<const WrittenRecord> records,
   if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base,
                                           wanted.crc32c.base}) {
     throw Unsupported("this version of the HDF5 library places datasets elsewhere",
-                      "Use HDF5 1.10, or another --format.");
+                      "Use HDF5 1.10, or set `format` to another one.");
   }
   const std::uint64_t images_end = kImagesBase + count * record_bytes_;
   Envelope envelope{.prologue = skeleton.bytes(0, kImagesBase),

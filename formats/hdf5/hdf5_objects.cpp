@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
 
 namespace precache::hdf5 {
 namespace {
@@ -32,28 +33,14 @@ struct ImageCallbacks {
   static herr_t free_data(void*) { return 0; }
 };
 
-struct FilterName {
-  H5Z_filter_t id;
-  const char* name;
-};
-constexpr std::array<FilterName, 14> kFilterNames{{{1, "gzip"},
-                                                   {2, "shuffle"},
-                                                   {3, "fletcher32"},
-                                                   {4, "szip"},
-                                                   {5, "nbit"},
-                                                   {6, "scaleoffset"},
-                                                   {32000, "lzf"},
-                                                   {32001, "blosc"},
-                                                   {32004, "lz4"},
-                                                   {32008, "bitshuffle"},
-                                                   {32013, "zfp"},
-                                                   {32015, "zstd"},
-                                                   {32019, "jpeg"},
-                                                   {32026, "blosc2"}}};
-
 std::string filter_name(H5Z_filter_t filter) {
-  const auto known = std::ranges::find(kFilterNames, filter, &FilterName::id);
-  return known == kFilterNames.end() ? fmt::format("filter {}", filter) : known->name;
+  static const std::map<H5Z_filter_t, const char*> names{
+      {1, "gzip"},     {2, "shuffle"},        {3, "fletcher32"}, {4, "szip"},
+      {5, "nbit"},     {6, "scaleoffset"},    {32000, "lzf"},    {32001, "blosc"},
+      {32004, "lz4"},  {32008, "bitshuffle"}, {32013, "zfp"},    {32015, "zstd"},
+      {32019, "jpeg"}, {32026, "blosc2"}};
+  const auto known = names.find(filter);
+  return known == names.end() ? fmt::format("filter {}", filter) : known->second;
 }
 
 std::vector<H5Z_filter_t> filter_numbers(hid_t create) {
@@ -197,17 +184,6 @@ void MemoryFile::check_range(const Dataset& dataset, std::uint64_t offset,
   }
 }
 
-bool is_various_bytes(const Dataset& dataset) {
-  if (dataset.type_class() != H5T_VLEN || dataset.extents.size() != 1) return false;
-  const Id base(H5Tget_super(dataset.type), H5Tclose);
-  return H5Tget_size(base) == 1 &&
-         (H5Tget_class(base) == H5T_INTEGER || H5Tget_class(base) == H5T_OPAQUE);
-}
-
-std::string without_slash(const std::string& name) {
-  return name.starts_with('/') ? name.substr(1) : name;
-}
-
 std::optional<std::uint64_t> Dataset::elements() const { return product(extents); }
 
 std::optional<std::uint64_t> Dataset::row_elements() const {
@@ -246,35 +222,6 @@ std::optional<std::uint64_t> Dataset::contiguous_offset() const {
   if (layout() != H5D_CONTIGUOUS || lies_in_other_files()) return std::nullopt;
   const haddr_t offset = H5Dget_offset(id);
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<std::uint64_t>(offset);
-}
-
-std::optional<Layout> layout_of(const Dataset& images) {
-  if (H5Aexists(images.id, "layout") <= 0) return std::nullopt;
-  const Id attribute(H5Aopen(images.id, "layout", H5P_DEFAULT), H5Aclose);
-  const Id type(H5Aget_type(attribute), H5Tclose);
-  const Id space(H5Aget_space(attribute), H5Sclose);
-  std::array<char, 16> text{};
-  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
-      H5Tget_size(type) > text.size() || H5Sget_simple_extent_npoints(space) != 1) {
-    return std::nullopt;
-  }
-  check(H5Aread(attribute, type, text.data()));
-  const std::string_view value(text.data(), std::min<std::size_t>(H5Tget_size(type), 3));
-  if (value == "chw") return Layout::kChw;
-  if (value == "hwc") return Layout::kHwc;
-  return std::nullopt;
-}
-
-std::optional<MatlabRefusal> refuse_matlab(const Dataset& images) {
-  if (H5Aexists(images.id, "MATLAB_class") <= 0) return std::nullopt;
-  return MatlabRefusal{
-      fmt::format("'{}' was written by MATLAB (it has the attribute MATLAB_class), which stores "
-                  "axes in reverse order: {}",
-                  images.name, fmt::join(images.extents, " x ")),
-      fmt::format("Write the images again as N x H x W x C. If MATLAB had H x W x C x N, in "
-                  "Python: h5py.File('new.h5', 'w')['images'] = h5py.File('old.mat')['{}'][:]"
-                  ".transpose(0, 3, 2, 1)",
-                  images.name)};
 }
 
 Dataset load_dataset(hid_t file, const std::string& name) {

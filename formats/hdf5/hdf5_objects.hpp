@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "formats/hdf5/hdf5_id.hpp"
-#include "precache/formats/tensor_spec.hpp"
 
 // The objects of third-party files. All of it throws LibraryFailure, and needs with_library()
 // around it.
@@ -78,25 +77,6 @@ struct Dataset {
   /// Where in the file its elements lie in one piece; none if they do not, or have no place yet.
   [[nodiscard]] std::optional<std::uint64_t> contiguous_offset() const;
 };
-
-/// Whether each of its elements is a row of bytes, of a length of its own.
-[[nodiscard]] bool is_various_bytes(const Dataset& dataset);
-
-/// A name without the slash that it may begin with.
-[[nodiscard]] std::string without_slash(const std::string& name);
-
-/// What an attribute `layout` of `chw` or `hwc` says.
-[[nodiscard]] std::optional<Layout> layout_of(const Dataset& images);
-
-/// Why images that MATLAB wrote are refused, and what to do; empty for others.
-///
-/// MATLAB counts the first axis fastest, so HDF5 sees the axes of its arrays in reverse, height and
-/// width swapped, and nothing but an attribute tells.
-struct MatlabRefusal {
-  std::string reason;
-  std::string hint;
-};
-[[nodiscard]] std::optional<MatlabRefusal> refuse_matlab(const Dataset& images);
 
 /// Any dataset, whose extents may be none. REQUIRES: `name` is one.
 [[nodiscard]] Dataset load_dataset(hid_t file, const std::string& name);

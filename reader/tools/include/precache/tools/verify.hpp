@@ -13,7 +13,7 @@ namespace precache {
 struct VerifyOptions {
   std::optional<std::string> split;  // of dataset folders; none: all
   unsigned threads = 0;              // 0: what the process may use
-  std::filesystem::path helper;      // as OpenOptions has it
+  std::filesystem::path helper{};    // as OpenOptions has it
 };
 
 /// What another thread may look at, and how it may end the work.
