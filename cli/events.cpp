@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/flag_names.hpp"
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
 #include "precache/formats/error.hpp"
@@ -82,8 +83,8 @@ void events::progress(const ProgressLine& line, double seconds) {
 }
 
 ExitCode fail(ExitCode code, const Failure& failure) {
-  say("precache: {}\n", failure.message);
-  if (!failure.hint.empty()) say("  {}\n", failure.hint);
+  say("precache: {}\n", with_flags(failure.message));
+  if (!failure.hint.empty()) say("  {}\n", with_flags(failure.hint));
   Json event{{"event", "error"},
              {"type", failure.type},
              {"message", failure.message},

@@ -32,8 +32,9 @@ struct Failure {
   int error_number = 0;  // errno; 0: none
 };
 
-/// Tells it to people, on stderr, and as an event. A reader of events that does not read for
-/// seconds misses it.
+/// Tells it to people, on stderr and with the names of flags, and as an event, which keeps the
+/// names of fields: the program that reads it has its own words for them. A reader of events that
+/// does not read for seconds misses it.
 ExitCode fail(ExitCode code, const Failure& failure);
 
 /// The same where there is no memory: it needs none.

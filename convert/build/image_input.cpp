@@ -32,9 +32,9 @@ class ImageMaker : public TensorMaker {
       }
       return transform_.run(bytes, tensor);
     } catch (const std::bad_alloc&) {
-      // No fault of the image, but who has to choose a limit wants its name.
+      // The image is not at fault, but its name helps to choose a limit.
       throw IoError("not enough memory for", samples_.full_origin(sample), ENOMEM,
-                    "Use fewer --jobs, or a lower --max-pixels to skip it.");
+                    "Use fewer `jobs`, or a lower `max_pixels` to skip it.");
     }
   }
 

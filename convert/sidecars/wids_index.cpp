@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
-#include "convert/source/utf8.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/ustar.hpp"

@@ -5,7 +5,7 @@
 
 #include <unordered_set>
 
-#include "convert/source/utf8.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"

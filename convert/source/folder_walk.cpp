@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "convert/source/retry.hpp"
-#include "convert/source/utf8.hpp"
 #include "formats/bytes/text.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 

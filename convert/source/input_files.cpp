@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/source/input_files.hpp"
 
-#include "convert/source/file_reader.hpp"
 #include "formats/bytes/crc32c.hpp"
 
 namespace precache {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "convert/source/shard_reader.hpp"
+#include "convert/source/sample_reader.hpp"
 #include "convert/source/source.hpp"
 
 namespace precache {

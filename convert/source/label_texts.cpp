@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "convert/source/utf8.hpp"
 #include "formats/bytes/text.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -22,7 +22,7 @@ std::int64_t ClassNumbers::of(const std::string& name, const std::string& where)
   if (found != numbers_.end()) return found->second;
   throw InvalidArgument(
       fmt::format("unknown class '{}' ({})", name, where),
-      "It is not among the class names that `classes` or the dataset in `out` fixes.");
+      "It is not one of the class names given by `classes` or by the dataset in `out`.");
 }
 
 void LabelTexts::add(std::string_view text) {
@@ -44,14 +44,14 @@ LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
   };
   const bool integers = std::ranges::all_of(texts_, is_integer);
   if (!integers && classes.empty()) {
-    // A slip of the pen among numbers would else make names of them all, with other numbers.
+    // A typing error among numbers would otherwise turn them all into names, with other numbers.
     if (const auto number = std::ranges::find_if(texts_, is_integer); number != texts_.end()) {
       const auto name = std::ranges::find_if_not(texts_, is_integer);
       throw InvalidArgument(
           fmt::format("{}: '{}' is a name, but {} has the number {}", where(name->first_sample),
                       escape_invalid_utf8(name->text), where(number->first_sample), number->text),
-          "Labels are all names or all integers. Names that look like numbers "
-          "need `classes`.");
+          "Labels are all names or all integers. For names that look like numbers, set "
+          "`classes`.");
     }
     std::set<std::string> names;
     for (const Text& text : texts_) names.insert(escape_invalid_utf8(text.text));

@@ -108,9 +108,9 @@ class ShardSource {
   void find_format(const SourceShard& shard) {
     const Format format = with_bytes(shard, [&](auto bytes) {
       if (const auto kind = image_file_kind(bytes); !kind.empty()) {
-        throw InvalidArgument(
-            fmt::format("'{}' is a {} image, no shard of them", shard.given.path.string(), kind),
-            kSourceHelp);
+        throw InvalidArgument(fmt::format("'{}' is a {} image, not a shard of images",
+                                          shard.given.path.string(), kind),
+                              kSourceHelp);
       }
       try {
         return detect_format(bytes, shard.given.path);
@@ -213,8 +213,8 @@ std::vector<fs::path> shards_instead_of_images(const fs::path& folder) {
   return shards_in_folder(folder);
 }
 
-/// Those of `precache convert --keep-encoded`, which has numbers in its shards.
-std::vector<std::string> class_names_beside(const std::vector<SourceShard>& shards) {
+/// The names that packed shards have next to them; the shards themselves hold numbers.
+std::vector<std::string> class_names_next_to(const std::vector<SourceShard>& shards) {
   const fs::path folder = shards.front().given.path.parent_path();
   if (shards.front().is_stream()) return {};
   EncodedFolder known = EncodedFolder::find(folder.empty() ? "." : folder);
@@ -225,13 +225,13 @@ std::vector<std::string> class_names_beside(const std::vector<SourceShard>& shar
   return all ? std::move(known.classes) : std::vector<std::string>();
 }
 
-/// Nothing that was asked for goes unheard.
+/// Refuses options that would have no effect.
 void refuse_keys(const fs::path& folder, const Labelling& labelling) {
   if (labelling.image_key.empty() && labelling.label_key.empty()) return;
   throw InvalidArgument(
-      fmt::format("{} is for shards, and '{}' is a folder of images",
-                  labelling.image_key.empty() ? "`label_key`" : "`image_key`", folder.string()),
-      "Images of a folder get labels by `labels`.");
+      fmt::format("`{}` applies to shards, but '{}' is a folder of images",
+                  labelling.image_key.empty() ? "label_key" : "image_key", folder.string()),
+      "Set `labels` to say how images in folders get their labels.");
 }
 
 }  // namespace
@@ -244,7 +244,7 @@ Source open_source(const fs::path& source, const Labelling& labelling, Unpacker&
   if (!what.files.empty()) {
     result = ShardSource(source, what, labelling, unpacker).list();
     if (labelling.kind == Labelling::Kind::kSource) {
-      name_classes(result, class_names_beside(result.shards));
+      name_classes(result, class_names_next_to(result.shards));
     }
   } else {
     refuse_keys(source, labelling);

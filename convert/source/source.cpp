@@ -13,7 +13,7 @@
 #include "convert/source/class_names.hpp"
 #include "convert/source/csv_labels.hpp"
 #include "convert/source/folder_walk.hpp"
-#include "convert/source/utf8.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
@@ -32,7 +32,7 @@ ListedFile stat_listed(const fs::path& root, const std::string& path, const std:
   if (::stat(full.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
       throw InvalidArgument(fmt::format("{}: there is no '{}'", where, full.string()),
-                            "Paths are taken below `source`.");
+                            "Paths in the file are relative to `source`.");
     }
     throw IoError("cannot read", full, errno);
   }
@@ -42,7 +42,7 @@ ListedFile stat_listed(const fs::path& root, const std::string& path, const std:
   return {path, static_cast<std::uint64_t>(status.st_size), mtime_ns(status), -1};
 }
 
-/// The rows of a CSV file with their paths in one form, below SOURCE and each once.
+/// The rows of a CSV file with their paths in one form, below the root and each once.
 std::vector<CsvLabel> read_rows(const fs::path& csv) {
   auto rows = parse_csv_labels(as_text(read_file(csv)), csv);
   std::unordered_map<std::string, std::size_t> lines;
@@ -122,9 +122,10 @@ Source label_by_folder(FolderWalk walk, const fs::path& root, const Labelling& l
       throw InvalidArgument(
           fmt::format("'{}' lies directly in `source`, so it has no class", (root / path).string()),
           std::filesystem::is_directory(root)
-              ? "Put images into one folder per class, or use `labels` none, or `labels` FILE.csv."
-              : "In an archive, images have a folder per class, or each a .cls, .json or .txt next "
-                "to it, of its name. Or use `labels` none, or `labels` FILE.csv.");
+              ? "Put images into one folder per class, or set `labels` to none or to a CSV file."
+              : "In an archive, images have a folder per class, or a .cls, .json or .txt file of "
+                "the "
+                "same name. Or set `labels` to none or to a CSV file.");
     }
     if (path.substr(0, slash) != folder) {
       folder = path.substr(0, slash);

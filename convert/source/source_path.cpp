@@ -78,14 +78,14 @@ void check_apart(const fs::path& source, const fs::path& out) {
   if (what.kind == Kind::kFolder && lies_in(folder, fs::canonical(source))) {
     throw InvalidArgument(
         fmt::format("`out` '{}' lies inside `source` '{}'", out.string(), source.string()),
-        "Choose an `out` outside, or the shards would become part of the source.");
+        "Choose an `out` elsewhere, or the shards would become part of the source.");
   }
   if (what.kind != Kind::kShards) return;
   for (const fs::path& file : what.files) {
     if (!lies_in(fs::canonical(file), folder)) continue;
     throw InvalidArgument(
         fmt::format("`source` '{}' lies inside `out` '{}'", file.string(), out.string()),
-        "Choose another `out`, or the source could be taken for a shard of it.");
+        "Choose another `out`, or the source could be taken for one of its shards.");
   }
 }
 
@@ -103,7 +103,7 @@ void check_not_in_out(const std::vector<fs::path>& files, const fs::path& out) {
     struct stat status {};
     const int result = file == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(file.c_str(), &status);
     if (result != 0 || !in_out.contains({status.st_dev, status.st_ino})) continue;
-    throw InvalidArgument(fmt::format("'{}' is also a file of `out` '{}'",
+    throw InvalidArgument(fmt::format("'{}' is also a file in `out` '{}'",
                                       file == "-" ? "standard input" : file.string(), out.string()),
                           "Choose another `out`: what is read could be replaced or removed.");
   }

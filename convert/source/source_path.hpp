@@ -7,14 +7,13 @@
 namespace precache {
 
 inline constexpr const char* kSourceHelp =
-    "`source` is a folder of images, a shard of them, a pattern of shards, or - for one on "
-    "standard "
+    "`source` is a folder of images, a shard of them, a pattern of shards, or - for standard "
     "input.";
 
 inline constexpr const char* kUseConvertHint =
-    "Shards of tensors go from format to format by: precache convert";
+    "Use `precache convert` to change the format of tensor shards.";
 
-/// What SOURCE names.
+/// What a source path names.
 struct SourcePath {
   enum class Kind { kFolder, kShards, kStream };
   Kind kind = Kind::kFolder;
@@ -31,8 +30,8 @@ struct SourcePath {
 void check_apart(const std::filesystem::path& source, const std::filesystem::path& out);
 
 /// Throws InvalidArgument if one of the files that are read, by whatever path or link, is a file of
-/// OUT: --overwrite would remove what it reads. `-` is standard input. Files are compared by device
-/// and inode.
+/// `out`: replacing its shards would remove what is read. `-` is standard input. Files are compared
+/// by device and inode.
 void check_not_in_out(const std::vector<std::filesystem::path>& files,
                       const std::filesystem::path& out);
 

@@ -106,9 +106,10 @@ bool is_compressed(std::span<const std::byte> head, const std::filesystem::path&
   const FileKind kind = file_kind(head);
   if (kind.group != FileKind::Group::kCompressed) return false;
   if (kind.name == "gzip" || kind.name == "zlib") return true;
-  throw Unsupported(fmt::format("'{}' is compressed by {}", path.string(), kind.name),
-                    "Only gzip and zlib are unpacked; pipe it through another program: "
-                    "... | precache build - `out`");
+  throw Unsupported(
+      fmt::format("'{}' is compressed by {}", path.string(), kind.name),
+      "Only gzip and zlib are unpacked. Unpack it with another program and pipe the result "
+      "to standard input (set `source` to -).");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace precache {
 
-/// What unpacking tells whoever waits for it, and is told by him.
+/// Progress of unpacking, and a way to stop it.
 struct UnpackProgress {
   std::atomic<std::uint64_t>& bytes;
   const std::atomic<bool>& stop;

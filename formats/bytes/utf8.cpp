@@ -62,4 +62,19 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string escape_invalid_utf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t bytes = utf8_sequence_bytes(text);
+    if (bytes == 0) {
+      result += fmt::format("%{:02X}", static_cast<unsigned char>(text[0]));
+    } else {
+      result += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return result;
+}
+
 }  // namespace precache

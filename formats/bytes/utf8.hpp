@@ -15,4 +15,8 @@ namespace precache {
 /// control characters, and those that turn the direction of writing become \xNN.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// A file name, which may be any bytes, as a key or class name, which is UTF-8: each byte that is
+/// not part of a well-formed sequence becomes %XX.
+[[nodiscard]] std::string escape_invalid_utf8(std::string_view text);
+
 }  // namespace precache

@@ -296,7 +296,7 @@ def test_classes_are_numbered_as_image_folder_numbers_them(source, take, tmp_pat
 def test_an_image_without_a_class_names_the_way_out(source, refuse):
     draw(source, "class/1.png", "stray.png")
     text = refuse()
-    assert str(source / "stray.png") in text and "--labels none" in text
+    assert str(source / "stray.png") in text and "--labels to none" in text
 
 
 def test_an_empty_class_folder_keeps_its_number_and_is_mentioned(tool, source, take, tmp_path):

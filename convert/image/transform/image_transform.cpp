@@ -74,8 +74,8 @@ std::optional<Rejection> ImageTransform::run(ImageDecoder& decoder, std::span<co
   ImageHeader header;
   if (auto rejection = decoder.open(file, header)) return rejection;
   if (std::uint64_t{header.width} * header.height > max_pixels_) {
-    return Rejection{"limit", fmt::format("{}x{} pixels are more than --max-pixels {}",
-                                          header.width, header.height, max_pixels_)};
+    return Rejection{"limit", fmt::format("{}x{} pixels are more than max_pixels {}", header.width,
+                                          header.height, max_pixels_)};
   }
   if (std::max(header.width, header.height) > kLongestSide) {
     return Rejection{"limit", fmt::format("{}x{} pixels: a side is longer than {}", header.width,

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "convert/source/shard_reader.hpp"
+#include "convert/source/sample_reader.hpp"
 #include "convert/source/source_path.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"

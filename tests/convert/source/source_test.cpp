@@ -2,9 +2,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "convert/source/file_reader.hpp"
 #include "convert/source/folder_walk.hpp"
 #include "convert/source/open_source.hpp"
+#include "convert/source/sample_reader.hpp"
 #include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
@@ -115,7 +115,7 @@ TEST_CASE("a file that is no shard of images is no source", "[convert][source]")
   CHECK_THROWS_AS(open_source(root / "file", kByFolder), Unsupported);
   write_text(root / "1.png", "\x89PNG\r\n\x1a\n");
   CHECK_THAT(refusal(root / "1.png", kByFolder),
-             test::contains("is a PNG image, no shard of them"));
+             test::contains("is a PNG image, not a shard of images"));
 }
 
 TEST_CASE("class names that are no UTF-8 are escaped", "[convert][source]") {
