@@ -8,7 +8,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "convert/source/folder_walk.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "formats/shard/file_names.hpp"
 #include "formats/tar/ustar.hpp"

@@ -213,9 +213,10 @@ void refuse_captions(const std::vector<TarImages>& tars, const std::filesystem::
   throw InvalidArgument(
       fmt::format("the texts next to the images of '{}' are captions, not classes: {}",
                   root.string(), texts.text()),
-      fmt::format("Build without labels (`labels` none), take them from other files (`label_key` "
-                  "cls, `label_key` json.FIELD, `labels` FILE.csv){}",
-                  texts.too_long == 0 ? ", or take the texts as classes (`label_key` txt)." : "."));
+      fmt::format(
+          "Set `labels` to none to build without labels, `label_key` to cls or json.FIELD "
+          "to take them from other files, `labels` to a CSV file{}",
+          texts.too_long == 0 ? ", or `label_key` to txt to take the texts as classes." : "."));
 }
 
 [[noreturn]] void refuse_without_label(const TarImages& tar, std::uint32_t group,
@@ -226,13 +227,13 @@ void refuse_captions(const std::vector<TarImages>& tars, const std::filesystem::
     throw InvalidArgument(
         fmt::format("{} has no label: {}", where, tar.unfit_label->second),
         "A label is one integer, or a name of one line. Name another with `label_key` (cls, txt, "
-        "json.FIELD), or use `labels` none, or `labels` FILE.csv.");
+        "json.FIELD), or set `labels` to none or to a CSV file.");
   }
   if (key.empty()) {
     throw InvalidArgument(
         where + " has no label next to it",
         "Labels are the texts of .cls and .txt files and a field of .json files of its name. Name "
-        "another with `label_key`, or use `labels` none, or `labels` FILE.csv.");
+        "another with `label_key`, or set `labels` to none or to a CSV file.");
   }
   throw InvalidArgument(fmt::format("{} has no label by `label_key` {}", where, key),
                         "It names the ending of a file next to the image (cls), or a field of its "

@@ -114,7 +114,7 @@ class Lister {
                       : fmt::format("the records of '{}' have no label that is known by its name",
                                     path_.string()),
         fmt::format(
-            "{}Name the feature with `label_key`, or use `labels` none, or `labels` FILE.csv.",
+            "{}Name the feature with `label_key`, or set `labels` to none or to a CSV file.",
             names.empty() ? "" : fmt::format("It has: {}. ", names)));
   }
 

@@ -119,17 +119,17 @@ bool is_header(std::span<const std::byte> block) {
   if (block.size() < kBlock) return false;
   const auto stored = number(field(block, ustar::kChecksum, ustar::kChecksumBytes));
   if (!stored) return false;
-  std::uint64_t sum = ustar::kChecksumBytes * ' ';
-  std::uint64_t negative = 0;  // bytes that are negative if they are signed
-  const auto add = [&](std::span<const std::byte> bytes) {
-    for (const std::byte byte : bytes) {
-      sum += std::to_integer<unsigned char>(byte);
-      negative += std::to_integer<unsigned char>(byte >> 7);
-    }
-  };
-  add(block.first(ustar::kChecksum));
-  add(block.subspan(ustar::kType, kBlock - ustar::kType));
-  return *stored == sum || *stored == sum - 256 * negative;  // some old archivers sum signed bytes
+  const auto before = block.first(ustar::kChecksum);
+  const auto after = block.subspan(ustar::kType, kBlock - ustar::kType);
+  std::uint32_t sum = ustar::kChecksumBytes * ' ';
+  for (const std::byte byte : before) sum += std::to_integer<std::uint32_t>(byte);
+  for (const std::byte byte : after) sum += std::to_integer<std::uint32_t>(byte);
+  if (*stored == sum) return true;
+  // Some old archivers sum signed bytes.
+  const auto is_negative = [](std::byte byte) { return byte >= std::byte{0x80}; };
+  const auto negative =
+      std::ranges::count_if(before, is_negative) + std::ranges::count_if(after, is_negative);
+  return *stored == sum - 256 * static_cast<std::uint64_t>(negative);
 }
 
 EntryCursor::EntryCursor(std::span<const std::byte> file, std::filesystem::path path,

@@ -169,7 +169,7 @@ def test_captions_are_not_classes(tool, tmp_path):
     source = write_tar(tmp_path / "x.tar", [f"a photo of thing {number}" for number in range(12)])
     result = tool.run("build", source, tmp_path / "out", "--size", "8", expect=2)
     assert "12 .txt files hold 12 different texts" in result.err
-    for way in ("--labels none", "--label-key txt", "json.FIELD", "FILE.csv"):
+    for way in ("--labels to none", "--label-key to txt", "json.FIELD", "CSV file"):
         assert way in result.err
     facts, = tool.run("inspect", source, "--json").json()["paths"]
     assert facts["classes"]["unlabelled"] == 12
@@ -182,7 +182,7 @@ def test_captions_of_several_lines_are_called_what_they_are(tool, tmp_path):
     source = write_tar(tmp_path / "x.tar", ["a cat\non a mat", "a dog", "a dog"])
     result = tool.run("build", source, tmp_path / "out", "--size", "8", expect=2)
     assert "1 of 3 .txt files hold several lines" in result.err
-    assert "next to it" not in result.err and "--label-key txt" not in result.err
+    assert "next to it" not in result.err and "--label-key to txt" not in result.err
     named = tool.run("build", source, tmp_path / "out", "--size", "8", "--label-key", "txt", expect=2)
     assert "'00000.txt' holds a text of 2 lines" in named.err
 
