@@ -112,7 +112,7 @@ TEST_CASE("floats at odd addresses are copied, as inspect says", "[reader][typed
   for (std::size_t i = 0; i < 4; ++i) CHECK(batch.as<float>()[i][11] == 5.5F);
   const Inspection facts = inspect(path, {});
   CHECK(facts.access.batches == AccessFacts::Batches::kGathered);
-  CHECK_THAT(facts.access.reason, contains("odd addresses"));
+  CHECK_THAT(facts.access.reason, contains("not aligned"));
 }
 
 }  // namespace
