@@ -41,7 +41,7 @@ struct InspectCommand {
 };
 
 /// A title and text beside it, broken between words.
-void print_row(const FactRow& row) {
+void print_fact(const FactRow& row) {
   constexpr std::size_t kWidth = kColumns - kTitleColumns;
   std::string title = row.title;
   std::string_view rest = row.text;
@@ -86,9 +86,9 @@ void print_table(const FactTable& table) {
 
 void print_text(const Inspection& facts) {
   print("{}: {}\n\n", facts.path.string(), headline(facts));
-  for (const FactRow& row : fact_rows(facts)) print_row(row);
+  for (const FactRow& row : fact_rows(facts)) print_fact(row);
   if (facts.classes && !facts.classes->is_complete) {
-    print_row({"more", "--all reads every file, label and value"});
+    print_fact({"more", "--all reads every file, label and value"});
   }
   for (const FactTable& table : fact_tables(facts, kTableRows)) print_table(table);
 }
