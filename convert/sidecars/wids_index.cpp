@@ -55,7 +55,7 @@ std::uint64_t count_samples(std::span<const std::byte> file, const std::filesyst
         fmt::format("wids cannot tell the samples of '{}' apart: of '{}' it reads '{}'",
                     path.string(), entry->name, name),
         "It takes the name from 100 bytes of the header. Other readers see the whole: webdataset, "
-        "or DALI by its own sidecar.");
+        "or DALI with the sidecar of `kind` dali.");
   }
   return samples;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/limits.hpp"
@@ -87,10 +86,9 @@ std::optional<TensorSpec> spec_of_shape(const Feature& shape, std::uint64_t byte
 
 /// The last of its name, as in protobuf's maps.
 const Feature* SampleFinder::find(std::string_view name, Fits fits) const {
-  for (const Feature& feature : features_ | std::views::reverse) {
-    if (feature.name == name) return fits(feature) ? &feature : nullptr;
-  }
-  return nullptr;
+  const auto last = std::find_if(features_.rbegin(), features_.rend(),
+                                 [&](const Feature& feature) { return feature.name == name; });
+  return last != features_.rend() && fits(*last) ? &*last : nullptr;
 }
 
 const Feature* SampleFinder::find_first(Names names, Fits fits) const {

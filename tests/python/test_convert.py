@@ -212,7 +212,7 @@ def test_what_makes_no_sense_is_refused(tool, built, tmp_path):
     assert "--shards must be at most the number of samples of 'train', 16" in refuse(tool, built("tar"), out, "--shards", "17")
     assert "no split 'test'" in refuse(tool, built("tar"), out, "--split", "test")
     assert "is of the split 'train'" in refuse(tool, built("tar") / "*.tar", out, "--split", "test")
-    assert "is also a file of OUT" in refuse(tool, built("tar"), built("tar"))
+    assert "is also a file in OUT" in refuse(tool, built("tar"), built("tar"))
     assert "shards without one" in refuse(tool, built("tar"), out, "--labels", "none")
     assert "none of none" in refuse(tool, built("tar"), out, "--labels", "folder")
     assert "No such file" in refuse(tool, tmp_path / "nothing.tar", out, expect=3)

@@ -137,7 +137,7 @@ def test_a_conversion_does_not_overwrite_what_links_lead_to(tool, built, tmp_pat
     before = snapshot(built)
     for out, shards in ((built, elsewhere), (elsewhere, built)):
         text = refuse(tool, "convert", shards, out, "--format", "tfrecord", "--overwrite")
-        assert f"is also a file of OUT '{out}'" in text
+        assert f"is also a file in OUT '{out}'" in text
     assert snapshot(built) == before
 
 
@@ -171,7 +171,7 @@ def test_hard_links_to_packed_shards_are_refused(tool, source, tmp_path):
     os.link(out / "train-000000.tar", elsewhere / "x.tar")
     before = snapshot(out)
     text = refuse(tool, "pack", elsewhere / "x.tar", out, "--overwrite")
-    assert "is also a file of OUT" in text
+    assert "is also a file in OUT" in text
     assert snapshot(out) == before
 
 

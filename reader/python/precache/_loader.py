@@ -116,7 +116,6 @@ class Loader:
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         if normalize is not None and dtype is None:
             dtype = "float32"
-        last_batch = _options.last_batch(last_batch, drop_last)
         kind = _options.one_of("shuffle", shuffle or "none", ("none", "block", "full"))
         # Shuffled samples may lie side by side by chance: whether a batch can be written to would be chance, too.
         self._shuffled = kind != "none"
@@ -128,7 +127,7 @@ class Loader:
             seed=_options.count("seed", seed),
             rank=_options.count("rank", rank),
             world_size=_options.count("world_size", world_size, _LARGEST_WORLD, least=1),
-            last_batch=last_batch,
+            last_batch=_options.last_batch(last_batch, drop_last),
             crop=None if crop is None else _options.crop(crop),
             flip=_options.truth("flip", flip),
             normalize=None if normalize is None else _options.normalization(normalize),

@@ -155,9 +155,13 @@ class Inspector {
   void read_shard(const ListedShard& listed) {
     if (listed.entry == nullptr) return inspect_file(listed);
     note_format(std::string(name(listed.manifest->format)));
+    keep(open_shard(listed, open_options()), listed);
+  }
+
+  [[nodiscard]] OpenOptions open_options() const {
     OpenOptions open;
     open.helper = options_.helper;
-    keep(open_shard(listed, open), listed);
+    return open;
   }
 
   void keep(ShardSet::Shard shard, const ListedShard& listed) {
@@ -175,8 +179,8 @@ class Inspector {
     const Format format = format_of(*mapped);
     note_format(std::string(name(format)));
     if (survey_is_cut(format, *mapped)) return;
-    ShardSet::Shard shard{std::filesystem::absolute(listed.path), scan_mapped(*mapped, listed, {}),
-                          mapped->state()};
+    ShardSet::Shard shard{std::filesystem::absolute(listed.path),
+                          scan_mapped(*mapped, listed, open_options()), mapped->state()};
     if (shards_.size() < kForeignFilesRead) shard.mapped = std::move(mapped);
     keep(std::move(shard), listed);
   }
