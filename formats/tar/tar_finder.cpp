@@ -115,7 +115,7 @@ GroupLabel find_label(const FoundGroup& group, std::span<const std::byte> archiv
   return best;
 }
 
-void SampleFinder::run(const OnGroup& on_group, const OnOther& on_other) {
+void SampleFinder::run(const OnGroup& on_group, const OnOtherEntry& on_other) {
   on_group_ = &on_group;
   on_other_ = &on_other;
   EntryCursor entries(archive_, path_, begin_);

@@ -77,7 +77,7 @@ void refuse_sparse(const FoundFile& file, const std::filesystem::path& archive);
 class SampleFinder {
  public:
   using OnGroup = std::function<void(const FoundGroup&)>;
-  using OnOther = std::function<void(const OtherEntry&)>;
+  using OnOtherEntry = std::function<void(const OtherEntry&)>;
 
   /// Borrows `archive` and `path`. The first header is the one at `begin`.
   SampleFinder(std::span<const std::byte> archive, const std::filesystem::path& path,
@@ -86,7 +86,7 @@ class SampleFinder {
 
   /// Hands out the groups in the order of their first files, and other entries on the way. Throws
   /// as EntryCursor does.
-  void run(const OnGroup& on_group, const OnOther& on_other = {});
+  void run(const OnGroup& on_group, const OnOtherEntry& on_other = {});
 
   /// If run() threw: the group whose end it did not reach; without files if there is none.
   [[nodiscard]] FoundGroup unfinished() const;
@@ -104,7 +104,7 @@ class SampleFinder {
   const std::filesystem::path& path_;
   std::uint64_t begin_;
   const OnGroup* on_group_ = nullptr;
-  const OnOther* on_other_ = nullptr;
+  const OnOtherEntry* on_other_ = nullptr;
   std::string key_;               // of the group in work, as in `path`
   std::vector<FoundFile> files_;  // of the group in work, and memory for those of the next
   std::size_t count_ = 0;
