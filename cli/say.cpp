@@ -6,8 +6,8 @@
 namespace precache {
 
 void print_json(const nlohmann::ordered_json& json) {
-  using enum nlohmann::ordered_json::error_handler_t;
-  const std::string text = json.dump(2, ' ', false, replace) + '\n';
+  using OnBadText = nlohmann::ordered_json::error_handler_t;
+  const std::string text = json.dump(2, ' ', false, OnBadText::replace) + '\n';
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
