@@ -38,7 +38,8 @@ void limit_resources(Kind kind, std::uint64_t file_bytes) {
   const bool unpacks = kind == Kind::kCheck || kind == Kind::kRows;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, kCpuSeconds + (unpacks ? file_bytes / kBytesPerSecond : 0));
-#ifndef __SANITIZE_ADDRESS__  // which takes terabytes of addresses
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // they take terabytes of addresses
   limit(RLIMIT_AS, (unpacks ? 4 : 1) * kMemoryBytes + file_bytes);
 #endif
 }
