@@ -43,7 +43,7 @@ ExitCode run_index(const IndexCommand& command) {
 void add_index(CLI::App& app, Action& action) {
   auto command = std::make_shared<IndexCommand>();
   CLI::App* index_app =
-      app.add_subcommand("index", "Write what other readers want to find beside shards");
+      app.add_subcommand("index", "Write what other readers want to find next to shards");
   index_app->get_formatter()->column_width(34);
   index_app
       ->add_option("PATH", command->path,

@@ -119,6 +119,7 @@ class Loader:
         kind = _options.one_of("shuffle", shuffle or "none", ("none", "block", "full"))
         # Shuffled samples may lie side by side by chance: whether a batch can be written to would be chance, too.
         self._shuffled = kind != "none"
+        ending = _options.last_batch(last_batch, drop_last)
         checked = _reader.LoaderOptions(
             batch_size=_options.count("batch_size", batch_size, _LARGEST_BATCH, least=1),
             shuffle=kind,
@@ -127,7 +128,7 @@ class Loader:
             seed=_options.count("seed", seed),
             rank=_options.count("rank", rank),
             world_size=_options.count("world_size", world_size, _LARGEST_WORLD, least=1),
-            last_batch=_options.last_batch(last_batch, drop_last),
+            last_batch=ending,
             crop=None if crop is None else _options.crop(crop),
             flip=_options.truth("flip", flip),
             normalize=None if normalize is None else _options.normalization(normalize),
@@ -138,7 +139,7 @@ class Loader:
             writable=_options.truth("writable", writable) or self._shuffled,
         )
         self._native: AnyLoader | None = self._make_native(checked)
-        if last_batch == "drop" and len(self.dataset) != 0 and self._native.batches_per_epoch == 0:
+        if ending == "drop" and len(self.dataset) != 0 and self._native.batches_per_epoch == 0:
             step = f"{world_size} x {batch_size}" if world_size != 1 else f"{batch_size}"
             raise InvalidArgument(
                 f"no batch of {step} samples fits a dataset of {len(self.dataset)}",
