@@ -97,24 +97,7 @@ cmake --preset release -DPRECACHE_BUILD_TESTS=ON -DPRECACHE_BUILD_PYTHON=ON -DPy
   "${options[@]}" > /dev/null
 cmake --build --preset release
 
-# Python tests wait for processes much of the time, so the sanitizers work next to them.
-test_python() {
-  # In the tree of the release build, so that nothing is compiled twice.
-  "$venv/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
-    --config-settings=build-dir=build/release --config-settings=cmake.define.PRECACHE_UNITY=ON \
-    --config-settings=cmake.define.PRECACHE_BUILD_TESTS=ON --config-settings=cmake.define.PRECACHE_BUILD_SAMPLES=ON .
-  # In the order of their names: the slow files of the package begin, and short ones fill the rest.
-  "$venv/bin/python" -m pytest -q --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=20 \
-    --basetemp=build/pytest tests/python
-  printf -- '-- Python tests done after %d s\n' "$SECONDS"
-}
 if [[ $tier == all ]]; then
-  set -m  # a process group of its own, to be ended whole
-  test_python > build/python_tests.log 2>&1 &
-  python_tests=$!
-  set +m
-  trap 'kill -- "-$python_tests" 2> /dev/null || true' EXIT
-
   step "C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer"
   ctest --preset asan -j 2 -L 'unit|reader|device'
 
@@ -134,12 +117,14 @@ fi
 step "C++ tests"
 ctest --preset release -j 2
 
+step "Python package"
+# In the tree of the release build, so that nothing is compiled twice.
+"$venv/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
+  --config-settings=build-dir=build/release --config-settings=cmake.define.PRECACHE_UNITY=ON \
+  --config-settings=cmake.define.PRECACHE_BUILD_TESTS=ON --config-settings=cmake.define.PRECACHE_BUILD_SAMPLES=ON .
+
 step "Python tests"
-if [[ $tier == all ]]; then
-  wait "$python_tests" || { cat build/python_tests.log >&2; exit 1; }
-  trap - EXIT
-  tail -n 30 build/python_tests.log
-else
-  test_python
-fi
+# In the order of their names: the slow files of the package begin, and short ones fill the rest.
+"$venv/bin/python" -m pytest -q --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=20 \
+  --basetemp=build/pytest tests/python
 total
