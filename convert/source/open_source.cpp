@@ -246,8 +246,9 @@ std::vector<std::string> class_names_next_to(const std::vector<SourceShard>& sha
 /// Refuses options that would have no effect.
 void refuse_keys(const fs::path& folder, const Labelling& labelling) {
   if (labelling.has_messages()) {
-    throw InvalidArgument(fmt::format(
-        "`proto` and `message` apply to TFRecord files, but '{}' is a folder of images", folder.string()));
+    throw InvalidArgument(
+        fmt::format("`proto` and `message` apply to TFRecord files, but '{}' is a folder of images",
+                    folder.string()));
   }
   if (labelling.image_key.empty() && labelling.label_key.empty()) return;
   throw InvalidArgument(
