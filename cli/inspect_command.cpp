@@ -199,8 +199,8 @@ ExitCode run_inspect(const InspectCommand& command) {
 
 void add_inspect(CLI::App& app, Action& action) {
   auto command = std::make_shared<InspectCommand>();
-  CLI::App* inspect_app =
-      app.add_subcommand("inspect", "Describe what shards hold, whoever wrote them");
+  CLI::App* inspect_app = app.add_subcommand(
+      "inspect", "Describe what is in shards, written by precache or by other tools");
   cli::add_shard_paths(*inspect_app, command->paths, command->options.split, command->quiet,
                        command->json);
   inspect_app->add_flag("--all", command->options.all,

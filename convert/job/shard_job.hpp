@@ -134,7 +134,7 @@ class ShardJob {
   std::vector<std::vector<PendingShard>> pending_;  // of each
 };
 
-/// Throws InvalidArgument if one is empty, IoError if `out` is no folder. `source_field` is what
+/// Throws InvalidArgument if one is empty, IoError if `out` is not a folder. `source_field` is what
 /// the caller calls the source.
 void check_job_folders(const std::filesystem::path& source, const char* source_field,
                        const std::filesystem::path& out);

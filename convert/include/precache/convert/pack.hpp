@@ -15,7 +15,7 @@ struct PackOptions : ImageJobOptions {
   std::string image_name;
 };
 
-using PackEstimate = JobEstimate;  // bytes_needed is about right: nobody knows what is skipped
+using PackEstimate = JobEstimate;  // bytes_needed is an estimate: samples may be skipped
 
 struct PackReport : JobReport {
   PackEstimate preview;
