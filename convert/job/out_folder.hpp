@@ -53,7 +53,7 @@ class OutFolder {
   /// Removes the split: from the manifest first, then its sidecars, those of `listed` that belong
   /// to it and are still as they were, and the report of its skipped samples.
   void discard_split(const std::vector<ReplacedFile>& listed);
-  /// Writes the report of skipped samples of this split next to those of others.
+  /// Replaces the lines of this split in the report of skipped samples; other splits keep theirs.
   void publish_skipped(const std::vector<SkippedSample>& skipped) const;
   /// The lines of this split in such a report, and the way to publish them elsewhere.
   [[nodiscard]] std::string skipped_lines() const;

@@ -115,7 +115,7 @@ std::optional<Finder::Kind> Finder::kind_of(const Dataset& dataset) const {
   return kind == "JPEG" || kind == "PNG" ? std::optional(Kind::kFixedRows) : std::nullopt;
 }
 
-/// The same of a dataset that nobody named: what cannot be read is not the images.
+/// Whether a dataset that no option names can be the images. One that cannot be read is not.
 bool Finder::may_be_images(const Dataset& dataset) const {
   try {
     return kind_of(dataset).has_value();

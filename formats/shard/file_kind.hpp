@@ -29,7 +29,7 @@ struct FileKind {
 /// Looks at the first few bytes only.
 [[nodiscard]] FileKind file_kind(std::span<const std::byte> file);
 
-/// "JPEG", "PNG" …; empty if it is no image file.
+/// "JPEG", "PNG" …; empty if the file is not an image.
 [[nodiscard]] std::string_view image_file_kind(std::span<const std::byte> file);
 
 /// Whether precache decodes images of a kind that image_file_kind() names.

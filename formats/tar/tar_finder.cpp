@@ -59,7 +59,7 @@ const char* reason_to_hide(std::string_view path) {
   return nullptr;
 }
 
-/// Of an entry that is no file; null for folders.
+/// Why an entry that is not a regular file is left out; null for folders.
 const char* reason_of(EntryType type) {
   switch (type) {
     case EntryType::kSymbolicLink:

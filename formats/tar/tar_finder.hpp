@@ -48,7 +48,7 @@ struct FoundGroup {
   [[nodiscard]] bool has_only_numbered_images() const;
 };
 
-/// An entry that is no file of a sample.
+/// An entry that does not belong to a sample.
 struct OtherEntry {
   const Entry& entry;
   std::string_view path;         // normal, as FoundFile::path

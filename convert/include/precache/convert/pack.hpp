@@ -27,9 +27,9 @@ struct PackReport : JobReport {
 /// Packs image files into shards as they are, for those who decode and distort them while training;
 /// continues where an earlier, equal call stopped.
 ///
-/// Nothing is decoded: what is neither JPEG nor PNG by its first bytes is skipped, what is broken
-/// behind them stays so. There is no dataset.json, as records differ in size: OUT/encoded.json says
-/// which splits are complete, OUT/classes.txt has the names of the classes. Runs in the caller's
+/// Nothing is decoded: a file that does not begin like a JPEG or PNG is skipped, damage after the
+/// first bytes is not noticed. There is no dataset.json, as records differ in size: encoded.json
+/// says which splits are complete, classes.txt has the names of the classes. Runs in the caller's
 /// TBB arena. Throws InvalidArgument, IoError, CorruptData and Unsupported.
 [[nodiscard]] PackReport pack(const PackOptions& options, JobProgress& progress);
 

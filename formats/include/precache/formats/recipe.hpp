@@ -51,8 +51,8 @@ struct Recipe {
   [[nodiscard]] std::string to_json() const;
 };
 
-/// What a manifest says of the way to its tensors. It may lack keys of a Recipe, as nobody knows
-/// how third-party tensors were made, and have others, which stay as they are.
+/// The recipe in a manifest. It lacks keys of a Recipe where third-party tensors do not record how
+/// they were made, and keeps keys that this version does not know.
 class StoredRecipe {
  public:
   /// Says nothing.
