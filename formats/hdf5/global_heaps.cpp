@@ -27,15 +27,14 @@ GlobalHeaps::Extent GlobalHeaps::follow(std::uint64_t offset) {
   const auto& objects = collection(little_endian(reference.subspan(4, 8)), offset);
   const auto found = std::ranges::lower_bound(objects, number, {}, &Object::number);
   if (found == objects.end() || found->number != number) {
-    throw CorruptData(path_, offset,
-                      fmt::format("it refers to object {} of a heap, which has no "
-                                  "such",
-                                  number));
+    throw CorruptData(
+        path_, offset,
+        fmt::format("it refers to object {} of a heap, which does not exist", number));
   }
   if (length > found->extent.bytes) {
     throw CorruptData(
         path_, offset,
-        fmt::format("it refers to {} bytes of an object of {}", length, found->extent.bytes));
+        fmt::format("it refers to {} bytes of an object of {} bytes", length, found->extent.bytes));
   }
   return {found->extent.offset, length};
 }
@@ -48,17 +47,18 @@ const std::vector<GlobalHeaps::Object>& GlobalHeaps::collection(std::uint64_t ad
   std::uint64_t offset = 0;
   if (__builtin_add_overflow(address, base_, &offset) || offset > file_.size() ||
       file_.size() - offset < kCollectionHeader) {
-    throw CorruptData(path_, reference, "it refers to a heap behind the end of the file");
+    throw CorruptData(path_, reference, "it refers to a heap past the end of the file");
   }
   const auto header = file_.subspan(offset, kCollectionHeader);
   if (as_text(header.first(4)) != kSignature || header[4] != std::byte{1}) {
-    throw CorruptData(path_, offset, "there is no heap, where data of variable length refers to");
+    throw CorruptData(path_, offset,
+                      "there is no heap here, but variable-length data refers to it");
   }
   const std::uint64_t size = little_endian(header.subspan(8, 8));
   if (size < kCollectionHeader || size > file_.size() - offset) {
     throw CorruptData(path_, offset, "a heap runs past the end of the file");
   }
-  // Heaps do not overlap, so going over all of them takes no longer than the file is.
+  // Valid heaps do not overlap. This limits the work to the size of the file.
   if (size > file_.size() - collection_bytes_) {
     throw CorruptData(path_, offset, "its heaps overlap");
   }

@@ -10,16 +10,16 @@
 
 namespace precache::hdf5 {
 
-/// The heaps that hold data of variable length, each a collection of objects. An element of such a
-/// dataset is a reference of 16 bytes to one of them (III.E and IV.A.2.d of the HDF5 file format
+/// The heaps of variable-length data, each a collection of objects. An element of such a dataset is
+/// a reference of 16 bytes to one of them (III.E and IV.A.2.d of the HDF5 file format
 /// specification, 3.0):
 ///
 ///   0  length, in elements of the base type
 ///   4  address of the collection
 ///   12 number of the object in it
 ///
-/// Parses bytes that the library has not looked at, so all is checked here. REQUIRES: the file has
-/// addresses and lengths of eight bytes.
+/// Parses bytes that the library has not checked, so it checks everything itself.  REQUIRES: the
+/// file has addresses and lengths of eight bytes.
 class GlobalHeaps {
  public:
   static constexpr std::uint64_t kReferenceBytes = 16;
@@ -33,8 +33,8 @@ class GlobalHeaps {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
   };
-  /// What the reference at `offset` leads to, of a base type of one byte; nothing, at that place,
-  /// if it has no length. Throws CorruptData.  REQUIRES: it lies in the file.
+  /// The bytes that the reference at `offset` refers to, for a base type of one byte; empty, at
+  /// `offset`, if its length is 0. Throws CorruptData.  REQUIRES: the reference is inside the file.
   [[nodiscard]] Extent follow(std::uint64_t offset);
 
  private:

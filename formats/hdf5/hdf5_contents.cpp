@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_contents.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
 
 #include "formats/hdf5/hdf5_objects.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
 
 namespace precache::hdf5 {
 namespace {
@@ -18,7 +17,7 @@ constexpr std::size_t kLongestTarget = 4096;
 
 using Object = Hdf5Contents::Object;
 
-/// What a visit of all links has found. No exception may pass through the library.
+/// The links that a visit has found. No exception may pass through the library.
 struct Visit {
   struct Link {
     std::string name;

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_encoded.hpp"
-
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 
 #include "formats/bytes/crc32c.hpp"
-#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "formats/os/file.hpp"
-#include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
@@ -20,16 +16,15 @@ using hdf5::check;
 using hdf5::Id;
 
 constexpr std::size_t kReadBytes = 256 << 10;
-constexpr hsize_t kChunkRows = 1024;  // of 16 bytes: a length and a place in the file
+constexpr hsize_t kChunkRows = 1024;  // a row has 16 bytes: a length and a place in the file
 
-/// Writes rows through the library, as only it knows its heaps of variable-length data.
+/// Writes rows through the library, which manages the heaps of variable-length data.
 class EncodedHdf5 : public EncodedShard {
  public:
   EncodedHdf5(std::filesystem::path path, const NameLimits& limits,
               const std::vector<std::string>& classes)
       : path_(std::move(path)), key_bytes_(limits.longest_key), classes_(classes) {
-    hdf5::forgo_exit_handler();
-    call([&] { create(); });
+    hdf5::write(path_, [&] { create(); });
   }
 
   ~EncodedHdf5() override {
@@ -39,7 +34,7 @@ class EncodedHdf5 : public EncodedShard {
   }
 
   void append(const EncodedImage& image) override {
-    call([&] {
+    hdf5::write(path_, [&] {
       const hsize_t row = labels_.size();
       const hsize_t rows = row + 1;
       if (row % kChunkRows == 0) {
@@ -50,7 +45,7 @@ class EncodedHdf5 : public EncodedShard {
       const hsize_t one = 1;
       check(H5Sselect_hyperslab(file_space, H5S_SELECT_SET, &row, nullptr, &one, nullptr));
       const Id memory_space(H5Screate_simple(1, &one, nullptr), H5Sclose);
-      // The library takes what it writes as not const, and leaves it alone.
+      // The library only reads the bytes, although the pointer is not const.
       const hvl_t value{image.bytes.size(), const_cast<std::byte*>(image.bytes.data())};
       check(H5Dwrite(*images_, vlen_type(), memory_space, file_space, H5P_DEFAULT, &value));
       keys_.resize(rows * key_bytes_);
@@ -60,7 +55,7 @@ class EncodedHdf5 : public EncodedShard {
   }
 
   Written finish() override {
-    call([&] {
+    hdf5::write(path_, [&] {
       const hsize_t rows = labels_.size();
       check(H5Dset_extent(*images_, &rows));
       images_->close();
@@ -68,14 +63,15 @@ class EncodedHdf5 : public EncodedShard {
       add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), rows, labels_.data());
       add("keys", hdf5::string_type(key_bytes_), rows, keys_.data());
       Id labels(H5Dopen2(*file_, "labels", H5P_DEFAULT), H5Dclose);
-      hdf5::add_attribute(labels, hdf5::kClassesAttribute, classes_);
+      hdf5::add_classes(labels, classes_);
       labels.close();
       file_->close();
       file_.reset();
     });
     File file(path_, O_RDWR);
     file.sync();
-    // The library wrote here and there; most of it is still in the page cache.
+    // The library does not write in order, so the CRC needs the finished file. Most of it is still
+    // in the page cache.
     Written written{file.size(), 0};
     std::vector<std::byte> buffer(kReadBytes);
     for (std::uint64_t done = 0; done < written.bytes;) {
@@ -91,26 +87,10 @@ class EncodedHdf5 : public EncodedShard {
  private:
   static Id vlen_type() { return {H5Tvlen_create(Id(H5Tcopy(H5T_STD_U8LE), H5Tclose)), H5Tclose}; }
 
-  template <typename Call>
-  void call(const Call& what) {
-    const hdf5::LibraryLock lock;
-    errno = 0;
-    try {
-      what();
-    } catch (const hdf5::LibraryFailure& failure) {
-      throw IoError("the HDF5 library cannot write", path_, failure.code);
-    }
-  }
-
   void create() {
-    const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18));
-    const Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-    check(H5Pset_obj_track_times(creation, false));  // time stamps would make equal runs differ
-    file_.emplace(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation, access), H5Fclose);
-    const Id layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    file_.emplace(hdf5::create_file(path_, hdf5::new_file_access(H5F_LIBVER_V18)));
+    const Id layout = hdf5::new_dataset_properties();
     check(H5Pset_chunk(layout, 1, &kChunkRows));
-    check(H5Pset_obj_track_times(layout, false));
     const hsize_t none = 0;
     const hsize_t unlimited = H5S_UNLIMITED;
     const Id space(H5Screate_simple(1, &none, &unlimited), H5Sclose);
@@ -120,8 +100,7 @@ class EncodedHdf5 : public EncodedShard {
   }
 
   void add(const char* name, hid_t type, hsize_t rows, const void* data) {
-    const Id layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    check(H5Pset_obj_track_times(layout, false));
+    const Id layout = hdf5::new_dataset_properties();
     const Id space(H5Screate_simple(1, &rows, nullptr), H5Sclose);
     Id dataset(H5Dcreate2(*file_, name, type, space, H5P_DEFAULT, layout, H5P_DEFAULT), H5Dclose);
     if (rows != 0) check(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data));

@@ -8,9 +8,7 @@
 #include <array>
 #include <string_view>
 
-#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_labels.hpp"
-#include "formats/hdf5/hdf5_rows.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/limits.hpp"
 #include "precache/formats/error.hpp"
@@ -21,7 +19,7 @@ namespace {
 constexpr std::array kKeyNames{"keys", "filenames", "file_names", "names"};
 
 constexpr std::uint64_t kSmallestSample = 16;  // bytes of the file for each
-constexpr std::uint64_t kItemBytes = 16;       // of an item of various length, but for its content
+constexpr std::uint64_t kItemBytes = 16;       // of the reference to an item of variable length
 constexpr std::uint64_t kLargestChunk = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMostClassBytes = std::uint64_t{64} << 20;
 
@@ -31,7 +29,7 @@ bool is_array(const Dataset& dataset) {
          (kind == H5T_INTEGER || kind == H5T_FLOAT);
 }
 
-/// Whether each row is bytes, of a length of its own.
+/// Whether each row is a sequence of bytes with its own length.
 bool is_various_bytes(const Dataset& dataset) {
   if (dataset.type_class() != H5T_VLEN || dataset.extents.size() != 1) return false;
   const Id base(H5Tget_super(dataset.type), H5Tclose);
@@ -39,7 +37,7 @@ bool is_various_bytes(const Dataset& dataset) {
          (H5Tget_class(base) == H5T_INTEGER || H5Tget_class(base) == H5T_OPAQUE);
 }
 
-/// Whether all rows are bytes of one number.
+/// Whether all rows have the same number of bytes.
 bool is_fixed_bytes(const Dataset& dataset) {
   const H5T_class_t kind = dataset.type_class();
   if (dataset.extents.size() == 2) return kind == H5T_INTEGER && H5Tget_size(dataset.type) == 1;
@@ -51,7 +49,7 @@ std::string without_slash(const std::string& name) {
   return name.starts_with('/') ? name.substr(1) : name;
 }
 
-/// What an attribute `layout` of `chw` or `hwc` says.
+/// The value of an attribute `layout`, which is `chw` or `hwc`.
 std::optional<Layout> layout_of(const Dataset& images) {
   if (H5Aexists(images.id, "layout") <= 0) return std::nullopt;
   const Id attribute(H5Aopen(images.id, "layout", H5P_DEFAULT), H5Aclose);
@@ -83,8 +81,8 @@ void Finder::refuse(const std::string& reason, const std::string& hint) const {
   throw Unsupported(fmt::format("'{}' cannot be read: {}", file_.path().string(), reason), hint);
 }
 
-/// MATLAB counts the first axis fastest, so HDF5 sees the axes of its arrays in reverse, height and
-/// width swapped, and nothing but an attribute tells.
+/// In MATLAB the first axis varies fastest, so HDF5 has the axes of its arrays in reverse order,
+/// with height and width swapped. Only an attribute shows that.
 void Finder::refuse_matlab() const {
   const Dataset& dataset = images();
   if (H5Aexists(dataset.id, "MATLAB_class") <= 0) return;
@@ -115,7 +113,7 @@ std::optional<Finder::Kind> Finder::kind_of(const Dataset& dataset) const {
   return kind == "JPEG" || kind == "PNG" ? std::optional(Kind::kFixedRows) : std::nullopt;
 }
 
-/// Whether a dataset that no option names can be the images. One that cannot be read is not.
+/// Whether a dataset that no option names can be the images. If it cannot be read, it is not.
 bool Finder::may_be_images(const Dataset& dataset) const {
   try {
     return kind_of(dataset).has_value();
@@ -144,7 +142,7 @@ Finder::Images Finder::find_images() const {
                     : unfit + " does not hold images");
 }
 
-/// Those that no name tells.
+/// Finds images without a usual name.
 Finder::Images Finder::find_only_images(const std::string& reason) const {
   std::vector<std::string> found;
   for (const std::string& name : dataset_names(file_)) {
@@ -172,13 +170,13 @@ SpecGuess Finder::guess_axes(DType dtype) const {
 }
 
 void Finder::check_storage(const Dataset& dataset) const {
-  if (dataset.lies_in_other_files()) {
-    refuse(fmt::format("the data of '{}' lies in other files", dataset.name));
+  if (dataset.is_in_other_files()) {
+    refuse(fmt::format("the data of '{}' is in other files", dataset.name));
   }
   if (const auto missing = dataset.missing_filters(); !missing.empty()) {
     refuse(fmt::format("'{}' is stored with filters ({}) that this HDF5 library lacks",
                        dataset.name, fmt::join(missing, ", ")),
-           "Store it again with gzip or without a filter, by a program that has this one.");
+           "Rewrite it with gzip or without filters, using a program that has these filters.");
   }
   std::uint64_t chunk_bytes = H5Tget_size(dataset.type);
   for (const std::uint64_t extent : dataset.chunk()) {
@@ -229,15 +227,15 @@ FoundLabels Finder::find_labels() {
   }
   if (wanted_.label.empty()) return {};
   refuse_keys(mismatched_labels_.empty() ? fmt::format("has no dataset '{}'", wanted_.label)
-                                         : "has no such labels: " + mismatched_labels_);
+                                         : "has no usable labels: " + mismatched_labels_);
 }
 
-/// None if it does not hold one label for each image.
+/// Empty if the dataset does not hold one label for each image.
 FoundLabels Finder::read_labels(const Dataset& dataset) const {
   if (!may_be_labels(dataset, count())) return {};
   const auto offset = dataset.contiguous_offset();
   if (offset && H5Tequal(dataset.type, H5T_STD_I64LE) > 0 && dataset.elements() == count()) {
-    // The rows fit the file, but eight bytes for each may not.
+    // The images are inside the file, but eight bytes for each may not be.
     file_.check_range(dataset, *offset, count() > UINT64_MAX / 8 ? UINT64_MAX : count() * 8);
     return {{*offset, 8, "int64"}, {}, {}};
   }
@@ -268,7 +266,7 @@ std::vector<std::string> Finder::find_classes() const {
   for (const char* const name : kClassNames) {
     if (!classes.empty()) break;
     const auto dataset = open_dataset(file_, group_ + name);
-    // Unpacked, what never was written takes no bytes of the file.
+    // Data that was never written takes no space in the file, but does when it is read.
     if (dataset && dataset->type_class() == H5T_STRING && is_readable(*dataset) &&
         dataset->extents[0] <= kMostClassBytes / H5Tget_size(dataset->type)) {
       classes = read_texts(*dataset, kLongestKey);

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "formats/hdf5/hdf5_objects.hpp"
-#include "formats/shard/sample_keys.hpp"
-#include "formats/shard/spec_guess.hpp"
+#include "formats/shard/index_builder.hpp"
+#include "formats/shard/shard_index.hpp"
 #include "precache/formats/columns.hpp"
 
 namespace precache::hdf5 {
 
-/// One label for each image, in one of three forms; all are empty where there are no labels.
+/// One label for each image, in one of three forms. All are empty if there are no labels.
 struct FoundLabels {
-  Column column;  // int64 numbers that lie in one piece of the file
+  Column column;  // contiguous int64 numbers in the file
   std::vector<std::int64_t> numbers;
   std::vector<std::string> names;
 
@@ -26,13 +26,14 @@ struct FoundLabels {
   }
 };
 
-/// Decides which datasets of a file are its images, labels, keys and class names, for readers and
-/// builds alike.
+/// Finds the images, labels, keys and class names of a third-party file. The reader and build both
+/// use it, so that they cannot disagree.
 ///
-/// The images are what the keys name, or a dataset of a usual name, or the only one that may hold
-/// images. Nothing is followed to other files. All calls throw LibraryFailure, and need
-/// with_library() around them; they throw CorruptData, Unsupported for what cannot be read, and
-/// InvalidArgument if the keys do not fit the file, or are needed to choose among several datasets.
+/// The images are the dataset that the keys name, or one of a usual name, or the only one that may
+/// hold images. Links to other files are not followed. All calls throw LibraryFailure, and need
+/// with_library() around them. They also throw CorruptData, Unsupported for datasets that cannot be
+/// read, and InvalidArgument if the file does not have the named datasets, or keys are needed to
+/// choose between several.
 class Finder {
  public:
   /// Finds the images. Borrows all.
@@ -41,27 +42,27 @@ class Finder {
 
   enum class Kind {
     kArray,     // a row is an array of numbers
-    kItems,     // a row is an image file, of a length of its own
-    kFixedRows  // a row is an image file, padded to the length of all
+    kItems,     // a row is an image file; lengths differ
+    kFixedRows  // a row is an image file, padded to a common length
   };
   [[nodiscard]] Kind kind() const { return images_.kind; }
   [[nodiscard]] const Dataset& images() const { return images_.dataset; }
   [[nodiscard]] std::uint64_t count() const { return images().extents[0]; }
   [[nodiscard]] const MemoryFile& file() const { return file_; }
-  /// What the axes of an array are, for elements of a type.
+  /// The spec of the rows of an array with elements of type `dtype`.
   [[nodiscard]] SpecGuess guess_axes(DType dtype) const;
 
   [[nodiscard]] FoundLabels find_labels();
-  /// After find_labels() found none: what there is that may be meant; else empty.
+  /// After find_labels() found none: a description of datasets that may be meant; or empty.
   [[nodiscard]] std::string maybe_labels() const;
   /// Strings, one for each image.
   [[nodiscard]] std::optional<Dataset> find_keys() const;
   [[nodiscard]] std::vector<std::string> find_classes() const;
 
-  /// Throws unless the library may be asked for the elements: they are in this file, the library
-  /// has their filters, and the file can hold so many.
+  /// Throws unless it is safe to read the elements through the library: they are in this file, the
+  /// library has their filters, and the file can hold that many.
   void check_storage(const Dataset& dataset) const;
-  /// Throws Unsupported unless the file has enough bytes for each image: each costs memory.
+  /// Throws Unsupported unless the file has enough bytes for each image, since each costs memory.
   void check_row_count() const;
   /// Throws Unsupported.
   [[noreturn]] void refuse(const std::string& reason, const std::string& hint = {}) const;
@@ -83,7 +84,7 @@ class Finder {
   const SampleKeys& wanted_;
   MemoryFile file_;
   Images images_;
-  std::string group_;  // of the images, with a slash at its end
+  std::string group_;  // of the images, with a trailing slash
   std::string mismatched_labels_;
 };
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_framing.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,8 +12,8 @@
 
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
-#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 
@@ -25,14 +23,15 @@ namespace {
 // Every allocation is aligned, and all metadata (2 to 4 KiB) fits the block before the images.
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kImagesBase = 8192;
-// Class names of up to this size fit that block, too. More of them follow the data, with a header.
+// Class names of up to this size fit in that block, too. Longer ones follow the data, with a
+// header.
 constexpr std::uint64_t kClassBytesInFront = 4096;
 constexpr std::uint64_t kAttributeBytes = 128;
 
 using hdf5::check;
 using hdf5::Id;
 
-/// A file without a name, but for the moment in which the library opens it.
+/// A file that has a name only until the library has opened it.
 class ScratchFile {
  public:
   explicit ScratchFile(const std::filesystem::path& folder)
@@ -55,19 +54,15 @@ class ScratchFile {
   File file_;
 };
 
-/// One HDF5 file under construction: the rows of /images are a hole in it, so it takes no space for
-/// them.
+/// An HDF5 file under construction. The rows of /images are a hole in it, which takes no space.
 class Skeleton {
  public:
   explicit Skeleton(const std::filesystem::path& folder) : scratch_(folder) {
-    const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18));
+    const Id access = hdf5::new_file_access(H5F_LIBVER_V18);
     check(H5Pset_alignment(access, 1, kAlignment));
     check(H5Pset_meta_block_size(access, kImagesBase));
     check(H5Pset_small_data_block_size(access, 0));
-    const Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-    check(H5Pset_obj_track_times(create, false));  // time stamps would make equal builds differ
-    file_.emplace(H5Fcreate(scratch_.path().c_str(), H5F_ACC_TRUNC, create, access), H5Fclose);
+    file_.emplace(hdf5::create_file(scratch_.path(), access));
     scratch_.remove_name();
   }
 
@@ -76,11 +71,10 @@ class Skeleton {
                     const void* data, std::string_view layout_attribute = {}) {
     const Id space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
                    H5Sclose);
-    const Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    const Id create = hdf5::new_dataset_properties();
     check(H5Pset_layout(create, H5D_CONTIGUOUS));
     check(H5Pset_alloc_time(create, H5D_ALLOC_TIME_EARLY));
     check(H5Pset_fill_time(create, H5D_FILL_TIME_NEVER));
-    check(H5Pset_obj_track_times(create, false));
     Id dataset(H5Dcreate2(*file_, dataset_name, type, space, H5P_DEFAULT, create, H5P_DEFAULT),
                H5Dclose);
     if (!layout_attribute.empty()) hdf5::add_attribute(dataset, "layout", layout_attribute);
@@ -92,13 +86,13 @@ class Skeleton {
 
   void add_classes(const std::vector<std::string>& classes) {
     Id labels(H5Dopen2(*file_, "labels", H5P_DEFAULT), H5Dclose);
-    hdf5::add_attribute(labels, hdf5::kClassesAttribute, classes);
+    hdf5::add_classes(labels, classes);
     labels.close();
   }
 
   void close() { file_->close(); }
 
-  /// The bytes of the closed file from `begin` to `end`, or as far as it goes.
+  /// The bytes of the closed file from `begin` to `end` or to its end.
   [[nodiscard]] std::vector<std::byte> bytes(std::uint64_t begin, std::uint64_t end) const {
     end = std::min(end, scratch_.file().size());
     std::vector<std::byte> result(end > begin ? end - begin : 0);
@@ -111,90 +105,97 @@ class Skeleton {
   std::optional<Id> file_;
 };
 
-std::uint64_t labels_base(std::uint64_t images_end) { return round_up(images_end, kAlignment); }
+/// A record is a row of /images; labels, keys and classes follow all rows. docs/formats/hdf5.md has
+/// the bytes.
+class Hdf5Framing : public Framing {
+ public:
+  Hdf5Framing(const TensorSpec& spec, const NameLimits& limits, std::vector<std::string> classes)
+      : spec_(spec), key_bytes_(limits.longest_key), classes_(std::move(classes)) {
+    records_base_ = kImagesBase;
+    record_bytes_ = spec.size_bytes();
+  }
+
+  std::uint32_t frame(std::span<std::byte>, const SampleName&,
+                      std::uint32_t tensor_crc) const override {
+    return tensor_crc;
+  }
+
+  Envelope envelope(std::span<const WrittenRecord> records,
+                    const std::filesystem::path& scratch_folder) const override {
+    return hdf5::write(scratch_folder, [&] { return make_envelope(records, scratch_folder); });
+  }
+
+  ShardColumns columns(std::uint64_t samples) const override {
+    const std::uint64_t labels =
+        round_up(checked_add(kImagesBase, checked_mul(samples, record_bytes_)), kAlignment);
+    const std::uint64_t keys =
+        round_up(checked_add(labels, checked_mul(samples, sizeof(std::int64_t))), kAlignment);
+    const std::uint64_t crcs =
+        round_up(checked_add(keys, checked_mul(samples, key_bytes_)), kAlignment);
+    return {.image = {kImagesBase, record_bytes_, std::string(name(spec_.dtype))},
+            .label = {labels, sizeof(std::int64_t), "int64"},
+            .key = {keys, key_bytes_, "utf8"},
+            .crc32c = {crcs, sizeof(std::uint32_t), "uint32"}};
+  }
+
+  std::uint64_t shard_bytes(std::uint64_t samples) const override {
+    const ShardColumns all = columns(samples);
+    const std::uint64_t crcs_end =
+        checked_add(all.crc32c.base, checked_mul(samples, all.crc32c.stride));
+    const std::uint64_t class_bytes = hdf5::pack(classes_).bytes.size();
+    if (class_bytes <= kClassBytesInFront) return crcs_end;
+    return round_up(crcs_end, kAlignment) + kAttributeBytes + class_bytes;
+  }
+
+ private:
+  [[nodiscard]] Envelope make_envelope(std::span<const WrittenRecord> records,
+                                       const std::filesystem::path& scratch_folder) const {
+    const hsize_t count = records.size();
+    std::vector<std::int64_t> labels;
+    std::vector<std::uint32_t> crcs;
+    std::string keys(count * key_bytes_, '\0');
+    for (std::size_t i = 0; i < count; ++i) {
+      const SampleName& sample = records[i].name;
+      labels.push_back(sample.label);
+      const auto key = std::span(keys).subspan(i * key_bytes_, key_bytes_);
+      sample.key.copy(key.data(), key.size());
+      const std::uint32_t crc =
+          crc32c::extend(records[i].crc32c, std::as_bytes(std::span(&labels.back(), 1)));
+      crcs.push_back(crc32c::extend(crc, std::as_bytes(key)));
+    }
+
+    Skeleton skeleton(scratch_folder);
+    const auto shape = spec_.shape();
+    const std::array<hsize_t, 4> images{count, shape[0], shape[1], shape[2]};
+    errno = 0;
+    const std::array offsets{
+        skeleton.add("images", hdf5::image_type(spec_.dtype), images, nullptr, name(spec_.layout)),
+        skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1),
+                     labels.data()),
+        skeleton.add("keys", hdf5::string_type(key_bytes_), std::span(&count, 1), keys.data()),
+        skeleton.add(hdf5::kCrcName, Id(H5Tcopy(H5T_STD_U32LE), H5Tclose), std::span(&count, 1),
+                     crcs.data())};
+    skeleton.add_classes(classes_);  // after the datasets, so that their offsets do not change
+    skeleton.close();
+    const ShardColumns wanted = columns(count);
+    if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base,
+                                            wanted.crc32c.base}) {
+      throw Unsupported("this version of the HDF5 library places datasets at other offsets",
+                        "Use HDF5 1.10, or choose another `format`.");
+    }
+    const std::uint64_t images_end = kImagesBase + count * record_bytes_;
+    Envelope envelope{.prologue = skeleton.bytes(0, kImagesBase),
+                      .epilogue = skeleton.bytes(images_end, UINT64_MAX)};
+    envelope.prologue.resize(kImagesBase);  // a file without samples and classes is shorter
+    return envelope;
+  }
+
+  TensorSpec spec_;
+  std::size_t key_bytes_;
+  std::vector<std::string> classes_;
+};
 
 }  // namespace
-
-Hdf5Framing::Hdf5Framing(const TensorSpec& spec, const NameLimits& limits,
-                         std::vector<std::string> classes)
-    : spec_(spec), key_bytes_(limits.longest_key), classes_(std::move(classes)) {
-  records_base_ = kImagesBase;
-  record_bytes_ = spec.size_bytes();
-}
-
-std::uint32_t Hdf5Framing::frame(std::span<std::byte>, const SampleName&,
-                                 std::uint32_t tensor_crc) const {
-  return tensor_crc;
-}
-
-Envelope Hdf5Framing::envelope(std::span<const WrittenRecord> records,
-                               const std::filesystem::path& scratch_folder) const {
-  return hdf5::write(scratch_folder, [&] { return make_envelope(records, scratch_folder); });
-}
-
-Envelope Hdf5Framing::make_envelope(std::span<const WrittenRecord> records,
-                                    const std::filesystem::path& scratch_folder) const {
-  const hsize_t count = records.size();
-  std::vector<std::int64_t> labels;
-  std::vector<std::uint32_t> crcs;
-  std::string keys(count * key_bytes_, '\0');
-  for (std::size_t i = 0; i < count; ++i) {
-    const SampleName& sample = records[i].name;
-    labels.push_back(sample.label);
-    const auto key = std::span(keys).subspan(i * key_bytes_, key_bytes_);
-    sample.key.copy(key.data(), key.size());
-    const std::uint32_t crc =
-        crc32c::extend(records[i].crc32c, std::as_bytes(std::span(&labels.back(), 1)));
-    crcs.push_back(crc32c::extend(crc, std::as_bytes(key)));
-  }
-
-  Skeleton skeleton(scratch_folder);
-  const auto shape = spec_.shape();
-  const std::array<hsize_t, 4> images{count, shape[0], shape[1], shape[2]};
-  errno = 0;
-  const std::array offsets{
-      skeleton.add("images", hdf5::image_type(spec_.dtype), images, nullptr, name(spec_.layout)),
-      skeleton.add("labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), std::span(&count, 1),
-                   labels.data()),
-      skeleton.add("keys", hdf5::string_type(key_bytes_), std::span(&count, 1), keys.data()),
-      skeleton.add("crc32c", Id(H5Tcopy(H5T_STD_U32LE), H5Tclose), std::span(&count, 1),
-                   crcs.data())};
-  skeleton.add_classes(classes_);  // after all datasets, whose places are fixed
-  skeleton.close();
-  const ShardColumns wanted = columns(count);
-  if (count != 0 && offsets != std::array{wanted.image.base, wanted.label.base, wanted.key.base,
-                                          wanted.crc32c.base}) {
-    throw Unsupported("this version of the HDF5 library places datasets elsewhere",
-                      "Use HDF5 1.10, or set `format` to another one.");
-  }
-  const std::uint64_t images_end = kImagesBase + count * record_bytes_;
-  Envelope envelope{.prologue = skeleton.bytes(0, kImagesBase),
-                    .epilogue = skeleton.bytes(images_end, UINT64_MAX)};
-  envelope.prologue.resize(kImagesBase);  // a file without samples and classes ends before
-  return envelope;
-}
-
-ShardColumns Hdf5Framing::columns(std::uint64_t samples) const {
-  const std::uint64_t labels =
-      labels_base(checked_add(kImagesBase, checked_mul(samples, record_bytes_)));
-  const std::uint64_t keys =
-      round_up(checked_add(labels, checked_mul(samples, sizeof(std::int64_t))), kAlignment);
-  const std::uint64_t crcs =
-      round_up(checked_add(keys, checked_mul(samples, key_bytes_)), kAlignment);
-  return {.image = {kImagesBase, record_bytes_, std::string(name(spec_.dtype))},
-          .label = {labels, sizeof(std::int64_t), "int64"},
-          .key = {keys, key_bytes_, "utf8"},
-          .crc32c = {crcs, sizeof(std::uint32_t), "uint32"}};
-}
-
-std::uint64_t Hdf5Framing::shard_bytes(std::uint64_t samples) const {
-  const ShardColumns all = columns(samples);
-  const std::uint64_t crcs_end =
-      checked_add(all.crc32c.base, checked_mul(samples, all.crc32c.stride));
-  const std::uint64_t class_bytes = hdf5::pack(classes_).bytes.size();
-  if (class_bytes <= kClassBytesInFront) return crcs_end;
-  return round_up(crcs_end, kAlignment) + kAttributeBytes + class_bytes;
-}
 
 std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec& spec, const NameLimits& limits,
                                                  const std::vector<std::string>& classes) {

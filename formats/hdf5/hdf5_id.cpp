@@ -15,7 +15,7 @@ std::mutex& library_mutex() {
 herr_t take_first(unsigned, const H5E_error2_t* error, void* reason) {
   if (error->desc != nullptr) {
     const std::string text = error->desc;
-    // Where in memory the library was helps nobody.
+    // Addresses in memory do not help the user.
     *static_cast<std::string*>(reason) = text.substr(0, text.find(": current p"));
   }
   return 1;  // enough
@@ -28,6 +28,13 @@ Id float_type(std::size_t sign, std::size_t exponent_bits, std::size_t mantissa_
   check(H5Tset_size(type, 2));
   check(H5Tset_ebias(type, bias));
   return type;
+}
+
+void write_attribute(hid_t object, const char* attribute, const Id& type, const Id& space,
+                     const void* data) {
+  Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  check(H5Awrite(id, type, data));
+  id.close();
 }
 
 }  // namespace
@@ -51,6 +58,24 @@ std::optional<IoError>& first_write_failure() {
 void forgo_exit_handler() {
   static const bool done = H5dont_atexit() >= 0;
   (void)done;
+}
+
+Id new_file_access(H5F_libver_t version) {
+  Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  check(H5Pset_libver_bounds(access, version, version));
+  return access;
+}
+
+Id create_file(const std::filesystem::path& path, hid_t access) {
+  const Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  check(H5Pset_obj_track_times(create, false));
+  return {H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create, access), H5Fclose};
+}
+
+Id new_dataset_properties() {
+  Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  check(H5Pset_obj_track_times(create, false));
+  return create;
 }
 
 Id image_type(DType dtype) {
@@ -86,22 +111,16 @@ PackedTexts pack(std::span<const std::string> texts) {
 }
 
 void add_attribute(hid_t object, const char* attribute, std::string_view text) {
-  const Id type = string_type(text.size());
-  const Id space(H5Screate(H5S_SCALAR), H5Sclose);
-  Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-  check(H5Awrite(id, type, text.data()));
-  id.close();
+  write_attribute(object, attribute, string_type(text.size()), {H5Screate(H5S_SCALAR), H5Sclose},
+                  text.data());
 }
 
-void add_attribute(hid_t object, const char* attribute, std::span<const std::string> texts) {
-  if (texts.empty()) return;
-  const PackedTexts packed = pack(texts);
-  const hsize_t count = texts.size();
-  const Id type = string_type(packed.width);
-  const Id space(H5Screate_simple(1, &count, nullptr), H5Sclose);
-  Id id(H5Acreate2(object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-  check(H5Awrite(id, type, packed.bytes.data()));
-  id.close();
+void add_classes(hid_t labels, std::span<const std::string> classes) {
+  if (classes.empty()) return;
+  const PackedTexts packed = pack(classes);
+  const hsize_t count = classes.size();
+  write_attribute(labels, kClassesAttribute, string_type(packed.width),
+                  {H5Screate_simple(1, &count, nullptr), H5Sclose}, packed.bytes.data());
 }
 
 }  // namespace precache::hdf5

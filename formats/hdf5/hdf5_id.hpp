@@ -15,16 +15,16 @@
 #include <string_view>
 #include <utility>
 
-#include "formats/hdf5/exit_handler.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "precache/formats/dtype.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::hdf5 {
 
-/// What the library said when a call failed. It keeps that only until the next call.
+/// The library's report of a failed call. The library keeps it only until the next call.
 struct LibraryFailure {
   LibraryFailure();
-  int code;            // errno, as far as the library left it
+  int code;            // errno, if the library did not change it
   std::string reason;  // of the innermost function that failed
 };
 
@@ -39,7 +39,7 @@ class Id {
   ~Id() {
     if (id_ >= 0) close_(id_);
   }
-  /// Closing writes what is still in memory, so whoever wrote has to see it succeed.
+  /// Closing writes buffered data, so after writing, check that it succeeds.
   void close() {
     if (close_(std::exchange(id_, -1)) < 0) throw LibraryFailure();
   }
@@ -54,9 +54,9 @@ inline void check(herr_t status) {
   if (status < 0) throw LibraryFailure();
 }
 
-/// The way into the library, which prints nothing in the meantime: errors are ours to report.
+/// Enters the library, and keeps it from printing errors, which precache reports itself.
 ///
-/// The library is built thread-safe or not; one thread at a time is right for both.
+/// One thread at a time, because the library may not be built thread-safe.
 class LibraryLock {
  public:
   LibraryLock();
@@ -73,11 +73,10 @@ class LibraryLock {
 /// The first failure of write() in this process.
 [[nodiscard]] std::optional<IoError>& first_write_failure();
 
-/// Calls what writes files, alone in the library. Its failures become IoError of `path`.
+/// Calls a function that writes files, alone in the library. Its failures become IoError of `path`.
 ///
-/// After a failure to close, the library is not to be trusted: later calls fail as the first one
-/// did, whose cause is also theirs, and the library is kept from its work at the end of the
-/// process.
+/// After a failure to close a file, the library cannot be trusted: later calls fail with the first
+/// error, and the exit handler of the library does not run.
 template <typename Call>
 auto write(const std::filesystem::path& path, const Call& call) {
   forgo_exit_handler();
@@ -93,11 +92,24 @@ auto write(const std::filesystem::path& path, const Call& call) {
   }
 }
 
+/// The dataset of CRCs, which only precache writes.
+inline constexpr const char* kCrcName = "crc32c";
+/// The attribute of the labels with the class names. It is not a dataset, because readers of rows
+/// take every dataset of a file for a column.
+inline constexpr const char* kClassesAttribute = "classes";
+
+/// Access properties of new files that libraries of `version` and later can read.
+[[nodiscard]] Id new_file_access(H5F_libver_t version);
+/// Creates or replaces a file. Neither it nor its datasets have time stamps, which would make equal
+/// runs differ.
+[[nodiscard]] Id create_file(const std::filesystem::path& path, hid_t access);
+[[nodiscard]] Id new_dataset_properties();
+
 [[nodiscard]] Id image_type(DType dtype);
 /// UTF-8, padded with zeros.
 [[nodiscard]] Id string_type(std::size_t bytes);
 
-/// Texts one after the other, each padded with zeros to the same width.
+/// Texts one after another, each padded with zeros to the same width.
 struct PackedTexts {
   std::size_t width = 1;
   std::string bytes;
@@ -105,8 +117,8 @@ struct PackedTexts {
 [[nodiscard]] PackedTexts pack(std::span<const std::string> texts);
 
 void add_attribute(hid_t object, const char* attribute, std::string_view text);
-/// An array of strings of one width; none if there are no texts. In files of version 1.8 and later
-/// the library stores more than 64 KiB outside of the object's header.
-void add_attribute(hid_t object, const char* attribute, std::span<const std::string> texts);
+/// Stores class names, if there are any, in an attribute of the labels. In files of version 1.8 and
+/// later, the library stores more than 64 KiB outside of the object's header.
+void add_classes(hid_t labels, std::span<const std::string> classes);
 
 }  // namespace precache::hdf5

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_images.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +7,7 @@
 #include "formats/bytes/little_endian.hpp"
 #include "formats/hdf5/hdf5_finder.hpp"
 #include "formats/hdf5/hdf5_labels.hpp"
-#include "formats/hdf5/hdf5_rows.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
 #include "formats/shard/limits.hpp"
 #include "precache/formats/error.hpp"
 
@@ -26,7 +24,8 @@ PixelType pixel_type(const Dataset& dataset) {
   const std::size_t size = H5Tget_size(dataset.type);
   const bool is_signed = H5Tget_sign(dataset.type) != H5T_SGN_NONE;
   if (size == 1 && !is_signed) return PixelType::kUint8;
-  // What does not fit 32 bits is no brightness; the library clips it, and it stays none.
+  // Numbers that do not fit in 32 bits are not brightness values. The library clips them, and the
+  // result is not one either.
   return size == 2 && !is_signed ? PixelType::kUint16 : PixelType::kInt32;
 }
 
@@ -46,7 +45,7 @@ hid_t memory_type(PixelType type) {
 
 PixelArray array_of(const Finder& found) {
   const Dataset& images = found.images();
-  const SpecGuess guess = found.guess_axes(DType::kUint8);  // whatever the dtype
+  const SpecGuess guess = found.guess_axes(DType::kUint8);  // the axes do not depend on it
   if (!guess.spec || guess.spec->channels == 2 || guess.spec->channels > 4 ||
       images.row_elements() == 0U) {
     found.refuse(fmt::format("'{}' is an array of {}; images have 1, 3 or 4 channels", images.name,
@@ -56,7 +55,7 @@ PixelArray array_of(const Finder& found) {
           guess.spec->channels};
 }
 
-/// Where the rows lie in one piece of the file, in the type that is wanted.
+/// The offset of the rows, if they are contiguous in the file and of the wanted type.
 std::optional<std::uint64_t> offset_of(const Finder& found, const ImageRows& rows) {
   const Dataset& images = found.images();
   const auto offset = images.filters().empty() ? images.contiguous_offset() : std::nullopt;
@@ -105,7 +104,8 @@ std::uint64_t rows_per_chunk(const Dataset& images) {
   return std::max<std::uint64_t>(1, images.chunk().front());
 }
 
-/// So many that every chunk is unpacked once, within reasonable memory.
+/// The number of rows to read at once: whole chunks, so that each is unpacked only once, within
+/// reasonable memory.
 std::uint64_t rows_at_once(const Dataset& images, std::uint64_t row_bytes) {
   const std::uint64_t fitting = std::max<std::uint64_t>(1, kReadAtOnce / row_bytes);
   if (images.layout() != H5D_CHUNKED) return fitting;
@@ -114,7 +114,7 @@ std::uint64_t rows_at_once(const Dataset& images, std::uint64_t row_bytes) {
   return fitting < per_chunk ? per_chunk : fitting / per_chunk * per_chunk;
 }
 
-/// Rows that are read through the library.
+/// Reads rows through the library.
 struct RowReader {
   const MemoryFile& file;
   const Dataset& images;
@@ -205,7 +205,7 @@ std::uint64_t check_images(Bytes file, const Path& path) {
     const ImageRows rows = find_images(file, path, {});
     read_rows(file, path, rows, [](Bytes) {});
     return rows.count;
-  } catch (const InvalidArgument& error) {  // nothing was asked for, so nothing is wrong
+  } catch (const InvalidArgument& error) {  // the caller named no datasets
     throw Unsupported(error.what(), error.hint());
   }
 }

@@ -10,16 +10,14 @@
 #include <optional>
 #include <span>
 
-#include "formats/hdf5/dataset_names.hpp"
-#include "formats/hdf5/hdf5_rows.hpp"
 #include "formats/shard/limits.hpp"
 
 namespace precache::hdf5 {
 namespace {
 
 constexpr double kMostExact = 9007199254740992.0;  // 2^53
-constexpr std::uint64_t kMostClasses = 1 << 20;    // that rows have a place for
-constexpr std::uint64_t kReadElements = 16 << 20;  // of such rows, at a time
+constexpr std::uint64_t kMostClasses = 1 << 20;    // the longest row of zeros and a one
+constexpr std::uint64_t kReadElements = 16 << 20;  // of such rows at a time
 
 bool is_number(H5T_class_t kind) {
   return kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_ENUM;  // h5py's bool is an enum
@@ -29,13 +27,13 @@ bool is_known(std::span<const char* const> names, std::string_view dataset) {
   return std::ranges::find(names, dataset.substr(dataset.rfind('/') + 1)) != names.end();
 }
 
-/// What never was written takes no bytes of the file, but would take long to read.
+/// Data that was never written takes no space in the file, but would take long to read.
 bool is_stored(const Dataset& dataset, std::uint64_t elements) {
   const std::uint64_t bytes = H5Dget_storage_size(dataset.id);
   return elements / kLargestInflation <= bytes;
 }
 
-/// Where the one is; none if there is none, or anything but zeros beside it.
+/// The index of the one; none if there is no one, or other values than zeros next to it.
 std::optional<std::int64_t> place_of_one(std::span<const float> row) {
   const auto one = std::ranges::find(row, 1.0F);
   if (one == row.end()) return std::nullopt;
@@ -61,7 +59,7 @@ std::vector<std::int64_t> read_places(const Dataset& dataset) {
   return places;
 }
 
-/// The part of a dataset that a name says it is; empty if it does not.
+/// The split that a name contains, or empty.
 std::string_view split_of(std::string_view name) {
   name = name.substr(name.rfind('/') + 1);
   for (const std::string_view split : {"train", "test", "val"}) {

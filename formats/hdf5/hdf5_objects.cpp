@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 
 namespace precache::hdf5 {
@@ -18,10 +20,10 @@ constexpr std::ptrdiff_t kDeepestGroup = 32;  // the library recurses
 constexpr std::size_t kLongestName = 4096;
 constexpr std::size_t kMostAxes = H5S_MAX_RANK;
 
-/// What the library does with the memory that holds a file's image, were it its own.
+/// Callbacks for the memory of a file image, which the library would otherwise allocate itself.
 ///
-/// It asks for memory and for copies to it when the image is set, when the property list is copied
-/// and when the file is opened. It gets the image itself each time, and nothing is copied.
+/// The library allocates and copies when the image is set, when the property list is copied and
+/// when the file is opened. It gets the image itself each time, and nothing is copied.
 struct ImageCallbacks {
   static void* malloc(std::size_t, H5FD_file_image_op_t, void* image) { return image; }
   static void* memcpy(void* to, const void*, std::size_t, H5FD_file_image_op_t, void*) {
@@ -138,11 +140,28 @@ std::optional<std::uint64_t> product(std::span<const std::uint64_t> extents) {
   return product;
 }
 
+void* allocate(std::size_t size, void*) {
+  return size > kLargestItem ? nullptr : std::malloc(size);
+}
+
+void release(void* memory, void*) { std::free(memory); }
+
+/// Selects some rows of a dataset.
+Id select_rows(const Dataset& dataset, std::uint64_t first, std::uint64_t count) {
+  Id space(H5Dget_space(dataset.id), H5Sclose);
+  std::vector<hsize_t> start(dataset.extents.size(), 0);
+  std::vector<hsize_t> extents(dataset.extents.begin(), dataset.extents.end());
+  start[0] = first;
+  extents[0] = count;
+  check(H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr));
+  return space;
+}
+
 }  // namespace
 
 MemoryFile::MemoryFile(std::span<const std::byte> bytes, const std::filesystem::path& path)
     : bytes_(bytes), path_(path) {
-  auto* const image = const_cast<std::byte*>(bytes_.data());  // only read: the file is opened so
+  auto* const image = const_cast<std::byte*>(bytes_.data());  // the file is opened read-only
   const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   check(H5Pset_fapl_core(access, 1 << 16, false));
   check(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG));
@@ -155,7 +174,7 @@ MemoryFile::MemoryFile(std::span<const std::byte> bytes, const std::filesystem::
                                         image};
   check(H5Pset_file_image_callbacks(access, &callbacks));
   check(H5Pset_file_image(access, image, bytes_.size()));
-  // The library takes files in memory of one name for one file.
+  // To the library, two files in memory with the same name are one file.
   static std::atomic<std::uint64_t> count = 0;
   const std::string name = fmt::format("precache {}", ++count);
   id_.emplace(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
@@ -198,7 +217,7 @@ std::vector<std::uint64_t> Dataset::chunk() const {
   return {shape.begin(), shape.begin() + rank};
 }
 
-bool Dataset::lies_in_other_files() const {
+bool Dataset::is_in_other_files() const {
   return layout() == H5D_VIRTUAL || H5Pget_external_count(create) > 0;
 }
 
@@ -219,7 +238,7 @@ std::vector<std::string> Dataset::missing_filters() const {
 std::string Dataset::type_name() const { return hdf5::type_name(type); }
 
 std::optional<std::uint64_t> Dataset::contiguous_offset() const {
-  if (layout() != H5D_CONTIGUOUS || lies_in_other_files()) return std::nullopt;
+  if (layout() != H5D_CONTIGUOUS || is_in_other_files()) return std::nullopt;
   const haddr_t offset = H5Dget_offset(id);
   return offset == HADDR_UNDEF ? std::nullopt : std::optional<std::uint64_t>(offset);
 }
@@ -252,6 +271,42 @@ std::vector<std::string> dataset_names(hid_t file) {
   check(H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, note_object, &visit, H5O_INFO_BASIC));
   std::ranges::sort(visit.names);
   return std::move(visit.names);
+}
+
+ItemMemory::ItemMemory() : list_(H5Pcreate(H5P_DATASET_XFER), H5Pclose) {
+  check(H5Pset_vlen_mem_manager(list_, allocate, nullptr, release, nullptr));
+}
+
+void read_rows(const Dataset& dataset, hid_t type, std::uint64_t first, std::uint64_t count,
+               void* into) {
+  const Id from = select_rows(dataset, first, count);
+  const hsize_t elements = static_cast<hsize_t>(H5Sget_select_npoints(from));
+  const Id to(H5Screate_simple(1, &elements, nullptr), H5Sclose);
+  check(H5Dread(dataset.id, type, to, from, H5P_DEFAULT, into));
+}
+
+std::vector<std::byte> read_item(const Dataset& dataset, std::uint64_t row,
+                                 const ItemMemory& memory) {
+  const Id from = select_rows(dataset, row, 1);
+  const hsize_t one = 1;
+  const Id to(H5Screate_simple(1, &one, nullptr), H5Sclose);
+  std::vector<std::byte> bytes;
+  if (dataset.type_class() == H5T_STRING) {
+    char* text = nullptr;
+    check(H5Dread(dataset.id, dataset.type, to, from, memory, &text));
+    if (text != nullptr) {
+      const auto* begin = reinterpret_cast<const std::byte*>(text);
+      bytes.assign(begin, begin + std::strlen(text));
+    }
+    check(H5Dvlen_reclaim(dataset.type, to, memory, &text));
+    return bytes;
+  }
+  hvl_t item{};
+  check(H5Dread(dataset.id, dataset.type, to, from, memory, &item));
+  const auto* begin = static_cast<const std::byte*>(item.p);
+  bytes.assign(begin, begin + item.len);
+  check(H5Dvlen_reclaim(dataset.type, to, memory, &item));
+  return bytes;
 }
 
 }  // namespace precache::hdf5

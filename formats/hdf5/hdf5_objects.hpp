@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -10,8 +11,8 @@
 
 #include "formats/hdf5/hdf5_id.hpp"
 
-// The objects of third-party files. All of it throws LibraryFailure, and needs with_library()
-// around it.
+// The objects of third-party files. All functions throw LibraryFailure, and need with_library()
+// around them.
 namespace precache::hdf5 {
 
 /// Calls `action` alone in the library. Its failures become CorruptData of `path`.
@@ -27,8 +28,7 @@ auto with_library(const std::filesystem::path& path, const Action& action) {
 
 struct Dataset;
 
-/// A file in memory that is open in the library, for reading. Nothing is copied but what the
-/// library reads.
+/// A file in memory that is open in the library for reading, without a copy of the whole.
 class MemoryFile {
  public:
   /// Borrows both; `path` is for messages.
@@ -38,11 +38,11 @@ class MemoryFile {
   operator hid_t() const { return *id_; }
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// Bytes before the file's own; its addresses count from there.
+  /// The number of bytes before the HDF5 content. Addresses count from there.
   [[nodiscard]] std::uint64_t user_block() const;
-  /// Whether its addresses and lengths have eight bytes, as in all files but some rare ones.
+  /// Whether its addresses and lengths have eight bytes, as in all but a few rare files.
   [[nodiscard]] bool has_wide_addresses() const;
-  /// Throws CorruptData if part of a dataset does not lie in the file.
+  /// Throws CorruptData if part of a dataset is outside of the file.
   void check_range(const Dataset& dataset, std::uint64_t offset, std::uint64_t size) const;
 
  private:
@@ -51,7 +51,7 @@ class MemoryFile {
   std::optional<Id> id_;
 };
 
-/// An open dataset with what is asked of it all the time.
+/// An open dataset with its most used properties.
 struct Dataset {
   std::string name;
   Id id;
@@ -65,27 +65,51 @@ struct Dataset {
   [[nodiscard]] std::optional<std::uint64_t> row_elements() const;
   [[nodiscard]] H5T_class_t type_class() const { return H5Tget_class(type); }
   [[nodiscard]] H5D_layout_t layout() const { return H5Pget_layout(create); }
-  /// The extents of a chunk; empty if it is not stored in chunks.
+  /// The extents of a chunk; empty if the dataset is not stored in chunks.
   [[nodiscard]] std::vector<std::uint64_t> chunk() const;
-  [[nodiscard]] bool lies_in_other_files() const;
+  [[nodiscard]] bool is_in_other_files() const;
   /// As in "shuffle", "gzip".
   [[nodiscard]] std::vector<std::string> filters() const;
-  /// Those of them that this library does not have.
+  /// The filters that this library does not have.
   [[nodiscard]] std::vector<std::string> missing_filters() const;
   /// Of its elements: "int32", "big-endian float64", "string[12]" …
   [[nodiscard]] std::string type_name() const;
-  /// Where in the file its elements lie in one piece; none if they do not, or have no place yet.
+  /// The offset of its elements in the file; none if they are not contiguous or not allocated yet.
   [[nodiscard]] std::optional<std::uint64_t> contiguous_offset() const;
 };
 
-/// Any dataset, whose extents may be none. REQUIRES: `name` is one.
+/// Opens any dataset, also one without extents.  REQUIRES: `name` is a dataset.
 [[nodiscard]] Dataset load_dataset(hid_t file, const std::string& name);
 
-/// None if a group on the way, or `name` itself, is not there, is a link of another kind than hard,
-/// or no dataset with extents.
+/// None if a group of the path or `name` itself does not exist or is not a hard link, or if `name`
+/// is not a dataset with extents.
 [[nodiscard]] std::optional<Dataset> open_dataset(hid_t file, const std::string& name);
 
-/// The names of all datasets that hard links lead to, within limits that no file of images needs.
+/// The names of all datasets that are reached by hard links, up to limits that files of images do
+/// not reach.
 [[nodiscard]] std::vector<std::string> dataset_names(hid_t file);
+
+/// The largest item of variable length.
+inline constexpr std::size_t kLargestItem = std::size_t{256} << 20;
+
+/// Allocates items of variable length up to kLargestItem, so that a hostile file cannot make the
+/// library allocate more.
+class ItemMemory {
+ public:
+  ItemMemory();
+  operator hid_t() const { return list_; }
+
+ private:
+  Id list_;
+};
+
+/// Reads rows as numbers of `type`; as they are stored if it is the type of the dataset.  REQUIRES:
+/// `into` has room for them.
+void read_rows(const Dataset& dataset, hid_t type, std::uint64_t first, std::uint64_t count,
+               void* into);
+
+/// Reads one item of variable length: bytes or text.
+[[nodiscard]] std::vector<std::byte> read_item(const Dataset& dataset, std::uint64_t row,
+                                               const ItemMemory& memory);
 
 }  // namespace precache::hdf5

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_scan.hpp"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "formats/bytes/little_endian.hpp"
-#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/global_heaps.hpp"
 #include "formats/hdf5/hdf5_finder.hpp"
-#include "formats/hdf5/hdf5_row_offsets.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
 #include "formats/os/file.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/index_builder.hpp"
@@ -18,6 +19,10 @@
 
 namespace precache::hdf5 {
 namespace {
+
+// To find a chunk, the library (1.10) walks over all chunks before it: 0.3 s for this many, 8 s for
+// 20,000.
+constexpr std::uint64_t kMostChunks = 4096;
 
 std::optional<DType> dtype_of(const Dataset& dataset) {
   if (H5Tequal(dataset.type, H5T_STD_U8LE) > 0 || H5Tequal(dataset.type, H5T_STD_U8BE) > 0) {
@@ -29,17 +34,108 @@ std::optional<DType> dtype_of(const Dataset& dataset) {
   return std::nullopt;
 }
 
-/// The samples: rows of an array, or what references in rows lead to.
+/// The places of the rows of a dataset: one after another from `base`, or in chunks.
+struct RowOffsets {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;  // of one
+  std::uint64_t base = 0;
+  std::uint64_t rows_per_chunk = 0;
+  std::vector<std::uint64_t> chunks;  // empty if the rows are contiguous
+
+  [[nodiscard]] std::uint64_t offset(std::uint64_t row) const {
+    if (chunks.empty()) return base + row * bytes;
+    return chunks[row / rows_per_chunk] + row % rows_per_chunk * bytes;
+  }
+};
+
+/// A reader maps shards, so it needs each row in one piece and as it is in memory.
+template <typename... Args>
+[[noreturn]] void refuse_mapping(const MemoryFile& file, fmt::format_string<Args...> reason,
+                                 Args&&... args) {
+  throw Unsupported(fmt::format("'{}' cannot be mapped: {}", file.path().string(),
+                                fmt::format(reason, std::forward<Args>(args)...)));
+}
+
+void find_chunks(const MemoryFile& file, const Dataset& images, RowOffsets& rows) {
+  const auto shape = images.chunk();
+  if (!std::ranges::equal(std::span(shape).subspan(1), std::span(images.extents).subspan(1))) {
+    refuse_mapping(file, "rows of '{}' are split over chunks", images.name);
+  }
+  if (shape[0] == 0) throw CorruptData(file.path(), 0, "a chunk has no rows");
+  rows.rows_per_chunk = shape[0];
+  const std::uint64_t count = (rows.count - 1) / shape[0] + 1;
+  if (count > kMostChunks) {
+    refuse_mapping(file, "'{}' has more than {} chunks", images.name, kMostChunks);
+  }
+  const Id space(H5Dget_space(images.id), H5Sclose);
+  hsize_t stored = 0;
+  check(H5Dget_num_chunks(images.id, space, &stored));
+  if (stored != count) {
+    refuse_mapping(file, "some chunks of '{}' are not allocated in the file yet", images.name);
+  }
+  rows.chunks.assign(count, HADDR_UNDEF);
+  const std::uint64_t user_block = file.user_block();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::array<hsize_t, 4> first{};
+    unsigned filter_mask = 0;
+    haddr_t address = 0;
+    hsize_t size = 0;
+    check(H5Dget_chunk_info(images.id, space, i, first.data(), &filter_mask, &address, &size));
+    if (first[0] >= rows.count)
+      throw CorruptData(file.path(), 0, "a chunk is outside of its dataset");
+    const std::uint64_t used = std::min<std::uint64_t>(shape[0], rows.count - first[0]);
+    address += user_block;  // the library (1.10) does not include it here, unlike in H5Dget_offset
+    file.check_range(images, address, used * rows.bytes);
+    rows.chunks[first[0] / shape[0]] = address;
+  }
+  if (std::ranges::find(rows.chunks, HADDR_UNDEF) != rows.chunks.end()) {
+    throw CorruptData(file.path(), 0, fmt::format("a chunk of '{}' is listed twice", images.name));
+  }
+}
+
+/// Finds rows of elements of `element_bytes` each. Throws Unsupported for storage that a mapping
+/// cannot read, and CorruptData.
+RowOffsets find_rows(const MemoryFile& file, const Dataset& images, std::uint64_t element_bytes) {
+  RowOffsets rows{.count = images.extents[0], .chunks = {}};
+  const auto elements = images.row_elements();
+  if (!elements || __builtin_mul_overflow(element_bytes, *elements, &rows.bytes)) {
+    throw CorruptData(file.path(), 0, "the size of its images does not fit in 64 bits");
+  }
+  if (const auto filters = images.filters(); !filters.empty()) {
+    refuse_mapping(file, "'{}' is stored with filters ({})", images.name, fmt::join(filters, ", "));
+  }
+  if (images.is_in_other_files()) {
+    refuse_mapping(file, "the data of '{}' is in other files", images.name);
+  }
+  if (images.layout() == H5D_COMPACT) {
+    refuse_mapping(file, "'{}' is stored inside its header", images.name);
+  }
+  if (rows.count == 0 || rows.bytes == 0) return {};
+  if (rows.count > file.bytes().size() / rows.bytes) {
+    throw CorruptData(file.path(), 0, fmt::format("'{}' is larger than the file", images.name));
+  }
+  if (images.layout() == H5D_CHUNKED) {
+    find_chunks(file, images, rows);
+  } else {
+    const auto offset = images.contiguous_offset();
+    if (!offset) refuse_mapping(file, "'{}' is not allocated in the file yet", images.name);
+    file.check_range(images, *offset, rows.count * rows.bytes);
+    rows.base = *offset;
+  }
+  return rows;
+}
+
+/// The samples: rows of an array, or the image files that references in rows lead to.
 struct SampleRows {
   RowOffsets places;
-  std::vector<GlobalHeaps::Extent> files;  // of references only
+  std::vector<GlobalHeaps::Extent> files;  // only if rows are references
 
   [[nodiscard]] GlobalHeaps::Extent payload(std::uint64_t row) const {
     return files.empty() ? GlobalHeaps::Extent{places.offset(row), places.bytes} : files[row];
   }
 };
 
-/// Makes the index of what a Finder found.
+/// Makes an index of the samples that a Finder found.
 class Scanner {
  public:
   Scanner(std::span<const std::byte> file, const std::filesystem::path& path,
@@ -85,11 +181,10 @@ class Scanner {
 
   [[nodiscard]] SpecGuess guess_image() const {
     if (finder_.kind() == Finder::Kind::kFixedRows) {
-      refuse_mapping(file(),
-                     fmt::format("'{}' holds image files in rows of one length", images().name));
+      refuse_mapping(file(), "'{}' holds image files that are padded to one length", images().name);
     }
     if (H5Tget_order(images().type) == H5T_ORDER_BE && H5Tget_size(images().type) > 1) {
-      refuse_mapping(file(), fmt::format("'{}' is of {}", images().name, images().type_name()));
+      refuse_mapping(file(), "the elements of '{}' are {}", images().name, images().type_name());
     }
     if (const auto dtype = dtype_of(images())) return finder_.guess_axes(*dtype);
     return {std::nullopt, fmt::format("its samples are arrays of {}", images().type_name())};
@@ -101,9 +196,10 @@ class Scanner {
 
   [[nodiscard]] SampleRows find_encoded() const {
     if (!file().has_wide_addresses()) {
-      refuse_mapping(file(), fmt::format("'{}' has data of variable length, and addresses of less "
-                                         "than eight bytes",
-                                         images().name));
+      refuse_mapping(file(),
+                     "'{}' has variable-length data, and the file has addresses of "
+                     "less than eight bytes",
+                     images().name);
     }
     SampleRows rows{find_rows(file(), images(), GlobalHeaps::kReferenceBytes), {}};
     GlobalHeaps heaps(bytes_, file().user_block(), file().path());
@@ -116,11 +212,12 @@ class Scanner {
 
   [[nodiscard]] std::string obstacle_of(const GlobalHeaps::Extent& item) const {
     const std::string_view kind = image_file_kind(bytes_.subspan(item.offset, item.bytes));
-    return kind.empty() ? "its samples are bytes of various lengths, no images by their first ones"
-                        : fmt::format("its samples are {} files", kind);
+    return kind.empty()
+               ? "its samples are bytes of various lengths that do not start like image files"
+               : fmt::format("its samples are {} files", kind);
   }
 
-  /// None if the keys do not lie in one piece, each padded with zeros.
+  /// Empty unless the keys are contiguous and padded with zeros.
   [[nodiscard]] Column key_column() const {
     const auto dataset = finder_.find_keys();
     if (!dataset || H5Tis_variable_str(dataset->type) != 0 ||
@@ -136,7 +233,7 @@ class Scanner {
     return {*offset, width, "utf8"};
   }
 
-  /// Those that a precache file has.
+  /// The CRCs, which only precache files have.
   [[nodiscard]] Column find_crcs(const ShardIndex& index) const {
     const std::string group = images().name.substr(0, images().name.rfind('/') + 1);
     const auto dataset = open_dataset(file(), group + kCrcName);
@@ -147,12 +244,12 @@ class Scanner {
         H5Tequal(dataset->type, H5T_STD_U32LE) <= 0) {
       return {};
     }
-    // The labels of as many samples lie in the file, so this cannot overflow.
+    // The labels of as many samples are inside the file, so this cannot overflow.
     file().check_range(*dataset, *offset, index.samples * 4);
     return {*offset, 4, "uint32"};
   }
 
-  /// For rows that need one, or whose labels do.
+  /// Makes a table, for rows or labels that no column can describe.
   [[nodiscard]] ShardIndex make_table(const SampleRows& rows, const SpecGuess& guess,
                                       const FoundLabels& labels, const Column& keys) const {
     finder_.check_row_count();

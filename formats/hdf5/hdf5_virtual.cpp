@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_virtual.hpp"
-
 #include <fcntl.h>
 
 #include "formats/bytes/checked_math.hpp"
-#include "formats/hdf5/dataset_names.hpp"
 #include "formats/hdf5/hdf5_id.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "formats/os/file.hpp"
 
 namespace precache::hdf5 {
@@ -17,27 +15,21 @@ Id dataspace(const Extents& extents) {
   return {H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose};
 }
 
-/// The library takes "%b" in a file name for the number of a block.
+/// To the library, "%b" in a file name is the number of a block.
 std::string escaped(const std::string& file) {
   std::string result;
   for (const char letter : file) result += letter == '%' ? "%%" : std::string(1, letter);
   return result;
 }
 
-Id creation() {
-  Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  check(H5Pset_obj_track_times(create, false));  // time stamps would make equal files differ
-  return create;
-}
-
-/// A dataset whose rows are those of the shards' datasets of the same name. `extents` are those of
-/// a row, behind a place for the number of rows.
+/// Adds a dataset whose rows are those of the shards' datasets of the same name. `extents` are
+/// those of a row, after an element for the number of rows.
 Id add_virtual(hid_t file, const char* name, hid_t type, Extents extents,
                const VirtualShards& shown) {
   extents[0] = 0;
   for (const auto& shard : shown.shards) extents[0] = checked_add(extents[0], shard.samples);
   const Id all = dataspace(extents);
-  const Id create = creation();
+  const Id create = new_dataset_properties();
   Extents begin(extents.size(), 0);
   Extents count = extents;
   for (const auto& shard : shown.shards) {
@@ -52,18 +44,14 @@ Id add_virtual(hid_t file, const char* name, hid_t type, Extents extents,
 }
 
 void write_all(const std::filesystem::path& path, const VirtualShards& shown) {
-  const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  check(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
-  const Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-  check(H5Pset_obj_track_times(create, false));
-  Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create, access), H5Fclose);
+  Id file = create_file(path, new_file_access(H5F_LIBVER_V110));
   const auto shape = shown.spec.shape();
   Id images = add_virtual(file, "images", image_type(shown.spec.dtype),
                           {0, shape[0], shape[1], shape[2]}, shown);
   add_attribute(images, "layout", name(shown.spec.layout));
   images.close();
   Id labels = add_virtual(file, "labels", Id(H5Tcopy(H5T_STD_I64LE), H5Tclose), {0}, shown);
-  add_attribute(labels, kClassesAttribute, shown.classes);
+  add_classes(labels, shown.classes);
   labels.close();
   add_virtual(file, "keys", string_type(shown.key_bytes), {0}, shown).close();
   file.close();
@@ -77,7 +65,7 @@ void write_virtual_file(const std::filesystem::path& path, const VirtualShards& 
 }
 
 bool is_virtual_file(const std::filesystem::path& path) {
-  forgo_exit_handler();  // only those who write ask
+  forgo_exit_handler();  // only programs that write call this
   const LibraryLock lock;
   try {
     const Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);

@@ -33,7 +33,7 @@ constexpr int kUsageError = 2;  // of the command, where it does not know the re
 constexpr int kPollMilliseconds = 200;
 constexpr std::uint64_t kSmallestMessageLimit = std::uint64_t{1} << 20;
 
-/// Both ends of a pipe; they are not inherited.
+/// Both ends of a pipe, which child processes do not inherit.
 struct Pipe {
   explicit Pipe(const Path& path) {
     std::array<int, 2> ends{};
@@ -53,7 +53,7 @@ struct Pipe {
   }
   throw IoError("cannot start", helper.empty() ? kCommand : helper, error,
                 helper.string().starts_with("/proc/")
-                    ? "A process of its own reads HDF5 files; to start it, /proc has to be mounted."
+                    ? "A separate process reads HDF5 files; starting it needs /proc to be mounted."
                     : "");
 }
 
@@ -67,7 +67,7 @@ pid_t start(const Path& helper, const HelperRequest& request, int out) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  // The C library and the HDF5 library print to the terminal when they find memory broken.
+  // The C library and the HDF5 library print messages when they detect memory corruption.
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
   const char* const program = helper.empty() ? kCommand : helper.c_str();
@@ -77,8 +77,8 @@ pid_t start(const Path& helper, const HelperRequest& request, int out) {
   return child;
 }
 
-/// All that comes out of the pipe; more than `most` bytes are not kept. Nothing if `stop` is set
-/// before.
+/// Reads the pipe to its end, but keeps not much more than `most` bytes. Returns nothing once
+/// `stop` is set.
 Message receive(const File& pipe, std::uint64_t most, const std::atomic<bool>& stop) {
   Message message;
   std::array<std::uint8_t, 1 << 16> buffer{};
@@ -102,7 +102,7 @@ int wait_for(pid_t child) {
   return status;
 }
 
-/// What killed it, if the file can be blamed for it.
+/// Throws if a signal killed the process: CorruptData if the file may be the cause.
 void check_death(int status, const Path& path) {
   if (!WIFSIGNALED(status)) return;
   switch (const int signal = WTERMSIG(status)) {
@@ -117,7 +117,7 @@ void check_death(int status, const Path& path) {
       throw CorruptData(path, 0,
                         fmt::format("the HDF5 library crashed on it ({})", ::strsignal(signal)));
     default:
-      throw IoError(fmt::format("the process that scans was ended ({}):", ::strsignal(signal)),
+      throw IoError(fmt::format("a signal ended the process that scans ({}):", ::strsignal(signal)),
                     path, 0);
   }
 }
@@ -131,10 +131,10 @@ void check_death(int status, const Path& path) {
   throw IoError(fmt::format("'{}' cannot scan", program), path, 0);
 }
 
-/// The most that an answer takes, for a file of so many bytes.
+/// The largest possible answer about a file of `bytes` bytes.
 std::uint64_t longest_answer(Kind kind, std::uint64_t bytes) {
   // There is at most one sample for 16 bytes of the file. Its place takes 48 bytes; its label and
-  // key in a list of rows have up to some hundred.
+  // key in a list of rows take up to a few hundred.
   const std::uint64_t times = kind == Kind::kRows ? 64 : 4;
   return std::min(bytes, UINT64_MAX / 128) * times + kSmallestMessageLimit;
 }
@@ -145,7 +145,7 @@ Message ask(const Path& helper, const HelperRequest& request, std::uint64_t byte
   const Path& path = request.shown_as;
   Pipe pipe(path);
   const pid_t child = start(helper, request, pipe.in.descriptor());
-  pipe.in = File();  // so that its end is seen
+  pipe.in = File();  // else reading would never reach the end
   Message message = receive(pipe.out, longest_answer(request.kind, bytes), stop);
   if (stop) ::kill(child, SIGKILL);
   const int status = wait_for(child);
@@ -159,22 +159,23 @@ Message ask(const Path& helper, const HelperRequest& request, std::uint64_t byte
 
 ShardIndex scan_in_helper(const Path& helper, const Path& path, std::uint64_t bytes,
                           const SampleKeys& keys) {
-  return decode_index(ask(helper, {Kind::kIndex, path, path, keys}, bytes), path, bytes);
+  return decode<ShardIndex>(ask(helper, {Kind::kIndex, path, path, keys}, bytes), path, bytes);
 }
 
 ImageRows find_images_in_helper(const Path& helper, const Path& path, std::uint64_t bytes,
                                 const SampleKeys& keys, const Path& shown_as) {
-  return decode_rows(ask(helper, {Kind::kRows, path, shown_as, keys}, bytes), shown_as, bytes);
+  return decode<ImageRows>(ask(helper, {Kind::kRows, path, shown_as, keys}, bytes), shown_as,
+                           bytes);
 }
 
 Hdf5Contents survey_in_helper(const Path& helper, const Path& path, std::uint64_t bytes) {
-  return decode_contents(ask(helper, {Kind::kContents, path, path}, bytes), path);
+  return decode<Hdf5Contents>(ask(helper, {Kind::kContents, path, path}, bytes), path, bytes);
 }
 
 std::uint64_t check_images_in_helper(const Path& helper, const Path& path, std::uint64_t bytes,
                                      const std::atomic<bool>& stop) {
   const Message message = ask(helper, {Kind::kCheck, path, path}, bytes, stop);
-  return message.empty() ? 0 : decode_count(message, path);
+  return message.empty() ? 0 : decode<std::uint64_t>(message, path, bytes);
 }
 
 }  // namespace precache::hdf5

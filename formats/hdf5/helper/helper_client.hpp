@@ -6,27 +6,25 @@
 #include <filesystem>
 
 #include "formats/hdf5/helper/image_rows.hpp"
-#include "formats/shard/sample_keys.hpp"
 #include "formats/shard/shard_index.hpp"
 #include "precache/formats/contents.hpp"
 
-// Third-party HDF5 files are read by a process of their own, `precache hdf5-helper`. The HDF5
-// library has memory faults on files that were made for that: there it can crash, hang or ask for
-// all memory, and the file is refused as corrupt. Nothing is forked, so it is safe next to threads
-// and CUDA.
+// A separate process, `precache hdf5-helper`, reads third-party HDF5 files. The HDF5 library has
+// memory errors on hostile files; in the helper it can crash, hang or ask for all memory, and the
+// file is refused as corrupt. Nothing is forked, so this is safe next to threads and CUDA.
 //
 // In all functions, `helper` is the `precache` command; empty: the one on PATH. They throw the
-// error that the helper reports, CorruptData if it dies of the file, IoError if it cannot be
+// error that the helper reports, CorruptData if the file makes it crash, IoError if it cannot be
 // started, and Unsupported if there is no command or it cannot read HDF5. Any number of threads may
 // call them at once.
 namespace precache::hdf5 {
 
-/// Where the samples of the file at `path`, of `bytes` bytes, lie.
+/// Finds the samples of the file at `path`, which has `bytes` bytes.
 [[nodiscard]] ShardIndex scan_in_helper(const std::filesystem::path& helper,
                                         const std::filesystem::path& path, std::uint64_t bytes,
                                         const SampleKeys& keys = {});
 
-/// The images of the file and their labels. Messages call the file `shown_as`.
+/// Finds the images of the file and their labels. Messages call the file `shown_as`.
 [[nodiscard]] ImageRows find_images_in_helper(const std::filesystem::path& helper,
                                               const std::filesystem::path& path,
                                               std::uint64_t bytes, const SampleKeys& keys,
@@ -36,7 +34,7 @@ namespace precache::hdf5 {
 [[nodiscard]] Hdf5Contents survey_in_helper(const std::filesystem::path& helper,
                                             const std::filesystem::path& path, std::uint64_t bytes);
 
-/// Reads all images of the file, and returns how many there are; 0 when `stop` is set before.
+/// Reads all images of the file and returns their number; 0 if `stop` is set before the end.
 [[nodiscard]] std::uint64_t check_images_in_helper(const std::filesystem::path& helper,
                                                    const std::filesystem::path& path,
                                                    std::uint64_t bytes,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "precache/formats/error.hpp"
@@ -34,12 +35,25 @@ static void to_json(Json& json, Layout layout) { json = name(layout); }
 static void from_json(const Json& json, Layout& layout) {
   layout = parse_layout(json.get<std::string>());
 }
+// One blob, since a large file has millions of them.
+static void to_json(Json& json, const std::vector<SampleLocation>& places) {
+  static_assert(std::is_trivially_copyable_v<SampleLocation>);
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(places.data());
+  json = Json::binary({begin, begin + places.size() * sizeof(SampleLocation)});
+}
+static void from_json(const Json& json, std::vector<SampleLocation>& places) {
+  const auto& blob = json.get_binary();
+  if (blob.size() % sizeof(SampleLocation) != 0) throw std::length_error("the last place is cut");
+  places.resize(blob.size() / sizeof(SampleLocation));
+  if (!blob.empty()) std::memcpy(places.data(), blob.data(), blob.size());
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSpec, dtype, layout, height, width, channels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PixelArray, type, layout, height, width, channels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Column, base, stride, type)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardColumns, image, label, key, crc32c)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardIndex, bytes, samples, spec, obstacle, columns, keys,
-                                   classes, label_names, mismatched_labels, maybe_labels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardIndex, format, bytes, samples, spec, obstacle, columns,
+                                   places, keys, classes, label_names, mismatched_labels,
+                                   maybe_labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hdf5Contents::Object, name, kind, target, type, shape, storage,
                                    chunk, filters, offset, stored_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hdf5Contents, objects, has_more)
@@ -51,12 +65,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ImageRows, name, count, array, row_bytes, off
 
 namespace {
 
-using Blob = Json::binary_t::container_type;  // std::vector<std::uint8_t>
-using Answer = std::span<const std::uint8_t>;
 using Path = std::filesystem::path;
 
-// Counts up when requests or answers change: the command may be of another version than the reader.
-constexpr int kProtocol = 2;
+// Increased when requests or answers change: the command may have another version than the reader.
+constexpr int kProtocol = 3;
 constexpr std::size_t kRequestWords = 6;
 
 Message to_message(Json json) {
@@ -64,7 +76,7 @@ Message to_message(Json json) {
   return Json::to_cbor(json);
 }
 
-/// Throws the error that an answer tells of.
+/// Throws the error that an answer reports, if it reports one.
 void rethrow(const Json& json, const Path& path) {
   if (json.contains("corrupt")) {
     throw CorruptData(path, json.at("offset").get<std::uint64_t>(),
@@ -85,43 +97,25 @@ void rethrow(const Json& json, const Path& path) {
   throw CorruptData(path, 0, "the HDF5 library gave an impossible answer about it");
 }
 
-/// What `read` makes of an answer that is no error.
-template <typename Read>
-auto decode_by(const Read& read, Answer message, const Path& path) {
-  try {
-    const Json json = Json::from_cbor(message);
-    if (json.at("protocol") != kProtocol) {
-      throw Unsupported("the `precache` command that reads HDF5 files has another version",
-                        "Install the command and this library from one version.");
-    }
-    rethrow(json, path);
-    return read(json);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception&) {
-    refuse_answer(path);
-  }
-}
-
-/// The places that fill the blob.
-std::vector<SampleLocation> places_from(const Blob& blob) {
-  if (blob.size() % sizeof(SampleLocation) != 0) throw std::length_error("a place is cut");
-  std::vector<SampleLocation> places(blob.size() / sizeof(SampleLocation));
-  if (!blob.empty()) std::memcpy(places.data(), blob.data(), blob.size());
-  return places;
-}
-
 bool lies_within(std::uint64_t begin, std::uint64_t size, std::uint64_t whole) {
   return begin <= whole && size <= whole - begin;
 }
 
+// Whether an answer about a file of `bytes` bytes can be true.
+
+template <typename Answer>
+bool is_sound(const Answer&, std::uint64_t) {
+  return true;
+}
+
 /// Columns are checked when they are read; places are not.
-bool has_sound_places(const ShardIndex& index) {
-  return (index.places.empty() || index.places.size() == index.samples) &&
+bool is_sound(const ShardIndex& index, std::uint64_t bytes) {
+  return index.format == Format::kHdf5 &&
+         (index.places.empty() || index.places.size() == index.samples) &&
          std::ranges::all_of(index.places, [&](const SampleLocation& place) {
-           return lies_within(place.payload, place.payload_bytes, index.bytes) &&
+           return lies_within(place.payload, place.payload_bytes, bytes) &&
                   lies_within(place.key_begin, place.key_bytes, index.keys.size()) &&
-                  place.record <= index.bytes &&
+                  place.record <= bytes &&
                   (index.label_names.empty() ||
                    place.label < static_cast<std::int64_t>(index.label_names.size()));
          });
@@ -166,19 +160,10 @@ HelperRequest request_from(std::span<char* const> words) {
   throw InvalidArgument("this is not a request to read an HDF5 file");
 }
 
-Message encode(const ShardIndex& index) {
-  static_assert(std::is_trivially_copyable_v<SampleLocation>);
-  Json json = index;
-  const auto* const begin = reinterpret_cast<const std::uint8_t*>(index.places.data());
-  json["places"] = Json::binary(Blob(begin, begin + index.places.size() * sizeof(SampleLocation)));
-  return to_message(std::move(json));
+template <typename Answer>
+Message encode(const Answer& answer) {
+  return to_message({{"answer", answer}});
 }
-
-Message encode(const ImageRows& rows) { return to_message(rows); }
-
-Message encode(const Hdf5Contents& contents) { return to_message(contents); }
-
-Message encode(std::uint64_t count) { return to_message({{"count", count}}); }
 
 Message encode(const std::exception_ptr& error) {
   try {
@@ -190,39 +175,44 @@ Message encode(const std::exception_ptr& error) {
   } catch (const InvalidArgument& invalid) {
     return to_message({{"invalid", invalid.what()}, {"hint", invalid.hint()}});
   } catch (const std::bad_alloc&) {
-    return to_message({{"corrupt", "it asks for more memory than a scan may take"}, {"offset", 0}});
+    return to_message(
+        {{"corrupt", "reading it needs more memory than a scan may use"}, {"offset", 0}});
   } catch (const std::exception& other) {
     return to_message({{"failed", other.what()}});
   }
 }
 
-ShardIndex decode_index(Answer message, const Path& path, std::uint64_t bytes) {
-  const auto read = [](const Json& json) {
-    ShardIndex index = json.get<ShardIndex>();
-    index.format = Format::kHdf5;
-    index.places = places_from(json.at("places").get_binary());
-    return index;
-  };
-  ShardIndex index = decode_by(read, message, path);
-  if (index.bytes != bytes) throw CorruptData(path, 0, "the file changed while it was scanned");
-  if (!has_sound_places(index)) refuse_answer(path);
-  return index;
+template <typename Answer>
+Answer decode(std::span<const std::uint8_t> message, const Path& path, std::uint64_t bytes) {
+  try {
+    const Json json = Json::from_cbor(message);
+    if (json.at("protocol") != kProtocol) {
+      throw Unsupported("the `precache` command that reads HDF5 files has another version",
+                        "Install the command and this library from one version.");
+    }
+    rethrow(json, path);
+    Answer answer = json.at("answer").get<Answer>();
+    if constexpr (std::is_same_v<Answer, ShardIndex>) {
+      if (answer.bytes != bytes)
+        throw CorruptData(path, 0, "the file changed while it was scanned");
+    }
+    if (is_sound(answer, bytes)) return answer;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    refuse_answer(path);
+  }
+  refuse_answer(path);
 }
 
-ImageRows decode_rows(Answer message, const Path& path, std::uint64_t bytes) {
-  ImageRows rows = decode_by([](const Json& json) { return json.get<ImageRows>(); }, message, path);
-  if (!is_sound(rows, bytes)) refuse_answer(path);
-  return rows;
-}
-
-Hdf5Contents decode_contents(Answer message, const Path& path) {
-  return decode_by([](const Json& json) { return json.get<Hdf5Contents>(); }, message, path);
-}
-
-std::uint64_t decode_count(Answer message, const Path& path) {
-  return decode_by([](const Json& json) { return json.at("count").get<std::uint64_t>(); }, message,
-                   path);
-}
+template Message encode(const ShardIndex&);
+template Message encode(const ImageRows&);
+template Message encode(const Hdf5Contents&);
+template Message encode(const std::uint64_t&);
+template ShardIndex decode(std::span<const std::uint8_t>, const Path&, std::uint64_t);
+template ImageRows decode(std::span<const std::uint8_t>, const Path&, std::uint64_t);
+template Hdf5Contents decode(std::span<const std::uint8_t>, const Path&, std::uint64_t);
+template std::uint64_t decode(std::span<const std::uint8_t>, const Path&, std::uint64_t);
 
 }  // namespace hdf5
 }  // namespace precache

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/helper/helper_server.hpp"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -10,9 +8,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "formats/hdf5/hdf5_contents.hpp"
-#include "formats/hdf5/hdf5_images.hpp"
-#include "formats/hdf5/hdf5_scan.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
 #include "formats/hdf5/helper/helper_message.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
@@ -22,8 +18,8 @@ namespace {
 
 using Kind = HelperRequest::Kind;
 
-constexpr rlim_t kCpuSeconds = 60;                  // a scan takes well below one
-constexpr std::uint64_t kBytesPerSecond = 1 << 20;  // more time where a file is unpacked
+constexpr rlim_t kCpuSeconds = 60;                  // a scan takes much less than one
+constexpr std::uint64_t kBytesPerSecond = 1 << 20;  // more time to unpack a file
 constexpr rlim_t kMemoryBytes = rlim_t{1} << 30;    // on top of the file
 
 void limit(decltype(RLIMIT_CPU) resource, rlim_t value) {
@@ -34,12 +30,12 @@ void limit(decltype(RLIMIT_CPU) resource, rlim_t value) {
 }
 
 void limit_resources(Kind kind, std::uint64_t file_bytes) {
-  // Data is unpacked, chunks of up to a GiB among it.
+  // These requests unpack data, in chunks of up to 1 GiB.
   const bool unpacks = kind == Kind::kCheck || kind == Kind::kRows;
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, kCpuSeconds + (unpacks ? file_bytes / kBytesPerSecond : 0));
 #if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)  // they take terabytes of addresses
+    !defined(__SANITIZE_THREAD__)  // they reserve terabytes of addresses
   limit(RLIMIT_AS, (unpacks ? 4 : 1) * kMemoryBytes + file_bytes);
 #endif
 }
@@ -77,7 +73,7 @@ Message answer_or_error(std::span<char* const> words) {
 }  // namespace
 
 void serve_helper_request(std::span<char* const> words) {
-  ::signal(SIGINT, SIG_IGN);  // the terminal sends it to both; the other one decides
+  ::signal(SIGINT, SIG_IGN);  // the terminal sends it to both processes; the client decides
   const Message message = answer_or_error(words);
   std::span<const std::uint8_t> rest(message);
   while (!rest.empty()) {
