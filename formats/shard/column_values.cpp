@@ -8,6 +8,7 @@
 
 #include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/little_endian.hpp"
+#include "formats/bytes/varint.hpp"
 #include "formats/os/file.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/ustar.hpp"
@@ -20,31 +21,14 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr std::uint64_t kInt64Bytes = 8;
-constexpr std::uint64_t kDecimalBytes = 64;  // as far as scanning a tar looks: leading zeros
+constexpr std::uint64_t kDecimalBytes = 64;  // enough for leading zeros
 constexpr std::uint64_t kCrcBytes = 4;
-constexpr int kLongestVarint = 10;
-
-/// A varint and how many bytes it took; none if it does not end in time.
-struct Varint {
-  std::uint64_t value = 0;
-  std::size_t bytes = 0;
-};
-
-std::optional<Varint> read_varint(Bytes bytes) {
-  Varint varint;
-  for (const std::byte byte : bytes.first(std::min<std::size_t>(bytes.size(), kLongestVarint))) {
-    const auto bits = std::to_integer<std::uint64_t>(byte);
-    varint.value |= (bits & 0x7fU) << (7 * varint.bytes++);
-    if (bits < 0x80U) return varint;
-  }
-  return std::nullopt;
-}
 
 std::optional<std::int64_t> read_decimal(Bytes bytes) {
   const std::string_view text = as_text(bytes.first(std::min(bytes.size(), kDecimalBytes)));
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // Whitespace: other tools end a text file with a line end.
+  // White space, as other tools end a text file with a newline.
   const bool whole =
       end == text.data() + text.size() || *end == '\0' || *end == '\n' || *end == ' ';
   return error == std::errc{} && whole ? std::optional(value) : std::nullopt;
@@ -66,10 +50,10 @@ ColumnValues::ColumnValues(const ShardIndex& index, const std::filesystem::path&
       key_(type_of(index.columns.key)),
       crc32c_(type_of(index.columns.crc32c)) {
   if (!index.places.empty() || index.samples == 0) return;
-  // Without a type the column would pass for one that is not there, and be read all the same.
+  // A column without a type would count as absent and not be checked, but be read all the same.
   if (!index.spec || index.columns.image.type != name(index.spec->dtype)) {
     throw CorruptData(path_, 0,
-                      fmt::format("its image column has the type '{}', not that of its tensors",
+                      fmt::format("its image column has the type '{}', its tensors have another",
                                   index.columns.image.type));
   }
   check_fits(index.columns.image, tensor_bytes_);
@@ -93,11 +77,11 @@ ColumnValues::Type ColumnValues::type_of(const Column& column) const {
 
 void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
   if (column.type.empty()) return;
-  // So a shard has no more records than bytes, whatever a manifest says.
+  // This also means that a shard has no more records than bytes, whatever its manifest says.
   const bool overlap = index_->samples > 1 && column.stride < std::max<std::uint64_t>(bytes, 1);
   if (overlap || index_->bytes > INT64_MAX) {
     throw CorruptData(path_, column.base,
-                      fmt::format("records at a distance of {} bytes overlap", column.stride));
+                      fmt::format("records with a stride of {} bytes overlap", column.stride));
   }
   std::uint64_t last = 0;
   std::uint64_t end = 0;
@@ -106,7 +90,7 @@ void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
       __builtin_add_overflow(last, bytes, &end) || end > index_->bytes) {
     throw CorruptData(
         path_, column.base,
-        fmt::format("a column of {} records runs past the end of the {} bytes of the shard",
+        fmt::format("a column of {} records runs past the end of the shard of {} bytes",
                     index_->samples, index_->bytes));
   }
 }
@@ -182,10 +166,10 @@ std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
 void ColumnValues::verify(Bytes file, std::uint64_t i) const {
   const bool has_table = !index_->places.empty();
   if (index_->format == Format::kTfrecord) {
-    // Nothing stands before, between or after TFRecords.
+    // There are no bytes before, between or after TFRecords.
     const std::uint64_t record =
         has_table ? index_->places[i].record : i * index_->columns.image.stride;
-    verify_tfrecord(rest(file, record), record, i);
+    verify_tfrecord(file, record, i);
   } else if (index_->format == Format::kTar) {
     const std::uint64_t image = payload(i).offset;
     if (has_table) {
@@ -194,7 +178,7 @@ void ColumnValues::verify(Bytes file, std::uint64_t i) const {
       return verify_entries(file, index_->places[i].record, end, image, i);
     }
     const std::uint64_t label = label_ == Type::kDecimal ? at(index_->columns.label, i) : image;
-    // In tars of others the label may stand before the image, whose header has the key.
+    // In third-party archives the label may come before the image, whose header has the key.
     const std::uint64_t key = at(index_->columns.key, i);
     const std::uint64_t begin = label < key ? label - ustar::kBlock : key;
     const std::uint64_t stride = index_->columns.image.stride;
@@ -206,17 +190,12 @@ void ColumnValues::verify(Bytes file, std::uint64_t i) const {
   }
 }
 
-void ColumnValues::verify_tfrecord(Bytes bytes, std::uint64_t offset, std::uint64_t i) const {
-  using tfrecord::kFooterBytes;
-  using tfrecord::kLengthBytes;
-  if (bytes.size() < kLengthBytes + kFooterBytes || !tfrecord::has_length(bytes)) {
-    throw CorruptData(path_, offset, fmt::format("the length of record {} has a wrong CRC", i));
-  }
-  const auto length = little_endian(bytes.first(8));
-  if (length > bytes.size() - kLengthBytes - kFooterBytes ||
-      little_endian(bytes.subspan(kLengthBytes + length, kFooterBytes)) !=
-          crc32c::masked(crc32c::value(bytes.subspan(kLengthBytes, length)))) {
-    throw CorruptData(path_, offset + kLengthBytes, fmt::format("record {} has a wrong CRC", i));
+void ColumnValues::verify_tfrecord(Bytes file, std::uint64_t offset, std::uint64_t i) const {
+  if (offset >= file.size()) throw CorruptData(path_, offset, "the file ends too early");
+  const auto record = tfrecord::RecordCursor(file, path_, offset).next();  // checks the length
+  if (!record || !tfrecord::has_right_crc(*record, file)) {
+    throw CorruptData(path_, offset + tfrecord::kLengthBytes,
+                      fmt::format("record {} has a wrong CRC", i));
   }
 }
 
@@ -232,7 +211,7 @@ void ColumnValues::verify_entries(Bytes file, std::uint64_t begin, std::uint64_t
     if (!tar::has_right_crc(*entry, file)) {
       throw CorruptData(path_, entry->data, fmt::format("record {} has a wrong CRC", i));
     }
-    // An empty file begins and ends at one byte.
+    // An empty file starts and ends at the same byte.
     has_last = has_last || (entry->data <= last && last <= entry->end);
     next = entry->end;
   }

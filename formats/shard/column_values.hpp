@@ -12,29 +12,29 @@
 
 namespace precache {
 
-/// Reads the values of a shard's samples from its bytes, as its index says.
+/// Reads the values of a shard's samples from the places that its index gives.
 ///
-/// Holds a reference to the index. `file` is always the whole file, of the index's size; what a
-/// hostile file says is checked against it. Immutable, so any number of threads may use one at
-/// once.
+/// Holds a reference to the index. `file` is always the whole file, of the index's size; everything
+/// that a hostile file may claim is checked against it. Immutable, so any number of threads may use
+/// one at once.
 class ColumnValues {
  public:
   /// Throws CorruptData at `path` if a column runs past the end of the shard or has an unknown
-  /// type, or the image's another one than the spec.
+  /// type, or if the type of the image column differs from the spec.
   ColumnValues(const ShardIndex& index, const std::filesystem::path& path);
 
   struct Extent {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
   };
-  /// Where sample `i`'s tensor or encoded image lies.  REQUIRES: i < samples.
+  /// The place of sample `i`'s tensor or encoded image.  REQUIRES: i < samples.
   [[nodiscard]] Extent payload(std::uint64_t i) const;
-  /// -1 where there is none. Throws CorruptData.
+  /// -1 if there is none. Throws CorruptData.
   [[nodiscard]] std::int64_t label(std::span<const std::byte> file, std::uint64_t i) const;
-  /// Throws CorruptData, and Unsupported for tar headers that no reader of ours takes.
+  /// Throws CorruptData, and Unsupported for tar headers as EntryCursor does.
   [[nodiscard]] std::string key(std::span<const std::byte> file, std::uint64_t i) const;
-  /// Checks what the record has to tell damage by: a TFRecord's CRCs, the checksums of a tar
-  /// record's headers, the CRCs in tar and HDF5 files of ours. Throws CorruptData.
+  /// Checks all checksums of a record: a TFRecord's CRCs, the checksums of a tar record's headers,
+  /// and the CRCs in tar and HDF5 files that precache wrote. Throws CorruptData.
   void verify(std::span<const std::byte> file, std::uint64_t i) const;
 
  private:
@@ -45,9 +45,9 @@ class ColumnValues {
   }
   [[nodiscard]] Type type_of(const Column& column) const;
   void check_fits(const Column& column, std::uint64_t bytes) const;
-  void verify_tfrecord(std::span<const std::byte> bytes, std::uint64_t offset,
+  void verify_tfrecord(std::span<const std::byte> file, std::uint64_t offset,
                        std::uint64_t i) const;
-  /// The tar entries from the one at `begin` on; one of them has to hold `last`.
+  /// Checks the tar entries from `begin` to `end`; one of them must contain `last`.
   void verify_entries(std::span<const std::byte> file, std::uint64_t begin, std::uint64_t end,
                       std::uint64_t last, std::uint64_t i) const;
   void verify_row(std::span<const std::byte> file, std::uint64_t i) const;

@@ -9,21 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include "precache/formats/format.hpp"
+#include "precache/formats/manifest.hpp"
 
 namespace precache {
 
-/// Stands beside finished shards of encoded images, and is written last.
+/// The manifest of finished shards of encoded images, which is written after them.
 inline constexpr const char* kEncodedManifestName = "encoded.json";
-/// Beside it: the names of the classes, one a line.
+/// Next to it: the names of the classes, one a line.
 inline constexpr const char* kClassesName = "classes.txt";
-
-struct EncodedShardEntry {
-  std::string file;
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;
-  std::uint32_t crc32c = 0;  // of the whole file
-};
 
 struct EncodedSplit {
   Format format = Format::kTar;
@@ -33,28 +26,33 @@ struct EncodedSplit {
   std::string image_name{};           // the extension of all images of a tar; empty: their own
   std::string source_fingerprint;
   std::string content_fingerprint{};  // of the images' bytes; empty where it is not known
-  std::vector<EncodedShardEntry> shards;
+  std::vector<ShardEntry> shards;     // without columns
 };
 
-/// What `encoded.json` says: which splits are complete. docs/formats/encoded.md specifies it.
+/// The splits that are complete. docs/formats/encoded.md specifies the file.
 struct EncodedManifest {
   std::map<std::string, EncodedSplit> splits;
 
   [[nodiscard]] std::string to_json() const;
-  /// Of a folder; empty if it has none. Throws IoError, CorruptData and Unsupported.
+  /// Reads the manifest of a folder; empty if it has none. Throws IoError, CorruptData and
+  /// Unsupported.
   [[nodiscard]] static EncodedManifest read(const std::filesystem::path& folder);
 };
 
-/// What a folder says of shards of encoded images that lie in it.
+/// A folder of shards of encoded images.
 struct EncodedFolder {
   EncodedManifest manifest;
   std::vector<std::string> classes;  // names by label; may be empty
 
-  /// Nothing if the folder has no `encoded.json`, or one of somebody else. Throws IoError, and what
-  /// EncodedManifest::read() throws for one of ours.
+  /// Empty if the folder has no `encoded.json`, or a third-party file of that name. Throws as
+  /// EncodedManifest::read() does.
   [[nodiscard]] static EncodedFolder find(const std::filesystem::path& folder);
   /// Null if it is not in the manifest.
-  [[nodiscard]] const EncodedShardEntry* shard(std::string_view file) const;
+  [[nodiscard]] const ShardEntry* shard(std::string_view file) const;
 };
+
+/// Whether the text is exactly what to_json() of a Manifest or an EncodedManifest wrote, by the CRC
+/// at its end; nothing if it has no such member.
+[[nodiscard]] std::optional<bool> has_right_own_crc(std::string_view text);
 
 }  // namespace precache

@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/little_endian.hpp"
+#include "formats/bytes/varint.hpp"
 #include "formats/os/file.hpp"
 #include "formats/tar/ustar.hpp"
-#include "formats/tfrecord/example_writer.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -19,7 +21,7 @@ namespace {
 constexpr std::size_t kBufferBytes = 1 << 20;
 constexpr std::uint64_t kWritebackBytes = 8 << 20;  // as build does, so that the sync is short
 
-/// A file that is written from its begin to its end.
+/// Writes a file from start to end.
 class FileStream {
  public:
   explicit FileStream(const std::filesystem::path& path)
@@ -61,7 +63,7 @@ class FileStream {
   std::vector<std::byte> buffer_;
   std::uint64_t size_ = 0;
   std::uint32_t crc_ = 0;
-  std::uint64_t started_ = 0;  // being written to disk up to here
+  std::uint64_t started_ = 0;  // writeback has started up to here
 };
 
 class EncodedTar : public EncodedShard {
@@ -95,37 +97,71 @@ class EncodedTar : public EncodedShard {
   FileStream stream_;
 };
 
+/// Appends a protobuf field whose value has a length.
+void append_field(std::string& out, int number, std::string_view value) {
+  out += static_cast<char>(number << 3 | 2);
+  put_varint(std::back_inserter(out), value.size(), varint_bytes(value.size()));
+  out += value;
+}
+
 class EncodedTfrecord : public EncodedShard {
  public:
   explicit EncodedTfrecord(const std::filesystem::path& path) : stream_(path) {}
 
   void append(const EncodedImage& image) override {
-    tfrecord::ExampleWriter example;
-    example.add_integer("image/class/label", image.name.label);
-    if (!image.class_name.empty()) example.add_bytes("image/class/text", image.class_name);
-    example.add_bytes("image/encoded", as_text(image.bytes));
-    example.add_bytes("image/format", image.extension == "jpg" ? "jpeg" : image.extension);
-    example.add_bytes("key", image.name.key);
-    stream_.write(std::move(example).record());
+    features_.clear();
+    const auto label = static_cast<std::uint64_t>(image.name.label);
+    std::string number;
+    put_varint(std::back_inserter(number), label, varint_bytes(label));
+    add_feature("image/class/label", kInt64List, number);
+    if (!image.class_name.empty()) add_bytes("image/class/text", image.class_name);
+    add_bytes("image/encoded", as_text(image.bytes));
+    add_bytes("image/format", image.extension == "jpg" ? "jpeg" : image.extension);
+    add_bytes("key", image.name.key);
+
+    std::string example;
+    append_field(example, 1, features_);
+    std::string length;
+    const auto out = std::back_inserter(length);
+    put_little_endian(out, example.size(), 8);
+    put_little_endian(out, crc32c::masked(crc32c::value(as_bytes(length))), 4);
+    std::string footer;
+    put_little_endian(std::back_inserter(footer), crc32c::masked(crc32c::value(as_bytes(example))),
+                      4);
+    stream_.write(length + example + footer);
   }
 
   Written finish() override { return stream_.finish(); }
 
  private:
+  // Field numbers of tf.train.Feature.
+  static constexpr int kBytesList = 1;
+  static constexpr int kInt64List = 3;
+
+  void add_bytes(std::string_view name, std::string_view value) {
+    add_feature(name, kBytesList, value);
+  }
+  /// Adds an entry of the map from names to Features, with a list of one value.
+  void add_feature(std::string_view name, int list_kind, std::string_view value) {
+    std::string list;
+    append_field(list, 1, value);
+    std::string feature;
+    append_field(feature, list_kind, list);
+    std::string entry;
+    append_field(entry, 1, name);
+    append_field(entry, 2, feature);
+    append_field(features_, 1, entry);
+  }
+
   FileStream stream_;
+  std::string features_;  // of the current Example
 };
 
 }  // namespace
 
 std::unique_ptr<EncodedShard> make_encoded_shard(Format format, const std::filesystem::path& path) {
-  switch (format) {
-    case Format::kTar:
-      return std::make_unique<EncodedTar>(path);
-    case Format::kTfrecord:
-      return std::make_unique<EncodedTfrecord>(path);
-    case Format::kHdf5:
-      break;
-  }
+  if (format == Format::kTar) return std::make_unique<EncodedTar>(path);
+  if (format == Format::kTfrecord) return std::make_unique<EncodedTfrecord>(path);
   throw Unsupported("HDF5 shards are written by the library precache_hdf5");
 }
 

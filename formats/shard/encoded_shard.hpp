@@ -14,24 +14,24 @@
 
 namespace precache {
 
-/// An image file as it was found, and what is known of it.
+/// An image file, unchanged, and its names.
 struct EncodedImage {
   SampleName name;
   std::string_view extension;   // "jpg" or "png"
-  std::string_view class_name;  // empty where there is none
+  std::string_view class_name;  // empty if there is none
   std::span<const std::byte> bytes;
 };
 
-/// Writes image files to one shard, one after another: records of their own sizes, which readers
-/// find by walking over them. docs/formats/encoded.md has the bytes.
+/// Writes image files to one shard, one after another. Records have different sizes; readers find
+/// them by walking over the file. docs/formats/encoded.md has the bytes.
 ///
-/// The file is written at the path that was given; who wants it to appear at once renames it. Use
-/// one from one thread at a time. All calls throw IoError.
+/// The file grows at the given path; to publish it at once, the caller writes to a temporary name
+/// and renames it. Use one from one thread at a time. All calls throw IoError.
 class EncodedShard {
  public:
   virtual ~EncodedShard() = default;
   virtual void append(const EncodedImage& image) = 0;
-  /// What the manifest wants to know of the file.
+  /// The values of the file for its manifest entry.
   struct Written {
     std::uint64_t bytes = 0;
     std::uint32_t crc32c = 0;
@@ -40,11 +40,11 @@ class EncodedShard {
   [[nodiscard]] virtual Written finish() = 0;
 };
 
-/// Throws IoError, and Unsupported for HDF5, which a library of its own writes.
+/// Throws IoError, and Unsupported for HDF5: use make_encoded_hdf5().
 [[nodiscard]] std::unique_ptr<EncodedShard> make_encoded_shard(Format format,
                                                                const std::filesystem::path& path);
 
-/// About what a record takes beside the image.
+/// The approximate size of a record without its image.
 [[nodiscard]] std::uint64_t encoded_overhead_bytes(Format format, const NameLimits& limits);
 
 }  // namespace precache

@@ -17,7 +17,7 @@ struct Magic {
   std::string_view bytes;
   FileKind kind;
   std::size_t offset = 0;
-  bool is_weak = false;  // too short to be told from raw pixels and the like
+  bool is_weak = false;  // too short to be distinguished from raw pixels
 };
 
 constexpr std::array kMagics{
@@ -58,15 +58,15 @@ constexpr std::array kMagics{
     Magic{"<?xml"sv, {Group::kOther, "XML file"}},
     Magic{"BM"sv, {Group::kImage, "BMP"}, 0, true},
     Magic{"\xff\x0a"sv, {Group::kImage, "JPEG XL"}, 0, true},
-    Magic{"<"sv, {Group::kOther, "file of markup"}, 0, true},
+    Magic{"<"sv, {Group::kOther, "markup file"}, 0, true},
 };
 
 bool starts_with(std::string_view text, const Magic& magic) {
   return text.size() >= magic.offset && text.substr(magic.offset).starts_with(magic.bytes);
 }
 
-/// Deflate with a window of 32 KiB and the check bits of its two bytes: too little to be told from
-/// other content, so it comes last.
+/// Deflate with a window of 32 KiB, and the check bits of the first two bytes. Other content may
+/// start in the same way, so this test comes last.
 bool is_zlib(std::string_view text) {
   if (text.size() < 6 || text[0] != 0x78) return false;
   return (0x7800U + static_cast<unsigned char>(text[1])) % 31 == 0;

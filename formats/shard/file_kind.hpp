@@ -8,7 +8,7 @@
 
 namespace precache {
 
-/// Files that are known by their first bytes, so that a message can name them.
+/// The kind of a file, known by its first bytes, so that a message can name it.
 struct FileKind {
   enum class Group {
     kUnknown,
@@ -37,8 +37,8 @@ struct FileKind {
   return image_kind == "JPEG" || image_kind == "PNG";
 }
 
-/// What a file seems to be, for messages: "WebP", "a gzip archive", "an empty file". Guesses where
-/// file_kind() does not.
+/// Describes a file for messages: "WebP", "a gzip archive", "an empty file". Guesses if file_kind()
+/// does not know it.
 [[nodiscard]] std::string describe_file(std::span<const std::byte> file);
 
 }  // namespace precache

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "formats/tar/tar_framing.hpp"
 #include "formats/tar/ustar.hpp"
-#include "formats/tfrecord/tfrecord_framing.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -19,14 +17,8 @@ void NameLimits::include(std::string_view key, std::int64_t label) {
 
 std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
                                             const NameLimits& limits) {
-  switch (format) {
-    case Format::kTar:
-      return std::make_unique<TarFraming>(spec, limits);
-    case Format::kTfrecord:
-      return std::make_unique<TfrecordFraming>(spec, limits);
-    case Format::kHdf5:
-      break;
-  }
+  if (format == Format::kTar) return make_tar_framing(spec, limits);
+  if (format == Format::kTfrecord) return make_tfrecord_framing(spec, limits);
   throw Unsupported("HDF5 shards are written by the library precache_hdf5");
 }
 

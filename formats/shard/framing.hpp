@@ -16,16 +16,16 @@
 
 namespace precache {
 
-/// What varies from record to record beside the tensor.
+/// The values of a record next to its tensor.
 struct SampleName {
   std::string key;
   std::int64_t label = -1;
 };
 
-/// A record that is in place.
+/// A record that has been written.
 struct WrittenRecord {
   SampleName name;
-  std::uint32_t crc32c = 0;  // what frame() returned
+  std::uint32_t crc32c = 0;  // as frame() returned it
 };
 
 /// The bytes of a shard before and after its records.
@@ -34,7 +34,7 @@ struct Envelope {
   std::vector<std::byte> epilogue;
 };
 
-/// How one format makes equal records of samples: record i is the `record_bytes()` bytes at
+/// Makes records of equal size in one format: record i is the `record_bytes()` bytes at
 /// `records_base() + i * record_bytes()`, between a prologue and an epilogue.
 ///
 /// Immutable, so any number of threads may use one at once.
@@ -44,22 +44,22 @@ class Framing {
 
   [[nodiscard]] std::uint64_t records_base() const { return records_base_; }
   [[nodiscard]] std::uint64_t record_bytes() const { return record_bytes_; }
-  /// Where in a record its tensor lies.
+  /// The offset of the tensor in a record.
   [[nodiscard]] std::uint64_t tensor_offset() const { return tensor_offset_; }
 
   /// Completes a record whose tensor is in place: writes every byte around it. Returns the CRC-32C
-  /// of the record. That of the tensor is asked for and not computed, as who copies one knows it:
-  /// what is damaged in between does not get a CRC that hides it.
+  /// of the record. The caller passes the CRC of the tensor because it knows it before it copies
+  /// the tensor: damage in between then does not get a matching CRC.
   virtual std::uint32_t frame(std::span<std::byte> record, const SampleName& sample,
                               std::uint32_t tensor_crc) const = 0;
 
-  /// The rest of a shard that holds these records, in this order. A temporary file may be made in
+  /// The rest of a shard with these records, in this order. May create a temporary file in
   /// `scratch_folder`.
   [[nodiscard]] virtual Envelope envelope(std::span<const WrittenRecord> records,
                                           const std::filesystem::path& scratch_folder) const = 0;
   [[nodiscard]] virtual ShardColumns columns(std::uint64_t samples) const = 0;
-  /// The size of a whole shard, or a little more: where an HDF5 file has many class names, only the
-  /// library knows what they take.
+  /// The size of a whole shard, or a little more: only the HDF5 library knows how much space many
+  /// class names take.
   [[nodiscard]] virtual std::uint64_t shard_bytes(std::uint64_t samples) const = 0;
 
  protected:
@@ -68,9 +68,15 @@ class Framing {
   std::uint64_t tensor_offset_ = 0;
 };
 
-/// Throws InvalidArgument if the names or the tensor are too large for the format, Unsupported for
-/// HDF5, which a library of its own writes.
+/// Throws InvalidArgument if the names or the tensor are too large for the format, and Unsupported
+/// for HDF5: use make_hdf5_framing().
 [[nodiscard]] std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
                                                           const NameLimits& limits);
+
+// The formats that make_framing() chooses from.
+[[nodiscard]] std::unique_ptr<const Framing> make_tar_framing(const TensorSpec& spec,
+                                                              const NameLimits& limits);
+[[nodiscard]] std::unique_ptr<const Framing> make_tfrecord_framing(const TensorSpec& spec,
+                                                                   const NameLimits& limits);
 
 }  // namespace precache

@@ -2,11 +2,51 @@
 #include "formats/shard/index_builder.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 
 #include "formats/bytes/utf8.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
+namespace {
+
+constexpr std::uint64_t kMostChannels = 4;
+
+std::string text_of(std::span<const std::uint64_t> extents) {
+  return fmt::format("its samples are arrays of shape ({})", fmt::join(extents, ", "));
+}
+
+bool are_channels(std::uint64_t extent) { return extent >= 1 && extent <= kMostChannels; }
+
+}  // namespace
+
+SpecGuess spec_of(DType dtype, Layout layout, std::span<const std::uint64_t> extents) {
+  const auto fits = [](std::uint64_t extent) { return extent >= 1 && extent <= UINT32_MAX; };
+  if (extents.size() != 3 || !std::ranges::all_of(extents, fits)) {
+    return {std::nullopt, text_of(extents) + ", not images"};
+  }
+  const auto at = [&](std::size_t axis) { return static_cast<std::uint32_t>(extents[axis]); };
+  const bool chw = layout == Layout::kChw;
+  return {TensorSpec{dtype, layout, at(chw ? 1 : 0), at(chw ? 2 : 1), at(chw ? 0 : 2)}, {}};
+}
+
+SpecGuess guess_spec(DType dtype, std::span<const std::uint64_t> extents) {
+  if (extents.size() == 2) {
+    const std::array<std::uint64_t, 3> plane{1, extents[0], extents[1]};
+    return spec_of(dtype, Layout::kChw, plane);
+  }
+  if (extents.size() == 3 && are_channels(extents[0])) {
+    return spec_of(dtype, Layout::kChw, extents);
+  }
+  if (extents.size() == 3 && are_channels(extents[2])) {
+    return spec_of(dtype, Layout::kHwc, extents);
+  }
+  return {std::nullopt, text_of(extents) + ", whose image axes are ambiguous"};
+}
+
 void IndexBuilder::Track::add(const ValueLocation& spot) {
   if (count_ == 0) {
     first_ = spot;
@@ -81,7 +121,7 @@ void IndexBuilder::add(const FoundSample& sample) {
     label_.add(label);
     key_.add(sample.key_spot);
   }
-  // Names of a tar can be stated once for all entries.
+  // A tar can state one name for all entries.
   if (sample.key.size() > index_.bytes - index_.keys.size()) {
     throw CorruptData(path_, sample.record, "the names of its samples are longer than the file");
   }

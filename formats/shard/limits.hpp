@@ -4,16 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 
-/// One limit per thing, for all formats: what a reader refuses, a build refuses too.
+/// One limit for all formats, so that readers and builds refuse the same files.
 namespace precache {
 
-/// The longest text, in bytes, that names a class; a longer one is a caption.
+/// The longest text, in bytes, that names a class. Longer texts are captions.
 inline constexpr std::size_t kLongestLabel = 256;
 
-/// The longest name of a sample in a third-party shard; paths are no longer than this.
+/// The longest name of a sample in a third-party shard. File systems have no longer paths.
 inline constexpr std::size_t kLongestKey = 4096;
 
-/// No byte of gzip, zlib or another filter unpacks to more than this many.
+/// No byte of gzip, zlib or another filter unpacks to more bytes than this.
 inline constexpr std::uint64_t kLargestInflation = 1100;
 
 }  // namespace precache

@@ -7,15 +7,15 @@
 
 namespace precache {
 
-/// Numbers of foreign arrays, in the machine's byte order. What has another type is converted to
-/// one of these.
+/// Types of numbers in third-party arrays, in the machine's byte order. Other types are converted
+/// to one of these.
 enum class PixelType { kUint8, kUint16, kInt32, kFloat32 };
 
 [[nodiscard]] constexpr std::uint64_t size_of(PixelType type) {
   return type == PixelType::kUint8 ? 1 : type == PixelType::kUint16 ? 2 : 4;
 }
 
-/// An array that is an image, of one, three or four channels.
+/// An array that is an image with one, three or four channels.
 struct PixelArray {
   PixelType type = PixelType::kUint8;
   Layout layout = Layout::kHwc;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "formats/bytes/enum_names.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -22,11 +21,12 @@ Json to_json(const Normalization& normalize) {
 }
 
 std::array<float, 3> channels_of(const Json& json) {
-  if (!json.is_array() || json.size() != 3) throw InvalidArgument("no array of three numbers");
+  if (!json.is_array() || json.size() != 3)
+    throw InvalidArgument("`mean` and `std` must be arrays of three numbers");
   return json.get<std::array<float, 3>>();
 }
 
-/// Numbers with as many digits as a float tells; what is nested without its brackets.
+/// Prints numbers with the digits of a float, and nested values without brackets.
 std::string text_of(const Json& value, const char* separator) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
@@ -41,41 +41,24 @@ std::string text_of(const Json& value, const char* separator) {
 
 }  // namespace
 
-std::string_view name(Fit fit) {
-  constexpr std::array<std::string_view, 3> kNames{"crop", "stretch", "pad"};
-  return kNames[static_cast<std::size_t>(fit)];
-}
-
-std::string_view name(Filter filter) {
-  constexpr std::array<std::string_view, 5> kNames{"nearest", "box", "bilinear", "bicubic",
-                                                   "lanczos"};
-  return kNames[static_cast<std::size_t>(filter)];
-}
-
-std::string_view name(Color color) { return color == Color::kRgb ? "rgb" : "gray"; }
-
-Fit parse_fit(std::string_view name) { return parse_enum(kAllFits, name, "fit"); }
-Filter parse_filter(std::string_view name) { return parse_enum(kAllFilters, name, "filter"); }
-Color parse_color(std::string_view name) { return parse_enum(kAllColors, name, "color"); }
-
 void Recipe::validate() const {
   if (height == 0 || width == 0 || std::max(height, width) > kLargestSide) {
     throw InvalidArgument(fmt::format("`size` {}x{} is out of range", height, width),
-                          fmt::format("Sides from 1 to {} are possible.", kLargestSide));
+                          fmt::format("Choose sides from 1 to {}.", kLargestSide));
   }
   if (resize > kLargestSide) {
     throw InvalidArgument(fmt::format("`resize` {} is out of range", resize),
-                          fmt::format("Sides from 1 to {} are possible.", kLargestSide));
+                          fmt::format("Choose sides from 1 to {}.", kLargestSide));
   }
   if (spec().size_bytes() > kLargestTensorBytes) {
     throw InvalidArgument("one tensor would be larger than 1 GiB", "Choose a smaller `size`.");
   }
   if (resize != 0 && fit != Fit::kCrop) {
-    throw InvalidArgument(fmt::format("`resize` has no meaning with the `fit` {}", name(fit)),
-                          "It is the shorter side before the crop of the `fit` crop.");
+    throw InvalidArgument(fmt::format("`resize` cannot be used with `fit` {}", name(fit)),
+                          "`resize` is the shorter side before cropping, so it needs `fit` crop.");
   }
   if (pad_value != 0 && fit != Fit::kPad) {
-    throw InvalidArgument(fmt::format("`pad_value` has no meaning with the `fit` {}", name(fit)));
+    throw InvalidArgument(fmt::format("`pad_value` cannot be used with `fit` {}", name(fit)));
   }
   if (normalize && dtype == DType::kUint8) {
     throw InvalidArgument("`normalize` needs a float `dtype`",
@@ -84,7 +67,7 @@ void Recipe::validate() const {
   }
   if (normalize && !normalize->has_usable_std()) {
     throw InvalidArgument("`normalize` needs standard deviations above 0",
-                          "As float32, from 1.2e-38 to 3.4e38.");
+                          "Choose values from 1.2e-38 to 3.4e38.");
   }
 }
 
@@ -149,7 +132,7 @@ bool StoredRecipe::knows_values(DType dtype) const {
   return dtype == DType::kUint8 || (dtype_ == name(dtype) && !values_are_unknown_);
 }
 
-// In the order that Recipe::to_json() has: what became of the pixels comes last.
+// The order of Recipe::to_json(): the keys about values come last.
 StoredRecipe StoredRecipe::with_values(const TensorSpec& spec,
                                        const std::optional<Normalization>& normalize,
                                        bool values_are_known) const {

@@ -11,11 +11,8 @@
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/file_names.hpp"
 #include "formats/tar/tar_entries.hpp"
-#include "formats/tar/tar_scan.hpp"
 #include "formats/tar/ustar.hpp"
-#include "formats/tar/ustar_fields.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
-#include "formats/tfrecord/tfrecord_scan.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -23,15 +20,15 @@ namespace {
 
 constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
 constexpr std::uint64_t kFirstUserBlock = 512;
-// Archivers fill an archive up to some number of blocks; a file of more zeros was never written.
+// Archivers pad an archive to some number of blocks. A file of more zeros was never written.
 constexpr std::uint64_t kLargestEmptyTar = std::uint64_t{1} << 20;
 
 bool has_signature(std::span<const std::byte> file, std::uint64_t offset) {
   return offset < file.size() && as_text(file.subspan(offset)).starts_with(kHdf5Signature);
 }
 
-/// HDF5 allows for other content before its own, up to an offset that is 512 times a power of two.
-bool has_signature_behind_user_block(std::span<const std::byte> file) {
+/// HDF5 allows other content before its own, which then starts at 512 times a power of two.
+bool has_signature_after_user_block(std::span<const std::byte> file) {
   for (std::uint64_t offset = kFirstUserBlock; offset < file.size(); offset *= 2) {
     if (has_signature(file, offset)) return true;
   }
@@ -47,6 +44,13 @@ bool is_empty_tar(std::span<const std::byte> file) {
 bool has_tar_magic(std::span<const std::byte> file) {
   return file.size() >= ustar::kBlock &&
          as_text(file.subspan(ustar::kMagic, 5)) == std::string_view("ustar");
+}
+
+/// The format of a file that starts with a signature, a tar header or the length of a TFRecord.
+std::optional<Format> format_of_head(std::span<const std::byte> head) {
+  if (has_signature(head, 0)) return Format::kHdf5;
+  if (tar::is_header(head.first(std::min(head.size(), ustar::kBlock)))) return Format::kTar;
+  return tfrecord::has_length(head) ? std::optional(Format::kTfrecord) : std::nullopt;
 }
 
 [[noreturn]] void refuse(const FileKind& kind, const std::filesystem::path& path) {
@@ -69,11 +73,7 @@ bool has_tar_magic(std::span<const std::byte> file) {
 
 }  // namespace
 
-bool begins_as_shard(std::span<const std::byte> head) {
-  return has_signature(head, 0) ||
-         tar::is_header(head.first(std::min(head.size(), ustar::kBlock))) ||
-         tfrecord::has_length(head);
-}
+bool begins_as_shard(std::span<const std::byte> head) { return format_of_head(head).has_value(); }
 
 Format detect_format(std::span<const std::byte> file, const std::filesystem::path& path) {
   const auto named = format_of_name(path);
@@ -81,19 +81,17 @@ Format detect_format(std::span<const std::byte> file, const std::filesystem::pat
     if (named == Format::kTfrecord) return Format::kTfrecord;
     throw CorruptData(path, 0, "the file is empty");
   }
-  if (has_signature(file, 0)) return Format::kHdf5;
-  // Before other offsets of the signature: the first file of an archive may be of HDF5.
-  if (tar::is_header(file.first(std::min(file.size(), ustar::kBlock)))) return Format::kTar;
-  if (tfrecord::has_length(file)) return Format::kTfrecord;
+  if (const auto format = format_of_head(file)) return *format;
   if (const FileKind kind = file_kind(file); kind.group != FileKind::Group::kUnknown) {
     refuse(kind, path);
   }
   if (has_tar_magic(file) || is_empty_tar(file)) return Format::kTar;
-  if (has_signature_behind_user_block(file)) return Format::kHdf5;
+  // Last: the first file of an archive may be an HDF5 file.
+  if (has_signature_after_user_block(file)) return Format::kHdf5;
   if (named) {
-    throw CorruptData(path, 0, fmt::format("it does not begin as a {} file does", name(*named)));
+    throw CorruptData(path, 0, fmt::format("it does not start like a {} file", name(*named)));
   }
-  throw Unsupported(fmt::format("'{}' is none of tar, TFRecord and HDF5", path.string()));
+  throw Unsupported(fmt::format("'{}' is not a tar, TFRecord or HDF5 file", path.string()));
 }
 
 void UnpackedHead::see(std::span<const std::byte> bytes) {

@@ -6,32 +6,31 @@
 #include <span>
 #include <vector>
 
-#include "formats/shard/sample_keys.hpp"
 #include "formats/shard/shard_index.hpp"
 
 namespace precache {
 
-/// Tells the format of a shard by its content. Only of an empty file, which is a TFRecord file
-/// without records, the name decides.
+/// Detects the format of a shard from its content. The name decides only for an empty file, which
+/// may be a TFRecord file without records.
 ///
-/// Throws Unsupported, naming what it is, for compressed files, Git LFS pointers and all else that
-/// is no shard; CorruptData where the name says that it should be one.
+/// Throws Unsupported, with the kind of the file, for compressed files, Git LFS pointers and other
+/// files that are not shards; CorruptData if the name says that it should be a shard.
 [[nodiscard]] Format detect_format(std::span<const std::byte> file,
                                    const std::filesystem::path& path);
 
-/// Whether the first bytes of a file are those of a shard: some compressed ones can be told from
-/// them only by that.
+/// Whether a file starts like a shard. Some compressed files can be distinguished from shards only
+/// by this.
 [[nodiscard]] bool begins_as_shard(std::span<const std::byte> head);
 
-/// Judges a compressed file by the first bytes that it unpacks to. Only a shard is unpacked in
-/// full: another file may be a thousand times as large as it seems.
+/// Checks the first bytes that a compressed file unpacks to. Only a shard is unpacked in full:
+/// another file may be a thousand times larger than its compressed size.
 class UnpackedHead {
  public:
   /// `path` is for messages.
   explicit UnpackedHead(std::filesystem::path path) : path_(std::move(path)) {}
 
-  /// Looks at the next unpacked bytes. Throws as detect_format() does when the first MiB is not
-  /// that of a shard.
+  /// Takes the next unpacked bytes. Throws as detect_format() does if the first MiB is not the
+  /// start of a shard.
   void see(std::span<const std::byte> bytes);
 
  private:
@@ -40,20 +39,38 @@ class UnpackedHead {
   bool is_shard_ = false;
 };
 
-/// Reads where every sample of a shard lies, without a manifest. `file` is the whole file, mapped;
-/// `path` is for messages, and for the process that scans HDF5 files: `helper` is its program, the
-/// `precache` command; empty: the one on PATH. The pages of payloads are not touched.
+/// Finds every sample of a shard without a manifest. `file` is the whole file, mapped; `path` is
+/// for messages, and for the helper process that scans HDF5 files. `helper` is the `precache`
+/// command; empty: the one on PATH. Does not touch the pages of payloads.
 ///
-/// Payloads of tar and TFRecord files that do not tell what they are (raw bytes, arrays of `<u2`),
-/// but have the size of `given`, are taken for that. `keys` names what is the image and the label.
+/// Payloads of unknown type in tar and TFRecord files (raw bytes, arrays of `<u2`) get the spec
+/// `given` if they have its size. `keys` names the image and the label.
 ///
-/// One pass, in time and memory linear in the size of the file. Throws CorruptData where bytes
-/// break the format, with their offset, Unsupported for what cannot be read by a mapping, and
+/// One pass, in time and memory linear in the size of the file. Throws CorruptData, with the
+/// offset, for bytes that break the format, Unsupported for samples that cannot be mapped, and
 /// InvalidArgument if the file does not have what `keys` names.
 [[nodiscard]] ShardIndex scan_shard(std::span<const std::byte> file,
                                     const std::filesystem::path& path,
                                     const std::optional<TensorSpec>& given = {},
                                     const SampleKeys& keys = {},
                                     const std::filesystem::path& helper = {});
+
+namespace tar {
+/// Indexes all samples that SampleFinder finds in an archive.
+///
+/// A sample's payload is the array of its `npy`, else its image (JPEG and PNG before other kinds),
+/// else the first file that is not a label; find_label() chooses its label. Throws Unsupported also
+/// for payloads in sparse entries.
+[[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
+                              const std::optional<TensorSpec>& given, const SampleKeys& keys = {});
+}  // namespace tar
+
+namespace tfrecord {
+/// Indexes all samples that SampleFinder finds in a TFRecord file. Checks the CRCs of lengths, not
+/// those of data. The shape of raw bytes is known only if features state it; their type is then
+/// uint8.
+[[nodiscard]] ShardIndex scan(std::span<const std::byte> file, const std::filesystem::path& path,
+                              const std::optional<TensorSpec>& given, const SampleKeys& keys = {});
+}  // namespace tfrecord
 
 }  // namespace precache

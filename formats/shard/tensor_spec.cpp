@@ -4,13 +4,17 @@
 #include <fmt/format.h>
 
 #include "formats/bytes/checked_math.hpp"
-#include "formats/bytes/enum_names.hpp"
+#include "formats/bytes/half_float.hpp"
 
 namespace precache {
 
-std::string_view name(Layout layout) { return layout == Layout::kChw ? "chw" : "hwc"; }
+std::size_t size_bytes(DType dtype) {
+  return dtype == DType::kUint8 ? 1 : dtype == DType::kFloat32 ? 4 : 2;
+}
 
-Layout parse_layout(std::string_view name) { return parse_enum(kAllLayouts, name, "layout"); }
+Float16::operator float() const { return from_float16(bits); }
+
+Bfloat16::operator float() const { return from_bfloat16(bits); }
 
 std::array<std::uint32_t, 3> TensorSpec::shape() const {
   if (layout == Layout::kChw) return {channels, height, width};

@@ -6,22 +6,23 @@
 
 namespace precache {
 
-/// Where one value of every record lies: record i's is at `base + i * stride`.
+/// The place of one value in all records: that of record i is at `base + i * stride`.
 struct Column {
   std::uint64_t base = 0;
   std::uint64_t stride = 0;
-  /// How the bytes there are to be read; docs/formats/manifest.md lists the types. Empty: there is
-  /// no such column, labels are -1 and keys empty.
+  /// The encoding of the values; docs/formats/manifest.md lists the types. Empty: there is no such
+  /// column, labels are -1 and keys empty.
   std::string type;
   bool operator==(const Column&) const = default;
 };
 
-/// A whole shard's layout. Random access needs nothing else.
+/// The places of all values of a shard. Random access needs nothing else.
 struct ShardColumns {
   Column image;
   Column label;
   Column key;
-  /// Of HDF5, of all values of the record; records of tar and TFRecord have CRCs in them.
+  /// Only in HDF5: the CRC of all values of a record. Records of tar and TFRecord contain their
+  /// CRCs.
   Column crc32c{};
   bool operator==(const ShardColumns&) const = default;
 };

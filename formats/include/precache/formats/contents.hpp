@@ -11,7 +11,7 @@
 
 namespace precache {
 
-/// How many numbers there were, and between what they lay.
+/// The count, range and total of some numbers.
 struct ValueRange {
   std::uint64_t count = 0;
   std::uint64_t smallest = 0;
@@ -27,14 +27,15 @@ struct ValueRange {
   bool operator==(const ValueRange&) const = default;
 };
 
-// What a shard is made of, whatever we can do with it. Names are bytes as they stand in the file.
+// The contents of shards, whether or not precache can read their samples. Names are the bytes in
+// the file, which may not be UTF-8.
 
 struct TarContents {
   struct Extension {
-    std::string name;  // all behind the first dot of the base name: "jpg", "seg.png"
+    std::string name;  // the part after the first dot of the base name: "jpg", "seg.png"
     ValueRange bytes;  // of its files
   };
-  /// Neighbours whose paths agree up to that dot are a sample, as in webdataset.
+  /// Neighbours with the same path up to that dot are a sample, as in webdataset.
   struct Pattern {
     std::vector<std::string> extensions;  // in the order of the archive
     std::uint64_t samples = 0;
@@ -44,7 +45,8 @@ struct TarContents {
   std::uint64_t links = 0;
   std::uint64_t sparse_files = 0;
   std::uint64_t others = 0;
-  std::uint64_t ungrouped_files = 0;  // without an extension, or of a name that webdataset drops
+  std::uint64_t ungrouped_files =
+      0;  // without an extension, or with a name that webdataset ignores
   std::uint64_t samples = 0;
   std::vector<Extension> extensions;  // the most frequent first
   std::vector<Pattern> patterns;      // the most frequent first
@@ -55,21 +57,21 @@ struct TarContents {
 struct MessageContents {
   struct Field {
     std::string path;  // names, or numbers without a descriptor, with dots between: "frame.image"
-    std::string type;  // as the descriptor has it; without one, a guess by the bytes
+    std::string type;  // from the descriptor; without one, guessed from the bytes
     std::optional<unsigned> wire_type;  // 0, 1, 2, 3 or 5; none if it differs between values
     std::uint64_t records = 0;
     ValueRange values;    // in each record that has it
     ValueRange bytes;     // of each value that has a length
-    std::string content;  // what the first bytes of one say: "JPEG", "PNG" …
+    std::string content;  // the kind of image, by its first bytes: "JPEG", "PNG" …
   };
   std::string message;          // its full name; empty without a descriptor
-  std::uint64_t records = 0;    // that are such messages
+  std::uint64_t records = 0;    // records that are such messages
   std::uint64_t malformed = 0;  // records that are not
   std::vector<Field> fields;    // by path, in the order of numbers
   bool has_more = false;
 };
 
-/// Is shown the records of TFRecord files.
+/// Gets the records of TFRecord files one by one.
 class RecordSurvey {
  public:
   RecordSurvey() = default;
@@ -77,7 +79,7 @@ class RecordSurvey {
   RecordSurvey& operator=(const RecordSurvey&) = delete;
   virtual ~RecordSurvey() = default;
 
-  /// `is_example`: whether it is a tf.train.Example or SequenceExample.
+  /// `is_example`: whether the record is a tf.train.Example or SequenceExample.
   virtual void take(std::span<const std::byte> record, bool is_example) = 0;
   /// None if no record was of interest.
   [[nodiscard]] virtual std::optional<MessageContents> result() const = 0;
@@ -89,9 +91,9 @@ struct TfrecordContents {
     std::string kind;          // "bytes", "float", "int64", "empty", or "mixed"
     bool is_sequence = false;  // a feature list of a SequenceExample
     std::uint64_t records = 0;
-    ValueRange values;    // a record; of a sequence its steps
+    ValueRange values;    // in each record; of a sequence, its steps
     ValueRange bytes;     // of the first value of kind "bytes"
-    std::string content;  // what its first bytes say: "JPEG", "PNG" …
+    std::string content;  // the kind of image, by its first bytes: "JPEG", "PNG" …
   };
   std::uint64_t records = 0;
   std::uint64_t examples = 0;

@@ -15,7 +15,7 @@ namespace precache {
 class Error : public std::runtime_error {
  public:
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
-  /// For those who know more than who threw: appends a sentence.
+  /// Appends a sentence, for callers that know more than the code that threw.
   void add_hint(const std::string& sentence) { hint_ += (hint_.empty() ? "" : " ") + sentence; }
 
  protected:
@@ -52,7 +52,7 @@ class CorruptData : public Error {
   CorruptData(std::filesystem::path path, std::uint64_t offset, const std::string& reason);
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
-  /// What is wrong, without the place.
+  /// The message without path and offset.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
  private:

@@ -17,15 +17,16 @@
 namespace precache {
 
 inline constexpr const char* kManifestName = "dataset.json";
-/// Beside it, what has begun and is not finished yet: a folder for each split.
+/// Next to it: the folder of unfinished work, with a folder for each split.
 inline constexpr const char* kWorkFolderName = ".precache";
 
 struct ShardEntry {
-  std::string file;  // beside the manifest
+  std::string file;  // next to the manifest
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
   std::uint32_t crc32c = 0;  // of the whole file
   ShardColumns columns;
+  bool operator==(const ShardEntry&) const = default;
 };
 
 struct SplitEntry {
@@ -35,14 +36,14 @@ struct SplitEntry {
   bool shuffled = true;
   std::uint64_t max_pixels = 0;  // larger images were skipped; 0: there was no limit
   std::string source_fingerprint;
-  std::string content_fingerprint{};  // of the samples' bytes; empty where it is not known
-  /// Of all listed samples, those that were skipped included; none in manifests of 0.1 and before.
+  std::string content_fingerprint{};  // of the samples' bytes; empty if unknown
+  /// Of all listed samples, including those that were skipped; none in manifests of 0.1 and before.
   std::optional<NameLimits> names{};
   std::vector<ShardEntry> shards;
 };
 
-/// What `dataset.json` says. docs/formats/manifest.md and docs/formats/dataset.schema.json specify
-/// it.
+/// The contents of `dataset.json`. docs/formats/manifest.md and docs/formats/dataset.schema.json
+/// specify the file.
 struct Manifest {
   std::vector<std::string> classes;
   TensorSpec spec;

@@ -7,13 +7,14 @@
 
 namespace precache {
 
-/// The labels of all samples that have one.
+/// The range of all labels.
 struct LabelRange {
   std::int64_t smallest = 0;
   std::int64_t largest = 0;
 };
 
-/// What all samples of a split need of a record, so that one record size serves them all.
+/// The space that keys and labels need in a record, so that one record size fits all samples of a
+/// split.
 class NameLimits {
  public:
   void include(std::string_view key, std::int64_t label);

@@ -5,8 +5,7 @@
 
 namespace precache {
 
-/// A keyed permutation of [0, size): a shuffle that needs no memory and can be asked for any
-/// position.
+/// A keyed permutation of [0, size): a shuffle without memory and with random access.
 ///
 /// docs/formats/permutation.md specifies it bit by bit, and it is frozen: datasets and training
 /// runs depend on it.
@@ -15,7 +14,7 @@ class Permutation {
   Permutation(std::uint64_t size, std::uint64_t key);
   /// REQUIRES: position < size.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const;
-  /// The position whose value this is.  REQUIRES: value < size.
+  /// The position of a value.  REQUIRES: value < size.
   [[nodiscard]] std::uint64_t position_of(std::uint64_t value) const;
 
  private:

@@ -28,7 +28,7 @@ inline constexpr std::array kAllColors{Color::kRgb, Color::kGray};
 [[nodiscard]] Filter parse_filter(std::string_view name);
 [[nodiscard]] Color parse_color(std::string_view name);
 
-/// The way from an encoded image to a tensor. Two recipes that compare equal give equal bytes.
+/// The steps from an encoded image to a tensor. Recipes that compare equal give equal bytes.
 struct Recipe {
   std::uint32_t height = 224;
   std::uint32_t width = 224;
@@ -51,22 +51,23 @@ struct Recipe {
   [[nodiscard]] std::string to_json() const;
 };
 
-/// The recipe in a manifest. It lacks keys of a Recipe where third-party tensors do not record how
+/// The recipe in a manifest. It may lack keys of a Recipe, as third-party tensors do not record how
 /// they were made, and keeps keys that this version does not know.
 class StoredRecipe {
  public:
-  /// Says nothing.
+  /// An empty recipe.
   StoredRecipe() = default;
-  StoredRecipe(const Recipe& recipe);  // NOLINT(google-explicit-constructor): it says less
+  StoredRecipe(const Recipe& recipe);  // NOLINT(google-explicit-constructor): it is less strict
 
-  /// Of third-party tensors.
+  /// For third-party tensors.
   [[nodiscard]] static StoredRecipe of_unknown_origin(const TensorSpec& spec);
-  /// Throws InvalidArgument for what is not a JSON object. Keys that make no sense are noted by
+  /// Throws InvalidArgument if the text is not a JSON object. Reports keys of wrong types by
   /// problem().
   [[nodiscard]] static StoredRecipe parse(std::string_view json);
 
   [[nodiscard]] const std::string& to_json() const { return json_; }
-  /// For people: all keys that a TensorSpec does not have, such as "size 224x224, fit crop".
+  /// A description for users: all keys that a TensorSpec does not have, as in "size 224x224, fit
+  /// crop".
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] bool is_empty() const { return json_ == "{}"; }
   /// Why `dtype` or `normalize` cannot be read; empty: they can.
@@ -75,7 +76,7 @@ class StoredRecipe {
   [[nodiscard]] bool knows_values(DType dtype) const;
   [[nodiscard]] const std::optional<Normalization>& normalization() const { return normalize_; }
 
-  /// The same recipe for tensors of another type or layout, or normalised in another way.
+  /// The same recipe for tensors of another type, layout or normalisation.
   [[nodiscard]] StoredRecipe with_values(const TensorSpec& spec,
                                          const std::optional<Normalization>& normalize,
                                          bool values_are_known) const;

@@ -18,7 +18,7 @@ inline constexpr std::array kAllLayouts{Layout::kChw, Layout::kHwc};
 /// Throws InvalidArgument for anything but "chw" and "hwc".
 [[nodiscard]] Layout parse_layout(std::string_view name);
 
-/// What every sample's image of one dataset looks like.
+/// The type and shape of every image of a dataset.
 struct TensorSpec {
   DType dtype = DType::kUint8;
   Layout layout = Layout::kChw;
@@ -26,7 +26,7 @@ struct TensorSpec {
   std::uint32_t width = 0;
   std::uint32_t channels = 0;
 
-  /// Extents in the order of the axes.
+  /// The extents in the order of the axes.
   [[nodiscard]] std::array<std::uint32_t, 3> shape() const;
   /// Throws InvalidArgument if the product does not fit 64 bits.
   [[nodiscard]] std::uint64_t size_bytes() const;

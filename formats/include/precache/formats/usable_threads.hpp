@@ -3,7 +3,8 @@
 
 namespace precache {
 
-/// Threads that this process may run at once: by its CPU affinity and its control group's quota.
+/// The number of threads that this process may run at once, given its CPU affinity and the quota of
+/// its control group.
 [[nodiscard]] unsigned usable_threads();
 
 }  // namespace precache
