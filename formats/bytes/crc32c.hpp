@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-/// CRC-32C (Castagnoli), the checksum of TFRecord and of our manifests.
+/// CRC-32C (Castagnoli), the checksum of TFRecord and of precache manifests.
 namespace precache::crc32c {
 
 [[nodiscard]] std::uint32_t value(std::span<const std::byte> bytes);
@@ -34,7 +34,7 @@ class BlockCombiner {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-/// As manifests have it: eight hexadecimal digits.
+/// The form in manifests: eight hexadecimal digits.
 [[nodiscard]] std::string text(std::uint32_t crc);
 [[nodiscard]] std::optional<std::uint32_t> parse(std::string_view text);
 

@@ -8,10 +8,10 @@
 
 /// float32 to 16 bits, rounded to nearest even as IEEE 754 and every framework do, and back.
 ///
-/// In integers, for GPUs too: their own instructions give other bits for NaN.
+/// Computed with integers, on GPUs too: their own instructions give other bits for NaN.
 namespace precache {
 
-// The builtin, since std::bit_cast is no function of the device.
+// Device code can call the builtin, but not std::bit_cast.
 PRECACHE_HOST_DEVICE inline std::uint32_t bits_of(float value) {
   return __builtin_bit_cast(std::uint32_t, value);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// For functions that GPUs run too: nvcc wants them marked, other compilers do not know the words.
+/// Marks functions that also run on GPUs. Only nvcc knows, and needs, these attributes.
 #ifdef __CUDACC__
 #define PRECACHE_HOST_DEVICE __host__ __device__
 #else

@@ -14,10 +14,10 @@
 namespace precache {
 namespace {
 
-constexpr std::size_t kPiece = 256 << 10;  // stays in the cache on its way
+constexpr std::size_t kPiece = 256 << 10;  // small enough to stay in the cache
 constexpr std::byte kGzip{0x1f};           // the first byte of a member
 
-/// The library only reads what it is given, whatever its types say.
+/// zlib only reads its input, although the pointer is not const.
 std::uint8_t* as_input(std::span<const std::byte> bytes) {
   return reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(bytes.data()));
 }
@@ -29,11 +29,10 @@ void end_and_delete(z_stream* stream) {
 
 }  // namespace
 
-// zlib and not ISA-L, which is faster: fed byte by byte, that takes files for whole that need a
-// dictionary.
+// zlib, although ISA-L is faster: fed byte by byte, ISA-L accepts files that need a dictionary.
 Inflater::Inflater(std::filesystem::path path)
     : path_(std::move(path)), stream_(new z_stream{}, end_and_delete), piece_(kPiece) {
-  // 32: by the header, whether it is gzip's or zlib's.
+  // 32: detect gzip or zlib from the header.
   if (inflateInit2(stream_.get(), MAX_WBITS + 32) != Z_OK) throw std::bad_alloc();
 }
 
@@ -43,7 +42,7 @@ void Inflater::fail(const std::string& reason) const { throw CorruptData(path_, 
 
 void Inflater::begin_member(std::byte first) {
   if (has_zeros_ || (members_ != 0 && first != kGzip)) {
-    fail("there is more behind what is compressed");
+    fail("there is more data after the compressed stream");
   }
   inflateReset(stream_.get());
   is_in_member_ = true;
@@ -55,7 +54,7 @@ std::size_t Inflater::unpack_member(std::span<const std::byte> bytes, const Appe
   stream_->next_in = as_input(bytes);
   stream_->avail_in = static_cast<uInt>(bytes.size());
   int result = Z_OK;
-  do {  // what is left in the stream when the piece is full must come out before the end
+  do {  // a full piece may leave data in the stream, which must come out before the end
     stream_->next_out = reinterpret_cast<Bytef*>(piece_.data());
     stream_->avail_out = static_cast<uInt>(piece_.size());
     result = inflate(stream_.get(), Z_NO_FLUSH);
@@ -65,7 +64,7 @@ std::size_t Inflater::unpack_member(std::span<const std::byte> bytes, const Appe
   if (result == Z_MEM_ERROR) throw std::bad_alloc();
   is_in_member_ = result != Z_STREAM_END;
   if (is_in_member_ && result != Z_OK && result != Z_BUF_ERROR) {
-    fail(fmt::format("what is compressed is broken ({})",
+    fail(fmt::format("the compressed data is damaged ({})",
                      stream_->msg == nullptr ? "it needs a dictionary" : stream_->msg));
   }
   return bytes.size() - stream_->avail_in;
@@ -75,7 +74,7 @@ void Inflater::feed(std::span<const std::byte> bytes, const Append& append) {
   while (!bytes.empty()) {
     std::size_t taken = 0;
     if (!is_in_member_ && members_ != 0 && bytes[0] == std::byte{0}) {
-      // A tape is filled up with zeros.
+      // Tapes are padded with zeros.
       const auto is_more = [](std::byte byte) { return byte != std::byte{0}; };
       taken = static_cast<std::size_t>(std::ranges::find_if(bytes, is_more) - bytes.begin());
       has_zeros_ = true;
@@ -89,7 +88,7 @@ void Inflater::feed(std::span<const std::byte> bytes, const Append& append) {
 }
 
 void Inflater::finish() const {
-  if (is_in_member_ || members_ == 0) fail("what is compressed ends too early");
+  if (is_in_member_ || members_ == 0) fail("the compressed data ends too early");
 }
 
 InflatedHead inflate_head(std::span<const std::byte> file, std::size_t limit) {

@@ -14,7 +14,7 @@ struct z_stream_s;  // of zlib
 
 namespace precache {
 
-/// Unpacks a gzip file, also one of several members, or a zlib file from one end to the other.
+/// Unpacks a gzip file, which may have several members, or a zlib file, from start to end.
 ///
 /// Use one from one thread at a time.
 class Inflater {
@@ -27,9 +27,10 @@ class Inflater {
   Inflater& operator=(const Inflater&) = delete;
   ~Inflater();
 
-  /// Takes the next bytes of the file, and hands over what they unpack to. Throws CorruptData.
+  /// Takes the next bytes of the file and calls `append` with the unpacked bytes. Throws
+  /// CorruptData.
   void feed(std::span<const std::byte> bytes, const Append& append);
-  /// Throws CorruptData if the file should go on.
+  /// Throws CorruptData if the file is incomplete.
   void finish() const;
 
  private:
@@ -41,20 +42,20 @@ class Inflater {
   std::filesystem::path path_;
   std::unique_ptr<z_stream_s, void (*)(z_stream_s*)> stream_;
   std::vector<std::byte> piece_;
-  std::uint64_t offset_ = 0;  // of what feed() is to get next
+  std::uint64_t offset_ = 0;  // of the next byte that feed() gets
   std::uint64_t members_ = 0;
   bool is_in_member_ = false;
-  bool has_zeros_ = false;  // behind the last member
+  bool has_zeros_ = false;  // after the last member
 };
 
-/// The beginning of what a gzip or zlib file holds.
+/// The first bytes that a gzip or zlib file unpacks to.
 struct InflatedHead {
   std::vector<std::byte> bytes;
   bool is_whole = false;    // there is no more
-  bool is_damaged = false;  // as far as it was looked at
+  bool is_damaged = false;  // in the part that was read
 };
 
-/// At most `limit` bytes. A file that is damaged gives what stood before that.
+/// Unpacks at most `limit` bytes; of a damaged file, those before the damage.
 [[nodiscard]] InflatedHead inflate_head(std::span<const std::byte> file, std::size_t limit);
 
 }  // namespace precache

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace precache {
 
-/// ASCII letters in lower case, other bytes as they are.
+/// Converts ASCII letters to lower case and leaves other bytes as they are.
 [[nodiscard]] inline std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) {
@@ -18,7 +22,7 @@ namespace precache {
   return result;
 }
 
-/// Without white space around it.
+/// Removes white space at both ends.
 [[nodiscard]] inline std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t first = text.find_first_not_of(kSpace);
@@ -26,7 +30,7 @@ namespace precache {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-/// The number that all of the text is; none if it is not one, or does not fit the type.
+/// The whole text as a number; none if it is not a number or does not fit the type.
 template <typename Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number value = 0;
@@ -39,6 +43,21 @@ template <typename Number>
   }
   if (result.ec != std::errc{} || result.ptr != last) return std::nullopt;
   return value;
+}
+
+/// How many letters have to be added, removed or replaced to turn one text into the other.
+[[nodiscard]] inline std::size_t edits_between(std::string_view one, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= one.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= other.size(); ++j) {
+      const std::size_t replaced = diagonal + (one[i - 1] == other[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
 }
 
 }  // namespace precache

@@ -8,13 +8,14 @@
 namespace precache {
 namespace {
 
-/// Whether a terminal or a page would do something else than draw this well-formed sequence.
+/// Whether a terminal or an HTML page would not simply draw this well-formed sequence.
 bool is_command(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return first < 0x20 || first == 0x7f;
   if (sequence.size() == 2) return first == 0xc2 && static_cast<unsigned char>(sequence[1]) < 0xa0;
-  // U+200B, U+200E, U+200F, U+2028 to U+202E, U+2060 to U+2069 and U+FEFF: what cannot be seen,
-  // marks, overrides and line ends. Joiners (U+200C, U+200D) belong to the letters around them.
+  // U+200B, U+200E, U+200F, U+2028 to U+202E, U+2060 to U+2069 and U+FEFF: invisible characters,
+  // direction marks and overrides, and line ends. Joiners (U+200C, U+200D) belong to the letters
+  // around them.
   return sequence == "\u200b" || sequence == "\u200e" || sequence == "\u200f" ||
          (sequence >= "\u2060" && sequence <= "\u2064") || sequence == "\ufeff" ||
          (sequence >= "\u2028" && sequence <= "\u202e") ||

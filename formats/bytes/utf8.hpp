@@ -11,12 +11,12 @@ namespace precache {
 /// table 3-7).
 [[nodiscard]] std::size_t utf8_sequence_bytes(std::string_view text);
 
-/// Text of a stranger as it may be shown: well-formed UTF-8 on one line. Bytes that are none,
-/// control characters, and those that turn the direction of writing become \xNN.
+/// Makes untrusted text safe to show: well-formed UTF-8 on one line. Bytes that are not UTF-8,
+/// control characters and characters that change the writing direction become \xNN.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// A file name, which may be any bytes, as a key or class name, which is UTF-8: each byte that is
-/// not part of a well-formed sequence becomes %XX.
+/// Turns a file name, which may be any bytes, into a key or class name, which must be UTF-8: each
+/// byte that is not part of a well-formed sequence becomes %XX.
 [[nodiscard]] std::string escape_invalid_utf8(std::string_view text);
 
 }  // namespace precache

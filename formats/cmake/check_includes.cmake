@@ -105,7 +105,7 @@ foreach(library IN LISTS libraries)
   if(WRITE AND needed_of_${library})
     string(REPLACE ";" "\n" lines "${needed_of_${library}}")
     file(WRITE ${ROOT}/${library}/shared_headers.txt
-         "# Headers that the other libraries of this project may include, besides the installed ones.\n${lines}\n")
+         "# Headers that the other libraries of this project may include in addition to the installed ones.\n${lines}\n")
   elseif(WRITE)
     file(REMOVE ${ROOT}/${library}/shared_headers.txt)
   endif()

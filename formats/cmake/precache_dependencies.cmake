@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what one of the libraries is built on: for this build, and again for whoever links it.
+# Finds the dependencies of the libraries, for this build and for projects that link the installed libraries.
 macro(precache_find_cuda)
   # CMake 3.25 sets a property of this target, found or not, and CUDA 13 no longer has it.
   if(NOT TARGET CUDA::nvToolsExt)

@@ -18,8 +18,8 @@
 namespace precache::bus_fault {
 
 // The handler may run at any moment in any thread, so it takes no lock and frees nothing: slots
-// live for ever, and a version number, odd while a slot changes, tells whether what was read of it
-// belongs together.
+// live forever. A version number, odd while a slot changes, shows whether the values that were read
+// belong together.
 struct Slot {
   std::atomic<bool> taken{false};
   std::atomic<std::uint32_t> version{0};
@@ -41,8 +41,7 @@ struct Slot {
     const std::uintptr_t first = base.load();
     const std::size_t bytes = size.load();
     std::atomic<bool>* const flag = lost.load();
-    // A slot that changes under our eyes is not the one of the faulting address: that range is in
-    // use.
+    // A slot that is changing cannot be the one of the faulting address, whose range is in use.
     if (before % 2 != 0 || version.load() != before) return nullptr;
     return address >= first && address - first < bytes ? flag : nullptr;
   }
@@ -57,9 +56,9 @@ struct Chunk {
   std::atomic<Chunk*> next{nullptr};
 };
 
-// Handlers that were installed over ours make ours be installed once more, over theirs. Each time
-// it is another function, so that who passes on to ours as it was before does not come back to
-// where he was called from: the chain has no circle.
+// If another handler was installed over ours, ours is installed again, over it. Each installation
+// is a different function: a handler that passes the signal on to our earlier one does not get it
+// back, so the chain has no cycle.
 constexpr std::size_t kInstallations = 4;
 
 Chunk first_chunk;
@@ -81,10 +80,10 @@ void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(signal);
   } else if (previous.sa_handler == SIG_IGN && info->si_code <= 0) {
-    return;  // only what somebody sends can be ignored; a fault would come back for ever
+    return;  // only a sent signal can be ignored; a fault would repeat forever
   } else {
-    // With the default in place again the faulting instruction, or whoever sent the signal, ends
-    // the process in the usual way.
+    // With the default restored, repeating the faulting instruction or raising the signal again
+    // ends the process in the usual way.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     ::sigaction(signal, &standard, nullptr);
@@ -92,9 +91,9 @@ void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void
   }
 }
 
-/// Replaces just this page; anonymous neighbours become one mapping in the kernel.
+/// Replaces only this page; the kernel merges neighbouring anonymous pages into one mapping.
 bool put_zeros(std::uintptr_t page) {
-  // Not through libc: what intercepts mmap there, as sanitizers do, is not made for signal
+  // Not through libc: interceptors of mmap, such as those of sanitizers, are not made for signal
   // handlers.
   const long result = ::syscall(SYS_mmap, page, page_bytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -105,11 +104,11 @@ template <std::size_t kInstallation>
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  // Not a misaligned access, which would fault on zeros as well.
+  // Not for a misaligned access, which would fault on zeros as well.
   const bool is_lost_page =
       info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR || info->si_code == BUS_MCEERR_AR;
   std::atomic<bool>* const flag = is_lost_page ? find_flag(address) : nullptr;
-  // Before the page: nobody finds zeros there and the flag not set.
+  // Set the flag before the page is replaced, so that no reader sees zeros without the flag.
   if (flag != nullptr) flag->store(true);
   if (flag == nullptr || !put_zeros(address / page_bytes * page_bytes)) {
     pass_on(previous_actions[kInstallation], signal, info, context);
@@ -127,13 +126,13 @@ bool is_ours(const struct sigaction& action) {
 }
 
 bool is_same(const struct sigaction& one, const struct sigaction& other) {
-  // Both members lie at the same place.
+  // sa_handler and sa_sigaction share their storage.
   return one.sa_handler == other.sa_handler &&
          (one.sa_flags & SA_SIGINFO) == (other.sa_flags & SA_SIGINFO);
 }
 
 Slot* take_slot() {
-  // Where the last slot was found; saves a walk over those in use.
+  // Where the last slot was found. Saves a walk over the slots in use.
   static std::atomic<std::size_t> hint{0};
   const std::size_t start = hint.load(std::memory_order_relaxed);
   for (Chunk* chunk = &first_chunk;; chunk = chunk->next.load()) {
@@ -155,7 +154,7 @@ Slot* take_slot() {
 }  // namespace
 
 void install_handler() {
-  static auto& mutex = *new ForkSafeMutex;  // never destroyed: shards may be opened to the very end
+  static auto& mutex = *new ForkSafeMutex;  // never destroyed: shards may be opened until exit
   static std::size_t installed = 0;
   const std::lock_guard lock(mutex);
   struct sigaction current {};
@@ -165,7 +164,7 @@ void install_handler() {
   const auto same =
       std::ranges::find_if(known, [&](const auto& one) { return is_same(one, current); });
   const auto number = static_cast<std::size_t>(same - known.begin());
-  if (number == kInstallations) return;  // somebody does the same; it is his
+  if (number == kInstallations) return;  // another library does the same; let it win
   if (number == installed) previous_actions[installed++] = current;
   page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   struct sigaction action {};

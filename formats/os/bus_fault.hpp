@@ -4,16 +4,16 @@
 #include <atomic>
 #include <cstddef>
 
-/// Turns SIGBUS on a mapped shard (its file was cut, its disk failed) into a flag.
+/// Turns SIGBUS on a mapped shard (its file was truncated, or its disk failed) into a flag.
 ///
-/// The handler puts a page of zeros where the fault was, sets the flag of the mapping and returns,
-/// so that whoever was reading goes on, and whoever looks at the flag afterwards knows that zeros
-/// may have been read. Faults elsewhere go to the handler that was there before.
+/// The handler sets the flag of the mapping, maps a page of zeros at the faulting address and
+/// returns. The reading thread continues, and must check the flag afterwards: if it is set, zeros
+/// may have been read. Faults elsewhere go to the handler that was installed before.
 namespace precache::bus_fault {
 
-/// Installs the handler if it is not the one in place: a handler that was installed over it since,
-/// as by Python's faulthandler or in workers of torch, is what it passes on to from then on. The
-/// fourth of them is left in place. May be called at any time, by any thread.
+/// Installs the handler unless it is the current one. If another handler was installed over it, as
+/// Python's faulthandler and torch's workers do, faults elsewhere go to that one from then on. The
+/// fourth such handler is left in place. May be called at any time, by any thread.
 void install_handler();
 
 /// While it lives, faults in [base, base + size) set `lost` instead of ending the process. Destroy

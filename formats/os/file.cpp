@@ -27,6 +27,13 @@ int uninterrupted(const Call& call) {
   return result;
 }
 
+FileState state_from(const struct stat& status) {
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+bool is_gone(int error) { return error == ENOENT || error == ENOTDIR; }
+
 }  // namespace
 
 File::File(const std::filesystem::path& path, int flags) : path_(path) {
@@ -47,16 +54,10 @@ File::~File() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::uint64_t File::size() const {
+FileState File::state() const {
   struct stat status {};
   if (::fstat(fd_, &status) != 0) throw IoError("cannot stat", path_, errno);
-  return static_cast<std::uint64_t>(status.st_size);
-}
-
-std::int64_t File::mtime_ns() const {
-  struct stat status {};
-  if (::fstat(fd_, &status) != 0) throw IoError("cannot stat", path_, errno);
-  return status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+  return state_from(status);
 }
 
 void File::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
@@ -121,11 +122,26 @@ void File::lock() {
 }
 
 bool File::is_at_path() const {
-  struct stat mine {};
+  const FileState mine = state();
   struct stat there {};
-  if (::fstat(fd_, &mine) != 0) throw IoError("cannot stat", path_, errno);
-  return ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
-         mine.st_ino == there.st_ino;
+  return ::stat(path_.c_str(), &there) == 0 && mine.device == there.st_dev &&
+         mine.inode == there.st_ino;
+}
+
+std::optional<FileState> state_at(const std::filesystem::path& path, Ask ask) {
+  if (ask == Ask::kByStat) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0) return state_from(status);
+    if (!is_gone(errno)) throw IoError("cannot stat", path, errno);
+    return std::nullopt;
+  }
+  try {
+    return File(path, O_RDONLY | O_NONBLOCK).state();
+  } catch (const IoError& error) {
+    if (is_gone(error.code())) return std::nullopt;
+    if (error.code() == EMFILE || error.code() == ENFILE) return state_at(path, Ask::kByStat);
+    throw;
+  }
 }
 
 bool is_file_name(std::string_view text) {

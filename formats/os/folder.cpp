@@ -29,7 +29,7 @@ Folder::Folder(const Folder& parent, const std::string& name)
 }
 
 std::vector<Folder::Entry> Folder::entries() const {
-  // A descriptor of its own: reading moves its position, and closedir() closes it.
+  // A second descriptor: reading moves its position, and closedir() closes it.
   const int descriptor = ::openat(file_.descriptor(), ".", kFlags | O_CLOEXEC);
   DIR* opened = descriptor < 0 ? nullptr : ::fdopendir(descriptor);
   if (opened == nullptr) {

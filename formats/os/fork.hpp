@@ -6,13 +6,14 @@
 
 namespace precache {
 
-/// Tells a process from the ones that it was forked from.
+/// A number that differs between a process and the processes it was forked from.
 [[nodiscard]] std::uint64_t fork_generation();
 
-/// A mutex that fork() waits for, so that the child finds it free and what it guards whole,
-/// whatever other threads were doing.
+/// A mutex that fork() waits for: in the child it is free, and the data that it guards is
+/// consistent, whatever other threads were doing.
 ///
-/// REQUIRES: whoever holds one takes no other lock, and neither makes nor destroys one of these.
+/// REQUIRES: a thread that holds one takes no other lock, and neither creates nor destroys a
+/// ForkSafeMutex.
 class ForkSafeMutex {
  public:
   ForkSafeMutex();

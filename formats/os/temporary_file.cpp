@@ -13,8 +13,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
+#include <optional>
 #include <random>
-#include <vector>
 
 #include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/text.hpp"
@@ -31,8 +31,8 @@ bool is_host_character(char c) {
          c == '_';
 }
 
-/// Machines may share a host name ("localhost"), containers on one machine its identity; what they
-/// do not share is told by both and by the space of process numbers.
+/// Machines may share a host name ("localhost"), and containers share the machine-id of their host.
+/// Together with the PID namespace they identify a space of process numbers.
 std::uint32_t machine_number() {
   std::string text;
   if (const int file = ::open("/etc/machine-id", O_RDONLY | O_CLOEXEC); file >= 0) {
@@ -69,32 +69,30 @@ struct Attempt {
   pid_t process = 0;
 };
 
-/// Finds an attempt in the last four or five parts of a name.
-bool parse_attempt(std::string_view name, Attempt& attempt) {
-  std::vector<std::size_t> dots;
-  for (std::size_t i = name.size(); i-- > 0 && dots.size() < 6;) {
-    if (name[i] == '.') dots.push_back(i);
-  }
-  for (const std::size_t suffix_parts : {std::size_t{0}, std::size_t{1}}) {
-    if (dots.size() < suffix_parts + 4) continue;
-    const std::size_t end = suffix_parts == 0 ? name.size() : dots[0];
-    const auto part = [&](std::size_t from_end) {  // 0: the last of the attempt's four parts
-      const std::size_t begin = dots[suffix_parts + from_end] + 1;
-      const std::size_t stop = from_end == 0 ? end : dots[suffix_parts + from_end - 1];
-      return name.substr(begin, stop - begin);
+/// Finds the attempt in "X.ATTEMPT" or "X.ATTEMPT.SUFFIX".
+std::optional<Attempt> parse_attempt(std::string_view name) {
+  for (const bool has_suffix : {false, true}) {
+    std::string_view rest = name;
+    const auto take_last_part = [&] {
+      const std::size_t dot = std::min(rest.rfind('.'), rest.size());
+      const std::string_view part = rest.substr(std::min(dot + 1, rest.size()));
+      rest = rest.substr(0, dot);
+      return part;
     };
-    const std::string_view host = part(3);
-    attempt.process = parse_number<pid_t>(part(1)).value_or(0);
-    if (part(0).size() != kRandomDigits || !parse_number<std::uint64_t>(part(0), 16) ||
-        !parse_number<std::uint32_t>(part(2)) || attempt.process <= 0 || host.empty() ||
-        !std::ranges::all_of(host, is_host_character)) {
-      continue;
+    if (has_suffix) take_last_part();
+    const std::string_view random = take_last_part();
+    const pid_t process = parse_number<pid_t>(take_last_part()).value_or(0);
+    const std::string_view until_number = rest;
+    const std::string_view number = take_last_part();
+    const std::string_view host = take_last_part();
+    if (random.size() == kRandomDigits && parse_number<std::uint64_t>(random, 16) && process > 0 &&
+        parse_number<std::uint32_t>(number) && !host.empty() &&
+        std::ranges::all_of(host, is_host_character)) {
+      return Attempt{until_number.substr(until_number.size() - number.size() - host.size() - 1),
+                     process};
     }
-    attempt.machine = name.substr(dots[suffix_parts + 3] + 1,
-                                  dots[suffix_parts + 1] - dots[suffix_parts + 3] - 1);
-    return true;
   }
-  return false;
+  return std::nullopt;
 }
 
 std::filesystem::path temporary_path(const std::filesystem::path& final_path) {
@@ -110,15 +108,12 @@ std::string attempt_name() {
   return fmt::format("{}.{}.{:016x}", machine_name(), ::getpid(), random_number());
 }
 
-bool has_attempt_name(std::string_view name) {
-  Attempt attempt;
-  return parse_attempt(name, attempt);
-}
+bool has_attempt_name(std::string_view name) { return parse_attempt(name).has_value(); }
 
 bool is_abandoned(std::string_view name) {
-  Attempt attempt;
-  if (!parse_attempt(name, attempt) || attempt.machine != machine_name()) return false;
-  return ::kill(attempt.process, 0) != 0 && errno == ESRCH;
+  const auto attempt = parse_attempt(name);
+  return attempt && attempt->machine == machine_name() && ::kill(attempt->process, 0) != 0 &&
+         errno == ESRCH;
 }
 
 TemporaryFile::TemporaryFile(const std::filesystem::path& final_path)

@@ -9,24 +9,23 @@
 
 namespace precache {
 
-/// What tells the temporaries of one attempt from those of every other:
-/// "HOST.NUMBER.PID.RANDOM".
+/// A part of the names of temporary files that no other attempt has: "HOST.NUMBER.PID.RANDOM".
 ///
 /// Two processes may do the same work at once, on machines that do not share locks. They write
-/// equal bytes to names of their own, and the last rename wins. The name says which process made a
-/// file, so that files of a process that was killed can be found and removed.
+/// equal bytes to different names, and the last rename wins. The name says which process made a
+/// file, so that the files of a killed process can be found and removed.
 [[nodiscard]] std::string attempt_name();
 
 /// Whether `name` has the form "X.ATTEMPT" or "X.ATTEMPT.SUFFIX".
 [[nodiscard]] bool has_attempt_name(std::string_view name);
 
-/// Whether `name` has that form and the process that it names ran on this machine and has ended.
-/// False for processes of other machines: whether they still run cannot be seen from here.
+/// Whether `name` has that form and names a process that ran on this machine and has ended. False
+/// for processes of other machines, which may still be running.
 [[nodiscard]] bool is_abandoned(std::string_view name);
 
 /// A file that appears under its final name complete and synced, or not at all.
 ///
-/// Until commit() it has a name of its own next to the final one; the destructor removes it.
+/// Until commit() it has a temporary name next to the final one; the destructor removes it.
 class TemporaryFile {
  public:
   /// Throws IoError if the file cannot be created. A symbolic link is never followed.

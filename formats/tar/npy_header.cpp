@@ -23,7 +23,7 @@ struct Malformed {
   const char* reason;
 };
 
-/// Reads the one Python dictionary that NumPy writes, and nothing else.
+/// Reads the Python dictionary that NumPy writes, and no other Python.
 class DictReader {
  public:
   explicit DictReader(std::string_view text) : text_(text) {}
@@ -46,7 +46,7 @@ class DictReader {
         has_shape = true;
         header.shape = shape();
       } else {
-        fail("its dictionary has another key than NumPy's, or one twice");
+        fail("its dictionary has an unknown or repeated key");
       }
       if (!accept(',')) {
         expect('}');
@@ -54,8 +54,9 @@ class DictReader {
       }
     }
     skip_space();
-    if (at_ != text_.size()) fail("something follows its dictionary");
-    if (!has_descr || !has_order || !has_shape) fail("its dictionary lacks a key");
+    if (at_ != text_.size()) fail("there is more text after its dictionary");
+    if (!has_descr || !has_order || !has_shape)
+      fail("its dictionary must have the keys descr, fortran_order and shape");
   }
 
  private:
@@ -83,11 +84,12 @@ class DictReader {
   std::string_view string() {
     skip_space();
     const char quote = at_ < text_.size() ? text_[at_] : '\0';
-    if (quote != '\'' && quote != '"') fail("its dictionary lacks a string");
+    if (quote != '\'' && quote != '"') fail("a string is missing in its dictionary");
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) fail("a string of its dictionary does not end");
     const std::string_view value = text_.substr(at_ + 1, end - at_ - 1);
-    if (value.find('\\') != std::string_view::npos) fail("a string of its dictionary has escapes");
+    if (value.find('\\') != std::string_view::npos)
+      fail("a string of its dictionary has a backslash");
     at_ = end + 1;
     return value;
   }
@@ -127,14 +129,14 @@ class DictReader {
       std::uint64_t extent = 0;
       const char* begin = text_.data() + at_;
       const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), extent);
-      if (error != std::errc{}) fail("an extent of its shape is no number of 64 bits");
+      if (error != std::errc{}) fail("an extent of its shape is not a 64-bit number");
       at_ += static_cast<std::size_t>(end - begin);
       if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // as Python 2 wrote long integers
       extents.push_back(extent);
       if (extents.size() > kMostAxes) fail("its shape has too many axes");
       if (accept(',')) continue;
-      // "(5)" is a number to Python, no tuple.
-      if (extents.size() == 1) fail("its shape is no tuple");
+      // To Python, "(5)" is a number, not a tuple.
+      if (extents.size() == 1) fail("its shape is not a tuple");
       expect(')');
       break;
     }
@@ -145,8 +147,8 @@ class DictReader {
   std::size_t at_ = 0;
 };
 
-/// Bytes of an element, as NumPy's type strings tell it: '<f4', '|S10'. None for pickled objects
-/// and whatever else.
+/// The bytes of an element, from NumPy's type string: '<f4', '|S10'. None for pickled objects and
+/// unknown types.
 std::optional<std::uint64_t> element_bytes(std::string_view descr) {
   if (descr.size() < 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos ||
       std::string_view("biufcmMSUV").find(descr[1]) == std::string_view::npos) {
@@ -171,17 +173,19 @@ Header read_header(std::span<const std::byte> file, const std::filesystem::path&
                    std::uint64_t offset) {
   const std::string_view text = as_text(file);
   if (text.size() < kVersionEnd || !text.starts_with(kMagic)) {
-    throw CorruptData(path, offset, "an entry named .npy is no NumPy array");
+    throw CorruptData(path, offset, "an entry named .npy is not a NumPy array");
   }
   const auto byte_at = [&](std::size_t at) { return std::to_integer<std::size_t>(file[at]); };
   const std::size_t version = byte_at(6);
   if (version < 1 || version > 3 || byte_at(7) != 0) {
-    throw Unsupported(fmt::format("'{}' holds a NumPy array of version {}.{} at byte {}",
-                                  path.string(), version, byte_at(7), offset));
+    throw Unsupported(
+        fmt::format("'{}' has a NumPy array of the unsupported version {}.{} at byte {}",
+                    path.string(), version, byte_at(7), offset));
   }
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   const std::size_t begin = kVersionEnd + length_bytes;
-  if (text.size() < begin) throw CorruptData(path, offset, "the header of a NumPy array is cut");
+  if (text.size() < begin)
+    throw CorruptData(path, offset, "the header of a NumPy array is truncated");
   std::size_t length = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) length |= byte_at(kVersionEnd + i) << 8 * i;
   if (length > text.size() - begin) {
@@ -214,12 +218,12 @@ Header read_header(std::span<const std::byte> file, const std::filesystem::path&
 SpecGuess guess_spec(const Header& header) {
   if (header.descr == "<u2") {
     return {std::nullopt,
-            "its arrays are '<u2', which is uint16 or our bfloat16: only dataset.json can tell"};
+            "its arrays are '<u2', which may be uint16 or bfloat16; only dataset.json says which"};
   }
   const auto dtype = dtype_of(header.descr);
   if (!dtype) {
     return {std::nullopt, header.descr.empty()
-                              ? "its arrays are of records"
+                              ? "its arrays hold records"
                               : fmt::format("its arrays are of type '{}'", header.descr)};
   }
   if (header.fortran_order) return {std::nullopt, "its arrays are in Fortran order"};

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tar/tar_contents.hpp"
-
 #include <algorithm>
+#include <array>
 #include <functional>
+
+#include "formats/shard/contents_survey.hpp"
 
 namespace precache::tar {
 namespace {
 
-// Far more than archives of samples have; a hostile one could make each name another.
+// Far more than archives of samples have. A hostile archive could have a new name in each entry.
 constexpr std::size_t kMostKinds = 1000;
 constexpr std::size_t kMostFieldsOfSample = 32;
 constexpr std::size_t kLongestExtension = 64;
@@ -26,23 +27,10 @@ void ContentsSurvey::add(std::span<const std::byte> file, const std::filesystem:
 }
 
 void ContentsSurvey::count_entry(EntryType type) {
-  switch (type) {
-    case EntryType::kFile:
-      ++counts_.files;
-      return;
-    case EntryType::kDirectory:
-      ++counts_.directories;
-      return;
-    case EntryType::kHardLink:
-    case EntryType::kSymbolicLink:
-      ++counts_.links;
-      return;
-    case EntryType::kSparse:
-      ++counts_.sparse_files;
-      return;
-    case EntryType::kOther:
-      ++counts_.others;
-  }
+  constexpr std::array kCounters{&TarContents::files,        &TarContents::directories,
+                                 &TarContents::links,        &TarContents::links,
+                                 &TarContents::sparse_files, &TarContents::others};
+  ++(counts_.*kCounters[static_cast<std::size_t>(type)]);
 }
 
 void ContentsSurvey::take(const OtherEntry& other) {

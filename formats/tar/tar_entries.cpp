@@ -10,7 +10,6 @@
 #include "formats/bytes/text.hpp"
 #include "formats/os/file.hpp"
 #include "formats/tar/ustar.hpp"
-#include "formats/tar/ustar_fields.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::tar {
@@ -18,11 +17,11 @@ namespace {
 
 using ustar::kBlock;
 
-// A name that holds for all entries costs no bytes, but is compared with each: this keeps time
-// linear in the size of the file.
+// A name for all entries takes its bytes only once but is processed for each entry. This limit
+// keeps the time linear in the size of the file.
 constexpr std::size_t kLongestGlobalPath = 4096;
 
-// Where GNU tar says that a further block of the map of a sparse file follows.
+// The bytes in which GNU tar marks that the map of a sparse file has a further block.
 constexpr std::size_t kSparseContinues = 482;
 constexpr std::size_t kSparseBlockContinues = 504;
 
@@ -36,7 +35,7 @@ bool is_zero(std::span<const std::byte> block) {
   return std::ranges::all_of(block, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// What does not fit the octal digits: big-endian, marked by the highest bit.
+/// A number too large for octal digits: big-endian, marked by the highest bit.
 std::optional<std::uint64_t> base_256(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if ((first & 0x40U) != 0) return std::nullopt;  // negative
@@ -72,7 +71,7 @@ std::optional<std::uint32_t> crc_half(std::string_view device) {
   return value && *value <= 0xffffU ? value : std::nullopt;
 }
 
-/// The CRC of the blocks after this header, which precache headers have.
+/// The CRC of the blocks after this header, which only precache headers store.
 std::optional<std::uint32_t> stored_crc(std::span<const std::byte> block) {
   const auto high = crc_half(field(block, ustar::kDevMajor, ustar::kDevBytes));
   const auto low = crc_half(field(block, ustar::kDevMinor, ustar::kDevBytes));
@@ -80,8 +79,8 @@ std::optional<std::uint32_t> stored_crc(std::span<const std::byte> block) {
   return *high << 16 | *low;
 }
 
-/// The two bytes of a header that its checksum does not cover: archivers end the digits in
-/// different ways, precache in one.
+/// Checks the two bytes of a header that its checksum does not cover: archivers end the digits in
+/// different ways, precache in only one.
 bool has_checksum_end(std::span<const std::byte> block) {
   return !stored_crc(block) || field(block, ustar::kChecksum + 6, 2) == std::string_view("\0 ", 2);
 }
@@ -143,7 +142,7 @@ void EntryCursor::fail(std::uint64_t offset, const std::string& reason) const {
 std::optional<EntryCursor::Header> EntryCursor::read_header() {
   const std::uint64_t rest = file_.size() - at_;
   if (rest == 0) return std::nullopt;
-  if (rest < kBlock) fail(at_, "the archive is cut inside a header");
+  if (rest < kBlock) fail(at_, "the archive ends inside a header");
   Header header{.block = file_.subspan(at_, kBlock), .offset = at_};
   if (header.block[0] == std::byte{0} && is_zero(header.block)) return std::nullopt;
   if (!is_header(header.block) || !has_checksum_end(header.block)) {
@@ -151,7 +150,7 @@ std::optional<EntryCursor::Header> EntryCursor::read_header() {
   }
   header.type = static_cast<char>(header.block[ustar::kType]);
   const auto size = number(field(header.block, ustar::kSize, ustar::kSizeBytes));
-  if (!size) fail(at_ + ustar::kSize, "the size of a tar entry is no number");
+  if (!size) fail(at_ + ustar::kSize, "the size of a tar entry is not a number");
   header.size = *size;
   return header;
 }
@@ -159,7 +158,7 @@ std::optional<EntryCursor::Header> EntryCursor::read_header() {
 std::span<const std::byte> EntryCursor::data_of(const Header& header) const {
   const std::uint64_t begin = header.offset + kBlock;
   const std::uint64_t rest = file_.size() - begin;
-  // The last block is filled up; rounding after the test cannot wrap.
+  // The last block is padded. After the first test, rounding cannot overflow.
   if (header.size > rest || (header.size + kBlock - 1) / kBlock * kBlock > rest) {
     fail(header.offset, "a tar entry runs past the end of the file");
   }
@@ -184,12 +183,12 @@ void EntryCursor::read_pax(const Header& header, Extension& extension) const {
     }
     const std::string_view record = rest.substr(space + 1, *length - space - 2);
     const std::size_t equals = record.find('=');
-    if (equals == std::string_view::npos) fail(at, "a pax record has no equal sign");
+    if (equals == std::string_view::npos) fail(at, "a pax record has no equals sign");
     const std::string_view keyword = record.substr(0, equals);
     const std::string_view value = record.substr(equals + 1);
     if (keyword == "path") {
       if (value.find('\0') != std::string_view::npos) fail(at, "a pax path holds a zero byte");
-      // An empty value takes back what another header said.
+      // An empty value cancels the value of an earlier header.
       extension.path = value.empty() ? std::nullopt : std::optional(value);
       extension.path_header = header.offset;
       extension.path_is_first = is_first;
@@ -197,7 +196,7 @@ void EntryCursor::read_pax(const Header& header, Extension& extension) const {
       extension.link = value.empty() ? std::nullopt : std::optional(up_to_zero(value));
     } else if (keyword == "size") {
       extension.size = value.empty() ? std::nullopt : parse_number<std::uint64_t>(value);
-      if (!value.empty() && !extension.size) fail(at, "a pax size is no number");
+      if (!value.empty() && !extension.size) fail(at, "a pax size is not a number");
     } else if (keyword.starts_with("GNU.sparse.") || keyword == "SUN.holesdata") {
       extension.is_sparse = true;
     }
@@ -214,7 +213,7 @@ void EntryCursor::read_extension(const Header& header) {
     case 'g':
       read_pax(header, global_);
       if (global_.path.value_or("").size() > kLongestGlobalPath) {
-        throw Unsupported(fmt::format("'{}' gives all its entries one name of {} bytes",
+        throw Unsupported(fmt::format("'{}' gives all its entries the same name, of {} bytes",
                                       path_.string(), global_.path->size()));
       }
       break;
@@ -248,7 +247,7 @@ void EntryCursor::name_entry(const Header& header, Entry& entry) {
   const std::string_view prefix =
       up_to_zero(field(header.block, ustar::kPrefix, ustar::kPrefixBytes));
   const bool has_prefix = is_ustar(header.block) && !prefix.empty();
-  // Other archivers keep other things where ustar has the prefix.
+  // Other dialects store other fields at the place of the ustar prefix.
   entry.name_source = has_prefix || prefix.empty() ? NameSource::kUstar : NameSource::kOther;
   if (!has_prefix) return;
   joined_name_.assign(prefix);

@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
-/// Reads tar archives of others: ustar, pax, GNU and the headers of Unix version 7.
+/// Reads tar archives of all dialects: ustar, pax, GNU and Unix version 7.
 namespace precache::tar {
 
 enum class EntryType { kFile, kDirectory, kHardLink, kSymbolicLink, kSparse, kOther };
 
-/// What the name of an entry was taken from.
+/// Where the name of an entry comes from.
 enum class NameSource {
   kUstar,  // name and prefix of the header at `Entry::name_header`
   kPax,    // the first record of the pax header at `Entry::name_header`
@@ -23,26 +23,26 @@ enum class NameSource {
 
 struct Entry {
   std::string_view name;  // borrowed from the cursor and the file, until the next call
-  std::string_view link;  // of a hard link, the name of the entry that it stands for; likewise
+  std::string_view link;  // of a hard link, the name of its target; borrowed in the same way
   EntryType type = EntryType::kFile;
   NameSource name_source = NameSource::kOther;
   std::uint64_t name_header = 0;
-  std::uint64_t begin = 0;  // of its first header, be it an extended one
+  std::uint64_t begin = 0;  // of its first header, which may be an extended one
   std::uint64_t data = 0;
   std::uint64_t size = 0;
   std::uint64_t end = 0;                  // where the next entry begins
-  std::optional<std::uint32_t> data_crc;  // CRC-32C of all from `data` to `end`; ours tell it
+  std::optional<std::uint32_t> data_crc;  // CRC-32C from `data` to `end`, if precache wrote it
 };
 
-/// Whether an entry of `file` has the CRC that it tells, if it tells one. Reads all of its data.
+/// Whether the data of an entry of `file` matches its CRC, if it has one. Reads all of the data.
 [[nodiscard]] bool has_right_crc(const Entry& entry, std::span<const std::byte> file);
 
-/// Whether the block is a tar header whose checksum is right.
+/// Whether the block is a tar header with the right checksum.
 [[nodiscard]] bool is_header(std::span<const std::byte> block);
 
 /// Walks over the entries of an archive in memory. Touches headers only, never data.
 ///
-/// Ends at the first block of zeros, or where the file ends right after an entry.
+/// Ends at the first block of zeros, or at the end of the file if an entry ends there.
 class EntryCursor {
  public:
   /// Borrows `file`. The first header is the one at `begin`.  REQUIRES: begin <= file.size().
@@ -52,7 +52,7 @@ class EntryCursor {
   [[nodiscard]] std::optional<Entry> next();
 
  private:
-  /// What extended headers say of the entry after them.
+  /// The values that extended headers give to the entry after them.
   struct Extension {
     std::optional<std::string_view> path;
     std::optional<std::string_view> link;
@@ -70,7 +70,7 @@ class EntryCursor {
 
   [[nodiscard]] std::optional<Header> read_header();
   [[nodiscard]] std::span<const std::byte> data_of(const Header& header) const;
-  /// Blocks, with what fills the last one.
+  /// The end of the last data block, including its padding.
   [[nodiscard]] std::uint64_t data_end(const Header& header) const;
   void read_extension(const Header& header);
   void read_pax(const Header& header, Extension& extension) const;

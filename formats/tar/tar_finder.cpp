@@ -28,7 +28,7 @@ bool is_normal(std::string_view name) {
          name.find("/./") == kNone;
 }
 
-/// Without what does not change where a file would lie: "./", "//" and slashes around it.
+/// Removes the parts that do not change the place of a file: "./", "//" and outer slashes.
 void normalize(std::string_view name, std::string& normal) {
   if (is_normal(name)) return void(normal = name);
   normal.clear();
@@ -49,7 +49,7 @@ std::string normal_name(std::string_view name) {
   return normal;
 }
 
-/// Why a file is left out: itself or a folder on the way to it is hidden.
+/// Why a file is left out: the file or a folder of its path is hidden.
 const char* reason_to_hide(std::string_view path) {
   for (std::size_t begin = 0; begin < path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
@@ -83,9 +83,8 @@ bool FoundGroup::has_only_numbered_images() const {
 
 void refuse_sparse(const FoundFile& file, const std::filesystem::path& archive) {
   if (file.entry.type != EntryType::kSparse) return;
-  throw Unsupported(
-      fmt::format("'{}' holds '{}' as a sparse file, whose bytes do not lie in one piece",
-                  archive.string(), file.name));
+  throw Unsupported(fmt::format("'{}' holds '{}' as a sparse file, whose bytes are not contiguous",
+                                archive.string(), file.name));
 }
 
 GroupLabel find_label(const FoundGroup& group, std::span<const std::byte> archive,
@@ -148,7 +147,7 @@ void SampleFinder::take(const Entry& entry) {
   if (*on_other_) (*on_other_)(other);
 }
 
-/// A second name of a file before it, whose bytes are there once.
+/// Gives a hard link the bytes of its target, an earlier file; false if there is none.
 bool SampleFinder::follow(Entry& link) {
   if (!has_links_) {  // most archives have none, and need no such table
     has_links_ = true;
@@ -170,7 +169,7 @@ void SampleFinder::take_file(const Entry& entry, std::string_view path) {
     places_.insert_or_assign(std::string(path), Place(entry.data, entry.size));
   }
   SplitName split = split_name(path);
-  if (!entry.name.ends_with(split.extension)) split = {};  // as "a.jpg/" does
+  if (!entry.name.ends_with(split.extension)) split = {};  // for names such as "a.jpg/"
   std::string extension = lower(split.extension);
   const auto fill = [&](FoundFile& file) {
     file.name = entry.name;

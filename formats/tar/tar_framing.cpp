@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tar/tar_framing.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string>
 
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
+#include "formats/shard/framing.hpp"
+#include "formats/tar/ustar.hpp"
 
 namespace precache {
 namespace {
@@ -16,25 +18,14 @@ constexpr std::size_t kNpyHeaderBytes = 128;
 // Two zero blocks end an archive.
 constexpr std::size_t kEndBytes = 2 * ustar::kBlock;
 
-std::string_view npy_descr(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-      return "|u1";
-    case DType::kFloat16:
-      return "<f2";
-    case DType::kBfloat16:
-      return "<u2";  // NumPy has no name for it; the manifest has
-    case DType::kFloat32:
-      return "<f4";
-  }
-  return {};
-}
+// By DType. NumPy has no name for bfloat16; only the manifest tells it from uint16.
+constexpr std::array kNpyTypes{"|u1", "<f2", "<u2", "<f4"};
 
 std::string make_npy_header(const TensorSpec& spec) {
   const auto shape = spec.shape();
   const std::string dict =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}, {}, {}), }}",
-                  npy_descr(spec.dtype), shape[0], shape[1], shape[2]);
+                  kNpyTypes[static_cast<std::size_t>(spec.dtype)], shape[0], shape[1], shape[2]);
   constexpr std::size_t kFixed = 10;  // magic, version 1.0, length of the rest
   const std::size_t rest = kNpyHeaderBytes - kFixed;
   std::string header("\x93NUMPY\x01\x00", 8);
@@ -48,70 +39,91 @@ std::uint64_t npy_blocks_bytes(const TensorSpec& spec) {
   constexpr std::uint64_t kLargestEntry = (std::uint64_t{1} << 33) - 1;  // eleven octal digits
   const std::uint64_t bytes = checked_add(spec.size_bytes(), kNpyHeaderBytes);
   if (bytes > kLargestEntry) {
-    throw InvalidArgument("a tensor of this size does not fit a tar entry",
+    throw InvalidArgument("a tensor of this size does not fit in a tar entry",
                           "Choose a smaller `size` or another `format`.");
   }
   return round_up(bytes, ustar::kBlock);
 }
 
+/// A record is the entries KEY.npy and KEY.cls. docs/formats/tar.md has the bytes.
+class TarFraming : public Framing {
+ public:
+  TarFraming(const TensorSpec& spec, const NameLimits& limits)
+      : dtype_name_(name(spec.dtype)),
+        npy_header_(make_npy_header(spec)),
+        tensor_bytes_(spec.size_bytes()),
+        pax_bytes_(limits.all_fit_ustar
+                       ? 0
+                       : ustar::kBlock * (1 + ustar::pax_data_blocks(limits.longest_key +
+                                                                     ustar::kSuffixBytes))),
+        cls_offset_(headers_bytes() + npy_blocks_bytes(spec)),
+        npy_header_crc_(crc32c::value(std::as_bytes(std::span(npy_header_)))),
+        tensor_(tensor_bytes_),
+        npy_blocks_(npy_blocks_bytes(spec)) {
+    tensor_offset_ = headers_bytes() + kNpyHeaderBytes;
+    record_bytes_ = cls_offset_ + headers_bytes() + ustar::kBlock;
+  }
+
+  std::uint32_t frame(std::span<std::byte> record, const SampleName& sample,
+                      std::uint32_t tensor_crc) const override {
+    const auto npy_entry = record.first(cls_offset_);
+    const auto npy = npy_entry.subspan(headers_bytes());
+    std::memcpy(npy.data(), npy_header_.data(), npy_header_.size());
+    const auto padding = npy.subspan(kNpyHeaderBytes + tensor_bytes_);
+    std::ranges::fill(padding, std::byte{0});
+    const std::uint32_t npy_crc =
+        crc32c::extend(tensor_.append(npy_header_crc_, tensor_crc), padding);
+    write_headers(npy_entry, sample.key + ".npy", kNpyHeaderBytes + tensor_bytes_, npy_crc);
+
+    const auto cls_entry = record.subspan(cls_offset_);
+    const auto cls = cls_entry.subspan(headers_bytes());
+    const std::string label = fmt::format("{}", sample.label);
+    std::ranges::fill(cls, std::byte{0});
+    std::memcpy(cls.data(), label.data(), label.size());
+    write_headers(cls_entry, sample.key + ".cls", label.size(), crc32c::value(cls));
+
+    const std::uint32_t headers_crc = crc32c::value(npy_entry.first(headers_bytes()));
+    return crc32c::extend(npy_blocks_.append(headers_crc, npy_crc), cls_entry);
+  }
+
+  Envelope envelope(std::span<const WrittenRecord>, const std::filesystem::path&) const override {
+    return {.prologue = {}, .epilogue = std::vector<std::byte>(kEndBytes)};
+  }
+
+  ShardColumns columns(std::uint64_t) const override {
+    return {.image = {tensor_offset_, record_bytes_, dtype_name_},
+            .label = {cls_offset_ + headers_bytes(), record_bytes_, "decimal"},
+            .key = {0, record_bytes_, pax_bytes_ == 0 ? "ustar" : "pax"}};
+  }
+
+  std::uint64_t shard_bytes(std::uint64_t samples) const override {
+    return checked_add(checked_mul(samples, record_bytes_), kEndBytes);
+  }
+
+ private:
+  [[nodiscard]] std::size_t headers_bytes() const { return pax_bytes_ + ustar::kBlock; }
+
+  /// Writes the headers of one entry, with a pax header first if the dataset needs it.
+  void write_headers(std::span<std::byte> entry, const std::string& path, std::uint64_t size,
+                     std::uint32_t data_crc) const {
+    if (pax_bytes_ != 0) ustar::write_pax(entry.first(pax_bytes_), path);
+    ustar::write_header(entry.subspan(pax_bytes_, ustar::kBlock), path, size, data_crc);
+  }
+
+  std::string dtype_name_;
+  std::string npy_header_;
+  std::uint64_t tensor_bytes_;
+  std::size_t pax_bytes_;     // 0 if all names fit ustar
+  std::uint64_t cls_offset_;  // of the second entry in a record
+  std::uint32_t npy_header_crc_;
+  crc32c::BlockCombiner tensor_;
+  crc32c::BlockCombiner npy_blocks_;
+};
+
 }  // namespace
 
-TarFraming::TarFraming(const TensorSpec& spec, const NameLimits& limits)
-    : dtype_name_(name(spec.dtype)),
-      npy_header_(make_npy_header(spec)),
-      tensor_bytes_(spec.size_bytes()),
-      pax_bytes_(limits.all_fit_ustar
-                     ? 0
-                     : ustar::kBlock *
-                           (1 + ustar::pax_data_blocks(limits.longest_key + ustar::kSuffixBytes))),
-      cls_offset_(headers_bytes() + npy_blocks_bytes(spec)),
-      npy_header_crc_(crc32c::value(std::as_bytes(std::span(npy_header_)))),
-      tensor_(tensor_bytes_),
-      npy_blocks_(npy_blocks_bytes(spec)) {
-  tensor_offset_ = headers_bytes() + kNpyHeaderBytes;
-  record_bytes_ = cls_offset_ + headers_bytes() + ustar::kBlock;
-}
-
-void TarFraming::write_headers(std::span<std::byte> entry, const std::string& path,
-                               std::uint64_t size, std::uint32_t data_crc) const {
-  if (pax_bytes_ != 0) ustar::write_pax(entry.first(pax_bytes_), path);
-  ustar::write_header(entry.subspan(pax_bytes_, ustar::kBlock), path, size, data_crc);
-}
-
-std::uint32_t TarFraming::frame(std::span<std::byte> record, const SampleName& sample,
-                                std::uint32_t tensor_crc) const {
-  const auto npy_entry = record.first(cls_offset_);
-  const auto npy = npy_entry.subspan(headers_bytes());
-  std::memcpy(npy.data(), npy_header_.data(), npy_header_.size());
-  const auto padding = npy.subspan(kNpyHeaderBytes + tensor_bytes_);
-  std::ranges::fill(padding, std::byte{0});
-  const std::uint32_t npy_crc =
-      crc32c::extend(tensor_.append(npy_header_crc_, tensor_crc), padding);
-  write_headers(npy_entry, sample.key + ".npy", kNpyHeaderBytes + tensor_bytes_, npy_crc);
-
-  const auto cls_entry = record.subspan(cls_offset_);
-  const auto cls = cls_entry.subspan(headers_bytes());
-  const std::string label = fmt::format("{}", sample.label);
-  std::ranges::fill(cls, std::byte{0});
-  std::memcpy(cls.data(), label.data(), label.size());
-  write_headers(cls_entry, sample.key + ".cls", label.size(), crc32c::value(cls));
-
-  const std::uint32_t headers_crc = crc32c::value(npy_entry.first(headers_bytes()));
-  return crc32c::extend(npy_blocks_.append(headers_crc, npy_crc), cls_entry);
-}
-
-Envelope TarFraming::envelope(std::span<const WrittenRecord>, const std::filesystem::path&) const {
-  return {.prologue = {}, .epilogue = std::vector<std::byte>(kEndBytes)};
-}
-
-ShardColumns TarFraming::columns(std::uint64_t) const {
-  return {.image = {tensor_offset_, record_bytes_, dtype_name_},
-          .label = {cls_offset_ + headers_bytes(), record_bytes_, "decimal"},
-          .key = {0, record_bytes_, pax_bytes_ == 0 ? "ustar" : "pax"}};
-}
-
-std::uint64_t TarFraming::shard_bytes(std::uint64_t samples) const {
-  return checked_add(checked_mul(samples, record_bytes_), kEndBytes);
+std::unique_ptr<const Framing> make_tar_framing(const TensorSpec& spec, const NameLimits& limits) {
+  return std::make_unique<TarFraming>(spec, limits);
 }
 
 }  // namespace precache

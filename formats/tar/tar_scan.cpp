@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tar/tar_scan.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "formats/os/file.hpp"
 #include "formats/shard/file_names.hpp"
 #include "formats/shard/index_builder.hpp"
+#include "formats/shard/scan.hpp"
 #include "formats/tar/npy_header.hpp"
 #include "formats/tar/tar_finder.hpp"
 #include "precache/formats/error.hpp"
@@ -20,7 +19,7 @@ namespace {
 
 using Kind = ValueLocation::Kind;
 
-/// Makes the index of a reader from the groups of an archive.
+/// Makes an index from the groups of an archive.
 class Indexer {
  public:
   Indexer(std::span<const std::byte> archive, const std::filesystem::path& path,
@@ -53,8 +52,8 @@ class Indexer {
     }
   }
 
-  /// The lower, the better: arrays, images that can be decoded, other images, other files, and what
-  /// may be a label.
+  /// Lower is better: arrays, images that precache decodes, other images, other files, and files
+  /// that may be labels.
   [[nodiscard]] int rank_of(const FoundFile& file) const {
     if (file.extension == label_key_.extension) return 7;
     if (file.extension == "json") return 6;
@@ -89,7 +88,7 @@ class Indexer {
                                         group.key, path_.string(), label_key_.extension,
                                         label.unfit.empty() ? "" : ", but " + label.unfit));
     }
-    // Texts may be captions. All shards together tell.
+    // Texts may be captions; the texts of all shards together decide that.
     if (label.rank == kTextRank) builder_.note_text(true);
     if (label.rank == 0 && label.has_long_text) builder_.note_text(false);
     if (label.rank == 0 && !label.unfit.empty() && label.unfit_file->extension != "txt") {
@@ -115,7 +114,7 @@ class Indexer {
       SpecGuess guess = npy::guess_spec(header);
       sample.spec = guess.spec;
       sample.obstacle = std::move(guess.obstacle);
-      // It may be an array of bfloat16, which NumPy has no name for.
+      // It may be an array of bfloat16, for which NumPy has no name.
       sample.shape_unknown = header.descr == "<u2" && !header.fortran_order;
     } else {
       const ImageEnding* const image = find_image_ending(file.type());
@@ -144,7 +143,7 @@ class Indexer {
     sample.label_spot.kind = Kind::kElsewhere;
     const Entry& entry = label.file->entry;
     const std::uint64_t end = entry.data + entry.size;
-    // A column's number ends at a zero byte, so that one has to follow it in the block.
+    // A number in a column ends with a zero byte, so a zero byte must follow it in the block.
     const bool is_column =
         parse_number<std::int64_t>(as_text(archive_.subspan(entry.data, entry.size))) &&
         entry.type == EntryType::kFile && end < entry.end && archive_[end] == std::byte{0};

@@ -9,7 +9,6 @@
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
-#include "formats/tar/ustar_fields.hpp"
 
 namespace precache::ustar {
 namespace {
@@ -28,7 +27,8 @@ std::size_t pax_record_bytes(std::size_t value_bytes) {
   return total;
 }
 
-// Position of the slash between prefix and name, 0 if none is needed, npos if there is no way.
+// Position of the slash between prefix and name, 0 if none is needed, npos if the path does not
+// fit.
 std::size_t split_position(std::size_t path_bytes, std::string_view directories) {
   if (path_bytes <= kNameBytes) return 0;
   for (std::size_t slash = directories.find('/'); slash != std::string_view::npos;
@@ -46,7 +46,7 @@ std::string_view cut(std::string_view text, std::size_t bytes) {
   return text.substr(0, bytes);
 }
 
-// With its dot; nothing if that is too long to be kept in a name that is cut.
+// With its dot; empty if it is too long to keep in a shortened name.
 std::string_view extension_of(std::string_view path) {
   constexpr std::size_t kLongestExtension = 32;
   const std::size_t base = path.rfind('/') + 1;  // npos + 1 is 0
@@ -88,7 +88,7 @@ char* chars(std::span<std::byte> bytes) { return reinterpret_cast<char*>(bytes.d
 std::string shortened(std::string_view name, std::size_t bytes) {
   const std::string mark = "~" + crc32c::text(crc32c::value(as_bytes(name)));
   std::string result(cut(name, bytes - mark.size()));
-  // The cut may be inside of a folder's name, where a dot would start an extension now.
+  // The cut may be inside a folder's name, where a dot would now start an extension.
   const std::size_t base = result.rfind('/') + 1;  // npos + 1 is 0
   std::replace(result.begin() + static_cast<std::ptrdiff_t>(base), result.end(), '.', '_');
   return result + mark;

@@ -12,11 +12,11 @@ namespace precache::tar {
 namespace {
 
 constexpr std::size_t kLargestJson = std::size_t{1} << 20;
-constexpr std::size_t kLargestText = std::size_t{1} << 16;  // that is looked at
+constexpr std::size_t kLargestText = std::size_t{1} << 16;  // longer texts are not read
 constexpr int kDeepestJson = 16;
 constexpr std::uint64_t kMostClassTexts = 1000;
 
-/// Null if it is no object, or too large or deep.
+/// Null if the text is not a JSON object, or too large or deep.
 nlohmann::json parse_small_object(std::string_view text) {
   using Json = nlohmann::json;
   if (text.size() > kLargestJson) return nullptr;
@@ -25,14 +25,14 @@ nlohmann::json parse_small_object(std::string_view text) {
       text,
       [&](int depth, Json::parse_event_t, Json&) {
         too_deep = too_deep || depth > kDeepestJson;
-        return !too_deep;  // what is refused is not kept
+        return !too_deep;  // rejected values are not kept
       },
       false);
   if (too_deep || !json.is_object()) return nullptr;
   return json;
 }
 
-/// What is no label.
+/// Describes a value that cannot be a label.
 std::string kind_of(const nlohmann::json& value) {
   if (value.is_array()) return fmt::format("a list of {}", value.size());
   if (value.is_number_float()) return fmt::format("the number {}", value.dump());

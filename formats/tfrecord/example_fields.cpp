@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/tfrecord/example_fields.hpp"
 
+#include "formats/bytes/varint.hpp"
 #include "formats/os/file.hpp"
 
 namespace precache::tfrecord {
 namespace {
 
-constexpr int kLongestVarint = 10;
 constexpr std::size_t kDeepestGroup = 100;  // as deep as protobuf's parsers go
 
-/// Whether the list is well-formed; fills in its first value and their number.
+/// Sets the first value and the number of values. Returns whether the list is well-formed.
 bool read_bytes(std::span<const std::byte> list, Feature& feature) {
   WireCursor values(list);
   while (const auto value = values.next()) {
@@ -30,19 +30,12 @@ void keep(std::uint64_t value, const std::byte* encoded, Feature& feature) {
   ++feature.count;
 }
 
-/// As many varints as are wanted of a packed list.
 bool read_packed(std::span<const std::byte> packed, Feature& feature) {
   while (!packed.empty() && feature.count <= Feature::kMostIntegers) {
-    std::uint64_t value = 0;
-    std::size_t size = 0;
-    for (bool continues = true; continues; ++size) {
-      if (size == packed.size() || size == kLongestVarint) return false;
-      const auto byte = std::to_integer<std::uint64_t>(packed[size]);
-      value |= (byte & 0x7fU) << 7 * size;
-      continues = (byte & 0x80U) != 0;
-    }
-    keep(value, packed.data(), feature);
-    packed = packed.subspan(size);
+    const auto varint = read_varint(packed);
+    if (!varint) return false;
+    keep(varint->value, packed.data(), feature);
+    packed = packed.subspan(varint->bytes);
   }
   return true;
 }
@@ -68,7 +61,7 @@ struct MapEntry {
   std::span<const std::byte> value;
 };
 
-/// None if it is no such entry.
+/// None if the field is not such an entry.
 std::optional<MapEntry> read_entry(const WireField& field) {
   if (field.number != 1 || !field.is_delimited) return std::nullopt;
   MapEntry entry;
@@ -86,13 +79,13 @@ std::optional<MapEntry> read_entry(const WireField& field) {
   return parts.is_malformed() ? std::nullopt : std::optional(entry);
 }
 
-/// None if the message is no tf.train.Feature.
+/// None if the message is not a tf.train.Feature.
 std::optional<Feature> read_feature(const MapEntry& entry) {
   Feature feature{.name = entry.name};
   WireCursor lists(entry.value);
   while (const auto list = lists.next()) {
     if (!list->is_delimited) return std::nullopt;
-    feature = {.name = entry.name, .list = list->bytes};  // of several kinds the last holds
+    feature = {.name = entry.name, .list = list->bytes};  // the last kind counts
     if (list->number == 1) {
       feature.kind = FeatureKind::kBytes;
       if (!read_bytes(list->bytes, feature)) return std::nullopt;
@@ -165,22 +158,10 @@ MessageKind read_features(std::span<const std::byte> record, std::vector<Feature
 }
 
 std::optional<std::uint64_t> WireCursor::varint() {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < kLongestVarint && i < rest_.size(); ++i) {
-    const auto byte = std::to_integer<std::uint64_t>(rest_[i]);
-    value |= (byte & 0x7fU) << 7 * i;  // of the tenth byte, one bit counts
-    if ((byte & 0x80U) == 0) {
-      rest_ = rest_.subspan(i + 1);
-      return value;
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<WireField> WireCursor::fail() {
-  is_malformed_ = true;
-  rest_ = {};
-  return std::nullopt;
+  const auto varint = read_varint(rest_);
+  if (!varint) return std::nullopt;
+  rest_ = rest_.subspan(varint->bytes);
+  return varint->value;
 }
 
 std::optional<std::uint64_t> WireCursor::tag() {
@@ -188,39 +169,50 @@ std::optional<std::uint64_t> WireCursor::tag() {
   return tag && *tag <= UINT32_MAX && *tag >> 3 != 0 ? tag : std::nullopt;
 }
 
-bool WireCursor::skip_value(WireType type) {
-  std::uint64_t size = 0;
-  if (type == WireType::kVarint) return varint().has_value();
-  if (type == WireType::kDelimited) {
-    const auto length = varint();
-    if (!length) return false;
-    size = *length;
-  } else if (type == WireType::kFixed32 || type == WireType::kFixed64) {
-    size = type == WireType::kFixed32 ? 4 : 8;
-  } else {
-    return false;
+bool WireCursor::read_value(WireField& field) {
+  field.encoded = rest_.data();
+  std::optional<std::uint64_t> size;
+  switch (field.type) {
+    case WireType::kVarint: {
+      const auto value = varint();
+      field.is_varint = true;
+      field.varint = value.value_or(0);
+      return value.has_value();
+    }
+    case WireType::kDelimited:
+      field.is_delimited = true;
+      size = varint();
+      break;
+    case WireType::kFixed32:
+    case WireType::kFixed64:
+      size = field.type == WireType::kFixed32 ? 4 : 8;
+      break;
+    default:
+      break;
   }
-  if (size > rest_.size()) return false;
-  rest_ = rest_.subspan(size);
+  if (!size || *size > rest_.size()) return false;
+  field.bytes = rest_.first(*size);
+  rest_ = rest_.subspan(*size);
   return true;
 }
 
-/// Finds the tag that ends a group, which may hold others.
+/// Finds the tag that ends a group. A group may hold other groups.
 bool WireCursor::read_group(WireField& group) {
   const auto begin = rest_;
+  group.encoded = begin.data();
   std::array<std::uint64_t, kDeepestGroup> open{group.number};
   for (std::size_t depth = 1; depth != 0;) {
     const auto after = rest_;
     const auto next = tag();
     if (!next) return false;
-    const auto type = static_cast<WireType>(*next & 7U);
-    if (type == WireType::kGroup) {
+    WireField field{.number = *next >> 3, .type = static_cast<WireType>(*next & 7U)};
+    if (field.type == WireType::kGroup) {
       if (depth == open.size()) return false;
-      open[depth++] = *next >> 3;
-    } else if (type == WireType::kGroupEnd) {
-      if (open[--depth] != *next >> 3) return false;
+      open[depth++] = field.number;
+    } else if (field.type == WireType::kGroupEnd) {
+      if (open[--depth] != field.number) return false;
       group.bytes = begin.first(begin.size() - after.size());
-    } else if (!skip_value(type)) {
+    } else if (!read_value(field)) {
       return false;
     }
   }
@@ -229,35 +221,13 @@ bool WireCursor::read_group(WireField& group) {
 
 std::optional<WireField> WireCursor::next() {
   if (rest_.empty()) return std::nullopt;
-  const auto next_tag = tag();
-  if (!next_tag) return fail();
-  WireField field{.number = *next_tag >> 3,
-                  .type = static_cast<WireType>(*next_tag & 7U),
-                  .encoded = rest_.data()};
-  const auto after_tag = rest_;
-  switch (field.type) {
-    case WireType::kVarint: {
-      const auto value = varint();
-      if (!value) return fail();
-      field.is_varint = true;
-      field.varint = *value;
-      return field;
-    }
-    case WireType::kGroup:
-      return read_group(field) ? std::optional(field) : fail();
-    case WireType::kDelimited: {
-      const auto length = varint();
-      if (!length || *length > rest_.size()) return fail();
-      field.is_delimited = true;
-      field.bytes = rest_.first(*length);
-      rest_ = rest_.subspan(*length);
-      return field;
-    }
-    default:
-      if (!skip_value(field.type)) return fail();
-      field.bytes = after_tag.first(after_tag.size() - rest_.size());
-      return field;
+  if (const auto next_tag = tag()) {
+    WireField field{.number = *next_tag >> 3, .type = static_cast<WireType>(*next_tag & 7U)};
+    if (field.type == WireType::kGroup ? read_group(field) : read_value(field)) return field;
   }
+  is_malformed_ = true;
+  rest_ = {};
+  return std::nullopt;
 }
 
 }  // namespace precache::tfrecord

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-/// Finds the fields of a tf.train.Example where they lie. Protobuf's own parser would copy them and
-/// does not tell their offsets.
+/// Finds the fields of a tf.train.Example in place. Protobuf's own parser would copy them and does
+/// not report their offsets.
 namespace precache::tfrecord {
 
-/// How the value of a field is encoded.
+/// The encoding of a field's value.
 enum class WireType : std::uint8_t {
   kVarint = 0,
   kFixed64 = 1,
@@ -32,10 +32,11 @@ struct WireField {
   /// Of a length-delimited field, the 4 or 8 of a fixed one, or the fields of a group.
   std::span<const std::byte> bytes{};
   bool is_delimited = false;
-  const std::byte* encoded = nullptr;  // what follows the tag: the varint, or the length
+  const std::byte* encoded =
+      nullptr;  // the first byte after the tag: of the varint, or of the length
 };
 
-/// Walks over the fields of a message, without recursion and without touching their content.
+/// Walks over the fields of a message, without recursion and without reading their content.
 class WireCursor {
  public:
   /// Borrows `message`.
@@ -48,9 +49,8 @@ class WireCursor {
  private:
   [[nodiscard]] std::optional<std::uint64_t> varint();
   [[nodiscard]] std::optional<std::uint64_t> tag();
-  [[nodiscard]] bool skip_value(WireType type);
+  [[nodiscard]] bool read_value(WireField& field);
   [[nodiscard]] bool read_group(WireField& group);
-  [[nodiscard]] std::optional<WireField> fail();
 
   std::span<const std::byte> rest_;
   bool is_malformed_ = false;
@@ -64,21 +64,22 @@ struct Feature {
 
   std::string_view name;
   FeatureKind kind = FeatureKind::kNone;
-  /// Of bytes: how many values; of integers: how many were read, up to one more than are kept.
+  /// Of bytes: the number of values. Of integers: the number of values read, at most one more than
+  /// are kept.
   std::size_t count = 0;
   std::span<const std::byte> bytes{};  // the first value
   std::array<std::int64_t, kMostIntegers> integers{};
-  const std::byte* encoded = nullptr;  // of the first value: its length, or its varint
+  const std::byte* encoded = nullptr;  // the first value: its length, or its varint
   std::span<const std::byte> list{};   // the message with all values
-  bool is_sequence = false;            // a list of a SequenceExample; the rest is of its first step
-  std::uint64_t steps = 0;             // of a sequence
+  bool is_sequence = false;  // a list of a SequenceExample; the other members are of its first step
+  std::uint64_t steps = 0;   // of a sequence
 };
 
 enum class MessageKind { kExample, kSequenceExample, kOther };
 
-/// Reads all features of a record, in their order, into `features`, which is cleared first. A
-/// record that is malformed, or has fields that neither message has, is kOther and has no features.
-/// Values of bytes are not touched, and of integers only the first few.
+/// Replaces `features` by all features of a record, in their order. A record that is malformed, or
+/// has fields that neither message has, is kOther and has no features. Reads no values of bytes,
+/// and only the first few of integers.
 MessageKind read_features(std::span<const std::byte> record, std::vector<Feature>& features);
 
 }  // namespace precache::tfrecord

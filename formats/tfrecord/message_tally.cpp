@@ -6,16 +6,16 @@
 namespace precache::tfrecord {
 namespace {
 
-// Far more than messages have; a hostile record could give each field another number.
+// Far more than messages have. A hostile record could give each field a new number.
 constexpr std::size_t kMostFields = 1000;
 
 using TypeOf = MessageTally::Type (*)(const FieldTally&);
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as fields were found, which the callers limit
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the fields, whose depth the callers limit
 void list(const FieldTally& message, const std::string& prefix, TypeOf type_of,
           std::vector<MessageContents::Field>& fields) {
   for (const auto& [number, field] : message.fields) {
-    if (field->records == 0) continue;  // of a record that was given up
+    if (field->records == 0) continue;  // only in a record that was abandoned
     const MessageTally::Type type = type_of(*field);
     MessageContents::Field& listed = fields.emplace_back();
     listed.path = prefix + field->name;
@@ -61,7 +61,7 @@ void MessageTally::count(FieldTally& field, const WireField& value, std::uint64_
 void MessageTally::end_record() {
   ++records_;
   for (FieldTally* field : touched_) {
-    if (field->in_record == 0) continue;  // it was touched by an empty list first
+    if (field->in_record == 0) continue;  // touched by an empty list
     ++field->records;
     field->values.add(field->in_record);
     field->in_record = 0;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tfrecord/tfrecord_contents.hpp"
-
 #include <algorithm>
 
+#include "formats/shard/contents_survey.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 
 namespace precache::tfrecord {
 namespace {
 
-// Far more than records of samples have; a hostile one could make each name another.
+// Far more than records of samples have. A hostile file could have a new name in each record.
 constexpr std::size_t kMostFeatures = 1000;
 constexpr std::size_t kLongestName = 256;
 constexpr std::size_t kFloatBytes = 4;
@@ -28,7 +27,7 @@ const char* kind_text(FeatureKind kind) {
   return "empty";
 }
 
-/// How many values a list of numbers has, packed or not.
+/// The number of values in a list of numbers, packed or not.
 std::uint64_t count_numbers(const Feature& feature) {
   std::uint64_t count = 0;
   WireCursor values(feature.list);

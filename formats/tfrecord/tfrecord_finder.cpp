@@ -7,17 +7,17 @@
 #include <array>
 
 #include "formats/shard/file_kind.hpp"
+#include "formats/shard/index_builder.hpp"
 #include "formats/shard/limits.hpp"
-#include "formats/shard/spec_guess.hpp"
 
 namespace precache::tfrecord {
 namespace {
 
-// What features of images are called, in the order in which they are looked for.
+// Usual names of features, in the order in which they are looked for.
 constexpr std::array<std::string_view, 7> kImageNames{"image/encoded", "image", "image_raw", "img",
                                                       "jpg",           "jpeg",  "png"};
 constexpr std::array<std::string_view, 4> kLabelNames{"image/class/label", "label", "class", "cls"};
-// Where only the name of a class is.
+// Features that hold only the name of the class.
 constexpr std::array<std::string_view, 3> kLabelTexts{"image/class/text", "label_name",
                                                       "class_name"};
 constexpr std::array<std::string_view, 8> kKeyNames{
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 4> kChannelNames{"channels", "image/chann
                                                         "image/depth"};
 constexpr std::array<std::string_view, 2> kShapeNames{"shape", "image/shape"};
 
-// Ranks of image features; each leaves room for the place of a usual name.
+// Ranks of image features. The index of a usual name is added to them.
 constexpr std::size_t kPixels = 100;      // of a usual name, and of a known shape
 constexpr std::size_t kOtherName = 200;   // a JPEG or PNG file
 constexpr std::size_t kOtherKind = 300;   // another image file
@@ -60,7 +60,7 @@ std::optional<std::uint64_t> extent(const Feature* feature) {
 
 std::optional<TensorSpec> if_it_fits(const SpecGuess& guess, std::uint64_t bytes) {
   if (!guess.spec) return std::nullopt;
-  // Extents of 32 bits each: only two of them can be multiplied without a check.
+  // The product of two 32-bit extents fits in 64 bits, that of three may not.
   const std::uint64_t area = std::uint64_t{guess.spec->height} * guess.spec->width;
   std::uint64_t size = 0;
   const bool wraps = __builtin_mul_overflow(area, guess.spec->channels, &size);
@@ -75,7 +75,8 @@ std::optional<TensorSpec> spec_of_shape(const Feature& shape, std::uint64_t byte
     extents[i] = static_cast<std::uint64_t>(shape.integers[i]);
   }
   const std::span<const std::uint64_t> all(extents.data(), shape.count);
-  // What writes a shape next to raw bytes is used to hwc, so only a clear chw is taken for it.
+  // Programs that write a shape next to raw bytes use hwc, so only an unambiguous chw is taken for
+  // chw.
   const bool is_hwc = all.size() == 3 && all[2] <= 4;
   return if_it_fits(
       is_hwc ? precache::spec_of(DType::kUint8, Layout::kHwc, all) : guess_spec(DType::kUint8, all),
@@ -84,7 +85,7 @@ std::optional<TensorSpec> spec_of_shape(const Feature& shape, std::uint64_t byte
 
 }  // namespace
 
-/// The last of its name, as in protobuf's maps.
+/// The last feature of this name counts, as in protobuf's maps.
 const Feature* SampleFinder::find(std::string_view name, Fits fits) const {
   const auto last = std::find_if(features_.rbegin(), features_.rend(),
                                  [&](const Feature& feature) { return feature.name == name; });
@@ -161,7 +162,7 @@ const FoundRecord* SampleFinder::next() {
     found_.has_image = true;
     found_.payload = image->bytes;
     found_.spec = spec_of(image->bytes.size());
-    // The first bytes lie next to the feature's head, so that looking at them costs no page.
+    // The first bytes follow the feature's header, so reading them touches no further page.
     if (!found_.spec) found_.image_kind = image_file_kind(image->bytes);
   }
   found_.label = find_label();

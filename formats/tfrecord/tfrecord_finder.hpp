@@ -10,34 +10,34 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/shard/sample_keys.hpp"
+#include "formats/shard/shard_index.hpp"
 #include "formats/tfrecord/example_fields.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
-/// Decides what a third-party TFRecord file holds. The reader and build both take the samples from
-/// here, so that they cannot disagree.
+/// Finds the samples of third-party TFRecord files. The reader and build both use it, so that they
+/// cannot disagree.
 namespace precache::tfrecord {
 
-/// What one record holds. Pointers are into the finder, until its next call.
+/// The sample in one record. Pointers borrow from the finder until its next call.
 struct FoundRecord {
   Record record;
   MessageKind kind = MessageKind::kOther;
   bool has_image = false;
-  /// The image; if there is none, or the record is no Example, all of its data.
+  /// The image; all data of the record if it has no image or is not an Example.
   std::span<const std::byte> payload{};
-  std::string_view image_kind{};  // "JPEG" …, by its first bytes; empty: raw pixels or no image
-  std::optional<TensorSpec> spec{};  // of raw pixels, if other features tell their shape
+  std::string_view image_kind{};  // "JPEG" … from its first bytes; empty: raw pixels or no image
+  std::optional<TensorSpec> spec{};  // of raw pixels, if other features state their shape
   const Feature* label = nullptr;
   const Feature* key = nullptr;
 };
 
 /// Walks over the records of a file once.
 ///
-/// Which feature is the image, the first record that has one decides for all: the feature that was
-/// named, else one of the usual names that holds a JPEG or PNG file, or pixels of a known shape;
-/// else a JPEG or PNG file of any name, another image file, another feature of a usual name, the
-/// largest one. Label and key are those of the first usual name that a record has.
+/// The first record with an image decides which feature is the image of all records: the one that
+/// was named; else one of a usual name that holds a JPEG or PNG file, or pixels of a known shape;
+/// else a JPEG or PNG file of any name, another image file, another feature of a usual name, or the
+/// largest one. Label and key are the features of the first usual name in each record.
 class SampleFinder {
  public:
   /// Borrows all three.
@@ -48,9 +48,9 @@ class SampleFinder {
   /// Null at the end. Throws CorruptData as RecordCursor does.
   [[nodiscard]] const FoundRecord* next();
 
-  /// Of the record in work.
+  /// Of the current record.
   [[nodiscard]] const std::vector<Feature>& features() const { return features_; }
-  /// What the image's feature is called; empty if none was named or found so far.
+  /// The name of the image's feature; empty if none was named or found so far.
   [[nodiscard]] const std::string& image_name() const { return image_name_; }
 
  private:
@@ -72,8 +72,8 @@ class SampleFinder {
   FoundRecord found_;
 };
 
-/// Why a feature is no label, as in "'label' has 3 values". Empty if it is one: a single integer,
-/// or a single text of at most kLongestLabel bytes.
+/// Why a feature is not a label, as in "'label' has 3 values". Empty if it is a label: a single
+/// integer, or a single text of at most kLongestLabel bytes.
 [[nodiscard]] std::string unfit_label(const Feature& feature);
 
 }  // namespace precache::tfrecord

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tfrecord/tfrecord_framing.hpp"
-
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string>
 
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/little_endian.hpp"
+#include "formats/bytes/varint.hpp"
 #include "formats/os/file.hpp"
+#include "formats/shard/framing.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
 #include "precache/formats/error.hpp"
 
@@ -18,8 +21,8 @@ using tfrecord::kLengthBytes;
 
 constexpr std::uint64_t kAlignment = 64;
 
-// Entries of a pad feature exist in every size between these with all four lengths two bytes wide;
-// other sizes have gaps, where a length varint grows (docs/formats/tfrecord.md).
+// With all four lengths two bytes wide, a pad feature can have every size between these. Other
+// sizes have gaps, where a length's varint grows (docs/formats/tfrecord.md).
 constexpr std::uint64_t kSmallestPad = 145;
 constexpr std::uint64_t kLargestPad = 16386;
 
@@ -28,24 +31,6 @@ constexpr char kField1 = 0x0a;  // Example.features, Features.feature, map key, 
 constexpr char kField2 = 0x12;  // map value
 constexpr char kField3 = 0x1a;  // Feature.int64_list
 constexpr char kBytesList = kField1;
-
-int varint_bytes(std::uint64_t value) {
-  int bytes = 1;
-  for (; value >= 0x80; value >>= 7) ++bytes;
-  return bytes;
-}
-
-// Written with continuation bits up to `width` bytes, which every protobuf parser takes.
-char* put_varint(char* out, std::uint64_t value, int width) {
-  for (int i = 1; i < width; ++i, value >>= 7) *out++ = static_cast<char>(value | 0x80U);
-  *out++ = static_cast<char>(value);
-  return out;
-}
-
-void append_varint(std::string& out, std::uint64_t value, int width) {
-  char bytes[10];
-  out.append(bytes, put_varint(bytes, value, width));
-}
 
 /// The lengths around one value of a map entry `name: Feature`, from the outside in.
 struct EntryLengths {
@@ -64,13 +49,13 @@ struct EntryLengths {
   [[nodiscard]] std::uint64_t total() const { return 1 + bytes(entry) + entry; }
 };
 
-/// All of an entry but its value.
+/// An entry without its value.
 std::string entry_head(std::string_view name, std::uint64_t value_bytes, char list_tag, int width) {
   const EntryLengths lengths(name.size(), value_bytes, width);
   std::string head;
   const auto append = [&](char tag, std::uint64_t length) {
     head += tag;
-    append_varint(head, length, static_cast<int>(lengths.bytes(length)));
+    put_varint(std::back_inserter(head), length, static_cast<int>(lengths.bytes(length)));
   };
   append(kField1, lengths.entry);
   head += kField1;
@@ -82,106 +67,124 @@ std::string entry_head(std::string_view name, std::uint64_t value_bytes, char li
   return head;
 }
 
-void put_little_endian(char* out, std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i, value >>= 8) out[i] = static_cast<char>(value);
-}
+/// A record is a TFRecord that holds a tf.train.Example. docs/formats/tfrecord.md has the bytes.
+class TfrecordFraming : public Framing {
+ public:
+  TfrecordFraming(const TensorSpec& spec, const NameLimits& limits)
+      : dtype_name_(name(spec.dtype)),
+        tensor_bytes_(spec.size_bytes()),
+        label_width_(std::max(varint_bytes(static_cast<std::uint64_t>(limits.smallest_label)),
+                              varint_bytes(static_cast<std::uint64_t>(limits.largest_label)))),
+        key_width_(EntryLengths(3, limits.longest_key, 1).entry < 0x80 ? 1 : 2),
+        tensor_(tensor_bytes_) {
+    label_head_ = entry_head("label", static_cast<std::uint64_t>(label_width_), kField3, 0);
+    const std::string image_head = entry_head("image", tensor_bytes_, kBytesList, 0);
+    const std::uint64_t after_image = label_head_.size() +
+                                      static_cast<std::uint64_t>(label_width_) +
+                                      EntryLengths(3, limits.longest_key, key_width_).total();
+    // The size of `align` depends on the width of the length before it, which depends on everything
+    // that follows, including `align`. So the widths are tried in turn.
+    const std::size_t align_head = entry_head("align", 0, kBytesList, 0).size();
+    std::uint64_t features = 0;
+    std::string align;
+    int width = 0;
+    do {
+      ++width;
+      const auto before = kLengthBytes + 1 + static_cast<std::uint64_t>(width);
+      const std::uint64_t unaligned = before + align_head + image_head.size();
+      const std::uint64_t fill = round_up(unaligned, kAlignment) - unaligned;
+      align = entry_head("align", fill, kBytesList, 0) + std::string(fill, '\0');
+      const std::uint64_t least =
+          std::max(align.size() + image_head.size() + tensor_bytes_ + after_image + kSmallestPad,
+                   width == 1 ? 0 : std::uint64_t{1} << 7 * (width - 1));
+      // Header, tag and length, features and footer together are a multiple of 64.
+      features = round_up(before + least + kFooterBytes, kAlignment) - before - kFooterBytes;
+    } while (varint_bytes(features) != width);
+    const std::uint64_t example = 1 + static_cast<std::uint64_t>(varint_bytes(features)) + features;
+    record_bytes_ = kLengthBytes + example + kFooterBytes;
+    const std::uint64_t largest_pad = features - align.size() - image_head.size() - tensor_bytes_ -
+                                      after_image + limits.longest_key;
+    if (example > INT32_MAX) {
+      throw InvalidArgument("a tensor of this size does not fit in a tf.train.Example",
+                            "Choose a smaller `size` or another `format`.");
+    }
+    if (largest_pad > kLargestPad) {
+      throw InvalidArgument("a key is too long for the tfrecord format",
+                            "Choose another `format`.");
+    }
+
+    const auto out = std::back_inserter(head_);
+    put_little_endian(out, example, 8);
+    put_little_endian(out, crc32c::masked(crc32c::value(as_bytes(head_))), 4);
+    head_ += kField1;
+    put_varint(out, features, varint_bytes(features));
+    head_ += align + image_head;
+    tensor_offset_ = head_.size();
+    length_crc_ = crc32c::value(as_bytes(head_).first(kLengthBytes));
+    example_head_crc_ = crc32c::value(as_bytes(head_).subspan(kLengthBytes));
+    example_ = crc32c::BlockCombiner(example);
+  }
+
+  std::uint32_t frame(std::span<std::byte> record, const SampleName& sample,
+                      std::uint32_t tensor_crc) const override {
+    char* const begin = reinterpret_cast<char*>(record.data());
+    char* const end = begin + record.size() - kFooterBytes;
+    std::memcpy(begin, head_.data(), head_.size());
+    char* out = begin + tensor_offset_ + tensor_bytes_;
+    out = std::copy(label_head_.begin(), label_head_.end(), out);
+    out = put_varint(out, static_cast<std::uint64_t>(sample.label), label_width_);
+    const std::string key_head = entry_head("key", sample.key.size(), kBytesList, key_width_);
+    out = std::copy(key_head.begin(), key_head.end(), out);
+    out = std::copy(sample.key.begin(), sample.key.end(), out);
+    // With all four lengths two bytes wide, a pad entry is 17 bytes and its zeros.
+    const auto zeros = static_cast<std::uint64_t>(end - out) - 17;
+    const std::string pad_head = entry_head("pad", zeros, kBytesList, 2);
+    out = std::copy(pad_head.begin(), pad_head.end(), out);
+    std::fill(out, end, '\0');
+
+    const auto rest = record.subspan(tensor_offset_ + tensor_bytes_);
+    const std::uint32_t example_crc = crc32c::extend(tensor_.append(example_head_crc_, tensor_crc),
+                                                     rest.first(rest.size() - kFooterBytes));
+    put_little_endian(end, crc32c::masked(example_crc), 4);
+    return crc32c::extend(example_.append(length_crc_, example_crc), rest.last(kFooterBytes));
+  }
+
+  Envelope envelope(std::span<const WrittenRecord>, const std::filesystem::path&) const override {
+    return {};
+  }
+
+  ShardColumns columns(std::uint64_t) const override {
+    const std::uint64_t label = tensor_offset_ + tensor_bytes_ + label_head_.size();
+    const std::uint64_t key = label + static_cast<std::uint64_t>(label_width_) +
+                              entry_head("key", 0, kBytesList, key_width_).size() -
+                              static_cast<std::uint64_t>(key_width_);
+    return {.image = {tensor_offset_, record_bytes_, dtype_name_},
+            .label = {label, record_bytes_, "varint"},
+            .key = {key, record_bytes_, "bytes"}};
+  }
+
+  std::uint64_t shard_bytes(std::uint64_t samples) const override {
+    return checked_mul(samples, record_bytes_);
+  }
+
+ private:
+  std::string dtype_name_;
+  std::uint64_t tensor_bytes_;
+  int label_width_;                     // bytes of every label's varint
+  int key_width_;                       // bytes of every length around the key
+  std::string head_;                    // all bytes before the tensor, equal in every record
+  std::string label_head_;              // the bytes between tensor and label, equal in every record
+  std::uint32_t length_crc_ = 0;        // of the bytes before the Example
+  std::uint32_t example_head_crc_ = 0;  // of its bytes before the tensor
+  crc32c::BlockCombiner tensor_;
+  crc32c::BlockCombiner example_{0};
+};
 
 }  // namespace
 
-TfrecordFraming::TfrecordFraming(const TensorSpec& spec, const NameLimits& limits)
-    : dtype_name_(name(spec.dtype)),
-      tensor_bytes_(spec.size_bytes()),
-      label_width_(std::max(varint_bytes(static_cast<std::uint64_t>(limits.smallest_label)),
-                            varint_bytes(static_cast<std::uint64_t>(limits.largest_label)))),
-      key_width_(EntryLengths(3, limits.longest_key, 1).entry < 0x80 ? 1 : 2),
-      tensor_(tensor_bytes_) {
-  label_head_ = entry_head("label", static_cast<std::uint64_t>(label_width_), kField3, 0);
-  const std::string image_head = entry_head("image", tensor_bytes_, kBytesList, 0);
-  const std::uint64_t after_image = label_head_.size() + static_cast<std::uint64_t>(label_width_) +
-                                    EntryLengths(3, limits.longest_key, key_width_).total();
-  // How much `align` has to fill depends on the width of the length before it, and that on all that
-  // follows, `align` included; so the widths are tried in turn.
-  const std::size_t align_head = entry_head("align", 0, kBytesList, 0).size();
-  std::uint64_t features = 0;
-  std::string align;
-  int width = 0;
-  do {
-    ++width;
-    const auto before = kLengthBytes + 1 + static_cast<std::uint64_t>(width);
-    const std::uint64_t unaligned = before + align_head + image_head.size();
-    const std::uint64_t fill = round_up(unaligned, kAlignment) - unaligned;
-    align = entry_head("align", fill, kBytesList, 0) + std::string(fill, '\0');
-    const std::uint64_t least =
-        std::max(align.size() + image_head.size() + tensor_bytes_ + after_image + kSmallestPad,
-                 width == 1 ? 0 : std::uint64_t{1} << 7 * (width - 1));
-    // Header, tag and length, features and footer together are a multiple of 64.
-    features = round_up(before + least + kFooterBytes, kAlignment) - before - kFooterBytes;
-  } while (varint_bytes(features) != width);
-  const std::uint64_t example = 1 + static_cast<std::uint64_t>(varint_bytes(features)) + features;
-  record_bytes_ = kLengthBytes + example + kFooterBytes;
-  const std::uint64_t largest_pad = features - align.size() - image_head.size() - tensor_bytes_ -
-                                    after_image + limits.longest_key;
-  if (example > INT32_MAX) {
-    throw InvalidArgument("a tensor of this size does not fit a tf.train.Example",
-                          "Choose a smaller `size` or another `format`.");
-  }
-  if (largest_pad > kLargestPad) {
-    throw InvalidArgument("a key is too long for the tfrecord format", "Choose another `format`.");
-  }
-
-  head_.resize(kLengthBytes);
-  put_little_endian(head_.data(), example, 8);
-  put_little_endian(head_.data() + 8, crc32c::masked(crc32c::value(as_bytes(head_).first(8))), 4);
-  head_ += kField1;
-  append_varint(head_, features, varint_bytes(features));
-  head_ += align + image_head;
-  tensor_offset_ = head_.size();
-  length_crc_ = crc32c::value(as_bytes(head_).first(kLengthBytes));
-  example_head_crc_ = crc32c::value(as_bytes(head_).subspan(kLengthBytes));
-  example_ = crc32c::BlockCombiner(example);
-}
-
-std::uint32_t TfrecordFraming::frame(std::span<std::byte> record, const SampleName& sample,
-                                     std::uint32_t tensor_crc) const {
-  char* const begin = reinterpret_cast<char*>(record.data());
-  char* const end = begin + record.size() - kFooterBytes;
-  std::memcpy(begin, head_.data(), head_.size());
-  char* out = begin + tensor_offset_ + tensor_bytes_;
-  out = std::copy(label_head_.begin(), label_head_.end(), out);
-  out = put_varint(out, static_cast<std::uint64_t>(sample.label), label_width_);
-  const std::string key_head = entry_head("key", sample.key.size(), kBytesList, key_width_);
-  out = std::copy(key_head.begin(), key_head.end(), out);
-  out = std::copy(sample.key.begin(), sample.key.end(), out);
-  // With all four lengths two bytes wide, a pad entry is 17 bytes and its zeros.
-  const auto zeros = static_cast<std::uint64_t>(end - out) - 17;
-  const std::string pad_head = entry_head("pad", zeros, kBytesList, 2);
-  out = std::copy(pad_head.begin(), pad_head.end(), out);
-  std::fill(out, end, '\0');
-
-  const auto rest = record.subspan(tensor_offset_ + tensor_bytes_);
-  const std::uint32_t example_crc = crc32c::extend(tensor_.append(example_head_crc_, tensor_crc),
-                                                   rest.first(rest.size() - kFooterBytes));
-  put_little_endian(end, crc32c::masked(example_crc), 4);
-  return crc32c::extend(example_.append(length_crc_, example_crc), rest.last(kFooterBytes));
-}
-
-Envelope TfrecordFraming::envelope(std::span<const WrittenRecord>,
-                                   const std::filesystem::path&) const {
-  return {};
-}
-
-ShardColumns TfrecordFraming::columns(std::uint64_t) const {
-  const std::uint64_t label = tensor_offset_ + tensor_bytes_ + label_head_.size();
-  const std::uint64_t key = label + static_cast<std::uint64_t>(label_width_) +
-                            entry_head("key", 0, kBytesList, key_width_).size() -
-                            static_cast<std::uint64_t>(key_width_);
-  return {.image = {tensor_offset_, record_bytes_, dtype_name_},
-          .label = {label, record_bytes_, "varint"},
-          .key = {key, record_bytes_, "bytes"}};
-}
-
-std::uint64_t TfrecordFraming::shard_bytes(std::uint64_t samples) const {
-  return checked_mul(samples, record_bytes_);
+std::unique_ptr<const Framing> make_tfrecord_framing(const TensorSpec& spec,
+                                                     const NameLimits& limits) {
+  return std::make_unique<TfrecordFraming>(spec, limits);
 }
 
 }  // namespace precache

@@ -6,6 +6,7 @@
 #include "precache/formats/error.hpp"
 
 namespace precache::tfrecord {
+
 bool has_length(std::span<const std::byte> bytes) {
   return bytes.size() >= kLengthBytes &&
          little_endian(bytes.subspan(8, 4)) == crc32c::masked(crc32c::value(bytes.first(8)));
@@ -16,9 +17,6 @@ bool has_right_crc(const Record& record, std::span<const std::byte> file) {
   const auto footer = file.subspan(record.data + record.data_bytes, kFooterBytes);
   return little_endian(footer) == crc32c::masked(crc32c::value(data));
 }
-
-RecordCursor::RecordCursor(std::span<const std::byte> file, std::filesystem::path path)
-    : file_(file), path_(std::move(path)) {}
 
 std::optional<Record> RecordCursor::next() {
   const auto rest = file_.subspan(at_);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tfrecord/tfrecord_scan.hpp"
-
 #include <fmt/format.h>
 
 #include "formats/bytes/text.hpp"
 #include "formats/os/file.hpp"
 #include "formats/shard/index_builder.hpp"
+#include "formats/shard/scan.hpp"
 #include "formats/tfrecord/tfrecord_finder.hpp"
 #include "precache/formats/error.hpp"
 
@@ -14,7 +13,7 @@ namespace {
 
 using Kind = ValueLocation::Kind;
 
-/// Makes the index of a reader from the records of a file.
+/// Makes an index from the records of a file.
 class Indexer {
  public:
   Indexer(std::span<const std::byte> file, const std::filesystem::path& path,
@@ -52,14 +51,15 @@ class Indexer {
     if (!found.image_kind.empty()) {
       sample.obstacle = fmt::format("its samples are {} files", found.image_kind);
     } else if (found.kind != MessageKind::kExample) {
-      sample.obstacle = record + " is no tf.train.Example";
+      sample.obstacle = record + " is not a tf.train.Example";
     } else if (found.has_image) {
       sample.shape_unknown = true;
       sample.obstacle =
-          "its samples are raw bytes of unknown shape; no height, width and channels, or shape, "
-          "next to them agree with their number";
+          "its samples are raw bytes of unknown shape: no features 'height', 'width' and "
+          "'channels', "
+          "or 'shape', match their number";
     } else if (finder_.image_name().empty()) {
-      sample.obstacle = record + " has no feature of bytes";
+      sample.obstacle = record + " has no feature with bytes";
     } else {
       if (!keys_.image.empty()) refuse_without(keys_.image);
       sample.obstacle = fmt::format("{} has no feature '{}'", record, finder_.image_name());
