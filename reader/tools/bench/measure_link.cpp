@@ -9,7 +9,7 @@ namespace precache {
 namespace {
 
 constexpr std::size_t kCopyBytes = std::size_t{32} << 20;
-constexpr std::uint64_t kCopiesAtOnce = 4;  // so that the host's part does not count
+constexpr std::uint64_t kCopiesAtOnce = 4;  // hides the host's part
 
 }  // namespace
 
@@ -28,7 +28,7 @@ double measure_link(int device, const MeasureOptions& measure) {
     }
     device::check(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize", device);
   };
-  copy(1);  // the first is slower
+  copy(1);  // the first copy is slower
   std::uint64_t copies = 0;
   double seconds = 0;
   const auto begin = Clock::now();

@@ -11,15 +11,14 @@
 #include "formats/bytes/number_text.hpp"
 #include "formats/hdf5/helper/helper_client.hpp"
 #include "formats/os/bus_fault.hpp"
-#include "formats/os/file_state.hpp"
+#include "formats/os/file.hpp"
+#include "formats/shard/contents_survey.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"
-#include "formats/tar/tar_contents.hpp"
-#include "formats/tfrecord/tfrecord_contents.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/permutation.hpp"
-#include "reader/shards/cut_shard.hpp"
 #include "reader/shards/open_shards.hpp"
+#include "reader/shards/shard_listing.hpp"
 #include "reader/tools/inspect/inspect_samples.hpp"
 #include "reader/tools/inspect/raw_messages.hpp"
 
@@ -29,7 +28,7 @@ namespace {
 constexpr std::uint64_t kForeignFilesRead = 16;
 constexpr std::size_t kHeadBytes = std::size_t{8} << 20;  // of a compressed file
 
-/// Finds out what one path holds, step by step.
+/// Collects the facts about one path, step by step.
 class Inspector {
  public:
   Inspector(const std::filesystem::path& path, const InspectOptions& options)
@@ -37,6 +36,7 @@ class Inspector {
         progress_(options.progress != nullptr ? *options.progress : no_progress_),
         tfrecord_(options.records != nullptr ? options.records : &raw_messages_) {
     facts_.path = path;
+    open_options_.helper = options.helper;
   }
 
   Inspection run() && {
@@ -51,7 +51,7 @@ class Inspector {
   }
 
  private:
-  /// Notes damage and unsupported content that `call` throws; failures of the system pass.
+  /// Adds damage and unsupported content that `call` throws to the facts. System errors pass.
   template <typename Call>
   void collect_errors(const Call& call) {
     try {
@@ -64,13 +64,13 @@ class Inspector {
   }
 
   void note_unsupported(std::string reason) {
-    // Of one file it is clear which is meant.
+    // With one file, its name need not be repeated.
     const std::string file = "'" + listed_.front().path.string() + "' ";
     if (listed_.size() == 1 && reason.starts_with(file)) reason.replace(0, file.size(), "it ");
     add_once(facts_.unsupported_reasons, std::move(reason));
   }
 
-  /// The survey of a file and the scan after it may fail at the same byte.
+  /// Adds a fault once: the survey of a file and the scan after it may fail at the same byte.
   void note_fault(std::filesystem::path file, std::optional<std::uint64_t> offset,
                   std::string reason) {
     add_once(facts_.faults, {std::move(file), std::nullopt, offset, std::move(reason)});
@@ -81,21 +81,19 @@ class Inspector {
     if (std::ranges::find(items, item) == items.end()) items.push_back(std::move(item));
   }
 
-  /// Names may tell of splits where no manifest does; a reader takes one of them.
+  /// Notes that names of shards without a manifest mean several splits, as a reader takes one.
   void note_splits() {
     std::vector<std::filesystem::path> paths;
     for (const ListedShard& shard : listed_) {
-      if (!shard.known_bytes()) paths.push_back(shard.path);
+      if (!shard.known()) paths.push_back(shard.path);
     }
     std::error_code ignored;
     const NameGroups groups = groups_by_name(paths);
     if (groups.size() < 2 || !std::filesystem::is_directory(facts_.path, ignored)) return;
-    std::vector<std::string> names;
-    for (const auto& [split_name, shards] : groups) names.push_back(split_name);
     note_unsupported(
         fmt::format("by their names, its shards belong to {} splits: {}; the facts describe all of "
                     "them together",
-                    names.size(), fmt::join(names, ", ")));
+                    groups.size(), joined_keys(groups)));
   }
 
   void describe_manifest() {
@@ -139,10 +137,10 @@ class Inspector {
     if (has_tfrecord_) facts_.tfrecord = tfrecord_.result();
   }
 
-  /// None if a shard of a manifest is not there, or of another size.
+  /// The size of a shard; none if its manifest lists it and it is missing or has another size.
   std::optional<std::uint64_t> find_size(const ListedShard& listed) {
     const auto state = state_at(listed.path, Ask::kByStat);
-    if (!state && !listed.known_bytes()) throw IoError("cannot open", listed.path, ENOENT);
+    if (!state && !listed.known()) throw IoError("cannot open", listed.path, ENOENT);
     if (!state) {
       note_fault(listed.path, std::nullopt, kMissingShard);
       return std::nullopt;
@@ -154,14 +152,8 @@ class Inspector {
 
   void read_shard(const ListedShard& listed) {
     if (listed.entry == nullptr) return inspect_file(listed);
-    note_format(std::string(name(listed.manifest->format)));
-    keep(open_shard(listed, open_options()), listed);
-  }
-
-  [[nodiscard]] OpenOptions open_options() const {
-    OpenOptions open;
-    open.helper = options_.helper;
-    return open;
+    note_format(listed.manifest->format);
+    keep(open_shard(listed, open_options_), listed);
   }
 
   void keep(ShardSet::Shard shard, const ListedShard& listed) {
@@ -172,21 +164,21 @@ class Inspector {
     shards_.push_back(std::move(shard));
   }
 
-  /// A file that no manifest of tensors describes. It is opened here and nowhere else: samples and
-  /// pictures are read from the same mapping, unless there are too many files.
+  /// Inspects a file without a manifest of tensors. It is opened only here: samples and pictures
+  /// are read from the same mapping, unless there are too many files.
   void inspect_file(const ListedShard& listed) {
     auto mapped = std::make_shared<const MappedShard>(listed.path);
     const Format format = format_of(*mapped);
-    note_format(std::string(name(format)));
+    note_format(format);
     if (survey_is_cut(format, *mapped)) return;
     ShardSet::Shard shard{std::filesystem::absolute(listed.path),
-                          scan_mapped(*mapped, listed, open_options()), mapped->state()};
+                          scan_mapped(*mapped, listed, open_options_), mapped->state()};
     if (shards_.size() < kForeignFilesRead) shard.mapped = std::move(mapped);
     keep(std::move(shard), listed);
   }
 
-  /// Surveys a file. True if it is an archive that is cut: then the samples before the damage
-  /// count, and it is not opened for reading.
+  /// Surveys a file. Returns true for a truncated archive: the samples before the damage count, and
+  /// it is not opened for reading.
   bool survey_is_cut(Format format, const MappedShard& mapped) {
     std::optional<CutShard> cut;
     collect_errors([&] {
@@ -204,7 +196,7 @@ class Inspector {
     return true;
   }
 
-  /// Throws as detect_format does, when what can be told was noted.
+  /// Throws the Unsupported of detect_format, after adding what is known about the file.
   Format format_of(const MappedShard& mapped) {
     try {
       return detect_format(mapped.bytes(), mapped.path());
@@ -220,23 +212,23 @@ class Inspector {
     }
   }
 
-  /// Surveys the beginning of what a file holds that gzip or zlib compressed.
+  /// Surveys the beginning of the content of a file that gzip or zlib compressed.
   void inspect_compressed(const MappedShard& mapped) {
     const InflatedHead head = inflate_head(mapped.bytes(), kHeadBytes);
     try {
       const Format format = detect_format(head.bytes, mapped.path().stem());
-      if (format == Format::kHdf5) return;  // its beginning alone tells nothing
-      note_format(std::string(name(format)));
+      if (format == Format::kHdf5) return;  // the beginning of HDF5 is not enough
+      note_format(format);
       survey_stream(format, head.bytes, mapped.path());
     } catch (const Error&) {  // the head ends before the file does
     }
     if (head.is_damaged) {
       note_fault(mapped.path(), std::nullopt,
-                 fmt::format("its {} stream is broken or ends too early", facts_.compression));
+                 fmt::format("the {} stream is broken or ends too early", facts_.compression));
     }
     if (!head.is_whole) {
       facts_.contents_extent =
-          fmt::format("the first {} of what was compressed", size_text(head.bytes.size()));
+          fmt::format("the first {} of the decompressed content", size_text(head.bytes.size()));
     }
   }
 
@@ -255,8 +247,9 @@ class Inspector {
     is_tar ? tar_.add(bytes, path) : tfrecord_.add(bytes, path);
   }
 
-  void note_format(const std::string& format) {
-    facts_.format = facts_.format.empty() || facts_.format == format ? format : "mixed";
+  void note_format(Format format) {
+    const std::string text(name(format));
+    facts_.format = facts_.format.empty() || facts_.format == text ? text : "mixed";
   }
 
   void describe_kind() {
@@ -272,10 +265,6 @@ class Inspector {
       facts_.kind = listed_.size() == 1 ? Kind::kShard : Kind::kShards;
     }
     if (facts_.kind != Kind::kDataset) facts_.splits.clear();
-    describe_extent();
-  }
-
-  void describe_extent() {
     std::string& extent = facts_.contents_extent;
     if (!extent.empty()) return;
     if (facts_.hdf5 && facts_.files > 1) {
@@ -283,7 +272,7 @@ class Inspector {
     } else if (facts_.files_read < facts_.files) {
       extent = fmt::format("{} of {} files", facts_.files_read, facts_.files);
     } else if (!facts_.faults.empty()) {
-      extent = "what comes before the damage";
+      extent = "the part before the damage";
     }
   }
 
@@ -305,6 +294,7 @@ class Inspector {
   }
 
   const InspectOptions& options_;
+  OpenOptions open_options_;
   InspectProgress no_progress_;
   InspectProgress& progress_;
   Inspection facts_;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "precache/tools/inspect.hpp"
 
-// docs/formats/inspect.schema.json specifies what is made here; both change together.
+// docs/formats/inspect.schema.json specifies this JSON; change both together.
 namespace precache {
 
 using Json = nlohmann::ordered_json;
@@ -13,35 +14,34 @@ namespace {
 
 constexpr int kVersion = 1;
 
-/// An optional or a string, which may be empty.
+template <typename T>
+Json or_null(const T& value) {
+  return value;
+}
 template <typename T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json null_if_empty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-const char* kind_name(Inspection::Kind kind) {
-  switch (kind) {
-    case Inspection::Kind::kDataset:
-      return "dataset";
-    case Inspection::Kind::kShards:
-      return "shards";
-    case Inspection::Kind::kShard:
-      return "shard";
-    case Inspection::Kind::kFile:
-      break;
-  }
-  return "file";
+/// The key of a member: `complete` for `is_complete`.
+constexpr const char* key_of(std::string_view member) {
+  return member.starts_with("is_") ? member.data() + 3 : member.data();
 }
 
 }  // namespace
 
-// The JSON library finds these by the types that it meets, also in lists and optionals.
+// The JSON library finds these functions by type, including in lists and optionals. The macro
+// writes the ones whose keys are the names of their members.
+#define PRECACHE_FACT(member) json[key_of(#member)] = or_null(facts.member);
+#define PRECACHE_FACTS(Type, ...)                                         \
+  static void to_json(Json& json, const Type& facts) {                    \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(PRECACHE_FACT, __VA_ARGS__)) \
+  }
 
 static void to_json(Json& json, const ValueRange& range) {
-  json = nullptr;
-  if (range.count == 0) return;
+  if (range.count == 0) return;  // null
   json = {{"min", range.smallest},
           {"max", range.largest},
           {"mean", static_cast<double>(range.total) / static_cast<double>(range.count)}};
@@ -57,36 +57,20 @@ static void to_json(Json& json, const TensorSpec& spec) {
 static void to_json(Json& json, const AccessFacts& access) {
   constexpr std::array kBatches{"views", "gathered", "none"};
   json = {{"zero_copy", access.batches == AccessFacts::Batches::kViews},
-          {"batches", kBatches[static_cast<std::size_t>(access.batches)]},
+          {"batches", kBatches.at(static_cast<std::size_t>(access.batches))},
           {"reason", access.reason},
           {"stride_bytes", or_null(access.stride_bytes)},
           {"alignment_bytes", or_null(access.alignment_bytes)}};
 }
 
-static void to_json(Json& json, const SplitFacts& split) {
-  json = {{"name", split.name},        {"samples", split.samples}, {"files", split.files},
-          {"bytes", split.bytes},      {"skipped", split.skipped}, {"seed", split.seed},
-          {"shuffled", split.shuffled}};
-}
+PRECACHE_FACTS(SplitFacts, name, samples, files, bytes, skipped, seed, shuffled)
 
 static void to_json(Json& json, const ClassCount& count) {
-  json = {{"label", count.label}, {"name", or_null(count.name)}, {"samples", count.samples}};
+  json = {{"label", count.label}, {"name", null_if_empty(count.name)}, {"samples", count.samples}};
 }
+PRECACHE_FACTS(ClassFacts, named, labels_read, is_complete, unlabelled, uncounted, counts)
 
-static void to_json(Json& json, const ClassFacts& classes) {
-  json = {{"named", classes.named},          {"labels_read", classes.labels_read},
-          {"complete", classes.is_complete}, {"unlabelled", classes.unlabelled},
-          {"uncounted", classes.uncounted},  {"counts", classes.counts}};
-}
-
-static void to_json(Json& json, const ChannelFacts& channel) {
-  json = {{"min", channel.min},
-          {"max", channel.max},
-          {"mean", channel.mean},
-          {"std", channel.std},
-          {"non_finite", channel.non_finite},
-          {"histogram", channel.histogram}};
-}
+PRECACHE_FACTS(ChannelFacts, min, max, mean, std, non_finite, histogram)
 
 static void to_json(Json& json, const ValueFacts& values) {
   json = {{"samples_read", values.samples_read},
@@ -96,69 +80,43 @@ static void to_json(Json& json, const ValueFacts& values) {
           {"channels", values.channels}};
 }
 
-static void to_json(Json& json, const EncodedFacts& encoded) {
-  json = {{"samples_read", encoded.samples_read},
-          {"complete", encoded.is_complete},
-          {"kinds", encoded.kinds},
-          {"bytes", encoded.bytes},
-          {"width", encoded.width},
-          {"height", encoded.height},
-          {"undecodable", encoded.undecodable}};
-}
+PRECACHE_FACTS(EncodedFacts, samples_read, is_complete, kinds, bytes, width, height, undecodable)
 
 static void to_json(Json& json, const TarContents::Extension& extension) {
   json = {{"name", extension.name}, {"files", extension.bytes.count}, {"bytes", extension.bytes}};
 }
+PRECACHE_FACTS(TarContents::Pattern, extensions, samples)
+PRECACHE_FACTS(TarContents, files, directories, links, sparse_files, others, ungrouped_files,
+               samples, extensions, patterns, has_more)
 
-static void to_json(Json& json, const TarContents::Pattern& pattern) {
-  json = {{"extensions", pattern.extensions}, {"samples", pattern.samples}};
-}
-
-static void to_json(Json& json, const TarContents& tar) {
-  json = {{"files", tar.files},       {"directories", tar.directories},
-          {"links", tar.links},       {"sparse_files", tar.sparse_files},
-          {"others", tar.others},     {"ungrouped_files", tar.ungrouped_files},
-          {"samples", tar.samples},   {"extensions", tar.extensions},
-          {"patterns", tar.patterns}, {"has_more", tar.has_more}};
+/// Adds what features of Examples and fields of other messages have in common.
+template <typename Field>
+static void add_values(Json& json, const Field& field) {
+  json["records"] = field.records;
+  json["values"] = field.values;
+  json["bytes"] = field.bytes;
+  json["content"] = null_if_empty(field.content);
 }
 
 static void to_json(Json& json, const TfrecordContents::Feature& feature) {
-  json = {{"name", feature.name},
-          {"kind", feature.kind},
-          {"sequence", feature.is_sequence},
-          {"records", feature.records},
-          {"values", feature.values},
-          {"bytes", feature.bytes},
-          {"content", or_null(feature.content)}};
+  json = {{"name", feature.name}, {"kind", feature.kind}, {"sequence", feature.is_sequence}};
+  add_values(json, feature);
 }
 
 static void to_json(Json& json, const MessageContents::Field& field) {
-  json = {{"path", field.path},
-          {"type", field.type},
-          {"wire_type", or_null(field.wire_type)},
-          {"records", field.records},
-          {"values", field.values},
-          {"bytes", field.bytes},
-          {"content", or_null(field.content)}};
+  json = {{"path", field.path}, {"type", field.type}, {"wire_type", or_null(field.wire_type)}};
+  add_values(json, field);
 }
 
 static void to_json(Json& json, const MessageContents& messages) {
-  json = {{"message", or_null(messages.message)},
+  json = {{"message", null_if_empty(messages.message)},
           {"records", messages.records},
           {"malformed", messages.malformed},
           {"fields", messages.fields},
           {"has_more", messages.has_more}};
 }
-
-static void to_json(Json& json, const TfrecordContents& tfrecord) {
-  json = {{"records", tfrecord.records},
-          {"examples", tfrecord.examples},
-          {"sequence_examples", tfrecord.sequence_examples},
-          {"record_bytes", tfrecord.record_bytes},
-          {"features", tfrecord.features},
-          {"has_more", tfrecord.has_more},
-          {"messages", or_null(tfrecord.messages)}};
-}
+PRECACHE_FACTS(TfrecordContents, records, examples, sequence_examples, record_bytes, features,
+               has_more, messages)
 
 static void to_json(Json& json, const Hdf5Contents::Object& object) {
   json = {{"name", object.name}, {"kind", object.kind}};
@@ -174,10 +132,7 @@ static void to_json(Json& json, const Hdf5Contents::Object& object) {
     json["target"] = object.target;
   }
 }
-
-static void to_json(Json& json, const Hdf5Contents& hdf5) {
-  json = {{"objects", hdf5.objects}, {"has_more", hdf5.has_more}};
-}
+PRECACHE_FACTS(Hdf5Contents, objects, has_more)
 
 static void to_json(Json& json, const ShardFault& fault) {
   json = {
@@ -186,7 +141,7 @@ static void to_json(Json& json, const ShardFault& fault) {
 
 static Json contents_json(const Inspection& facts) {
   if (!facts.tar && !facts.tfrecord && !facts.hdf5) return nullptr;
-  Json json{{"extent", or_null(facts.contents_extent)}};
+  Json json{{"extent", null_if_empty(facts.contents_extent)}};
   if (facts.tar) json["tar"] = *facts.tar;
   if (facts.tfrecord) json["tfrecord"] = *facts.tfrecord;
   if (facts.hdf5) json["hdf5"] = *facts.hdf5;
@@ -194,12 +149,13 @@ static Json contents_json(const Inspection& facts) {
 }
 
 static void to_json(Json& json, const Inspection& facts) {
+  constexpr std::array kKinds{"dataset", "shards", "shard", "file"};
   json = {{"path", facts.path.string()},
-          {"kind", kind_name(facts.kind)},
-          {"format", or_null(facts.format)},
+          {"kind", kKinds.at(static_cast<std::size_t>(facts.kind))},
+          {"format", null_if_empty(facts.format)},
           {"manifest", facts.has_manifest},
-          {"content", or_null(facts.content)},
-          {"compression", or_null(facts.compression)},
+          {"content", null_if_empty(facts.content)},
+          {"compression", null_if_empty(facts.compression)},
           {"files", facts.files},
           {"files_read", facts.files_read},
           {"bytes", facts.bytes},
@@ -220,7 +176,7 @@ static void to_json(Json& json, const Inspection& facts) {
 
 std::string to_json(const std::vector<Inspection>& inspections) {
   const Json json{{"version", kVersion}, {"paths", inspections}};
-  // Names inside shards are bytes; those that are not UTF-8 are replaced.
+  // Names in shards are bytes. Those that are not UTF-8 are replaced.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -16,66 +16,15 @@ namespace {
 constexpr std::uint64_t kValueSamples = 64;
 constexpr std::uint64_t kValueBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kEncodedSamples = 1000;
-// Each label of a tar or TFRecord lies on a page of its own: a disk that turns takes some seconds
-// for so many, a solid one a tenth of a second.
+constexpr std::uint64_t kFirstKeys = 5;
+// Each label of a tar or TFRecord is on another page: reading so many takes a hard disk some
+// seconds, and a solid-state disk a tenth of a second.
 constexpr std::uint64_t kLabelsRead = 1000;
-constexpr std::size_t kMostClasses = 100'000;  // more are not classes
-
-class LabelCounter {
- public:
-  void add(std::int64_t label) {
-    ++facts_.labels_read;
-    if (label == -1) {
-      ++facts_.unlabelled;
-    } else if (const auto known = counts_.find(label); known != counts_.end()) {
-      ++known->second;
-    } else if (counts_.size() < kMostClasses) {
-      counts_.emplace(label, 1);
-    } else {
-      ++facts_.uncounted;
-    }
-  }
-
-  [[nodiscard]] ClassFacts finish(const std::vector<std::string>& names) && {
-    facts_.named = names.size();
-    for (std::size_t i = 0; i < names.size(); ++i)
-      counts_.try_emplace(static_cast<std::int64_t>(i));
-    for (const auto& [label, samples] : counts_) {
-      const auto index = static_cast<std::uint64_t>(label);
-      facts_.counts.push_back({label, index < names.size() ? names[index] : "", samples});
-    }
-    return std::move(facts_);
-  }
-
- private:
-  ClassFacts facts_;
-  std::map<std::int64_t, std::uint64_t> counts_;
-};
-
-void describe_batches(const ShardSet& set, bool is_regular, Inspection& facts) {
-  AccessFacts& access = facts.access;
-  if (!set.spec()) {
-    access.reason = set.unsupported_reason();
-    facts.unsupported_reasons.push_back(set.unsupported_reason());
-    return;
-  }
-  const std::size_t element = size_bytes(set.spec()->dtype);
-  if (access.alignment_bytes.value_or(element) < element) {
-    access.batches = AccessFacts::Batches::kGathered;
-    access.reason =
-        fmt::format("{} values are not aligned: samples are copied", name(set.spec()->dtype));
-  } else if (!is_regular) {
-    access.batches = AccessFacts::Batches::kGathered;
-    access.reason = "samples are not at equal distances: each is a view, batches are copied";
-  } else {
-    access.batches = AccessFacts::Batches::kViews;
-    access.reason = "equal records: neighbours are one strided view";
-  }
-}
+constexpr std::size_t kMostClasses = 100'000;  // with more different labels, they are not classes
 
 void describe_access(const ShardSet& set, Inspection& facts) {
   AccessFacts& access = facts.access;
-  bool is_regular = true;  // a view never reaches beyond its shard, so strides may differ
+  bool is_regular = true;  // strides may differ between shards: a view is of one shard
   bool is_one_stride = true;
   std::uint64_t bits = 0;  // of all offsets: the lowest divides them all
   for (std::size_t i = 0; i < set.shard_count(); ++i) {
@@ -93,16 +42,36 @@ void describe_access(const ShardSet& set, Inspection& facts) {
   }
   if (!is_regular || !is_one_stride) access.stride_bytes.reset();
   if (bits != 0) access.alignment_bytes = bits & (~bits + 1);
-  describe_batches(set, is_regular, facts);
+  if (!set.spec()) {
+    access.reason = set.unsupported_reason();
+    facts.unsupported_reasons.push_back(set.unsupported_reason());
+    return;
+  }
+  const std::size_t element = size_bytes(set.spec()->dtype);
+  access.batches = AccessFacts::Batches::kGathered;
+  if (access.alignment_bytes.value_or(element) < element) {
+    access.reason =
+        fmt::format("{} values are not aligned: samples are copied", name(set.spec()->dtype));
+  } else if (!is_regular) {
+    access.reason = "samples are not at equal distances: each is a view, batches are copied";
+  } else {
+    access.batches = AccessFacts::Batches::kViews;
+    access.reason = "equal records: neighbours are one strided view";
+  }
 }
 
-bool has_cheap_labels(const ShardIndex& index) {
-  return !index.places.empty() || index.columns.label.type == "int64" ||
-         index.columns.label.type.empty();
+/// True if labels are in a table, or next to each other in HDF5.
+bool has_cheap_labels(const ShardSet& set) {
+  for (std::size_t i = 0; i < set.shard_count(); ++i) {
+    const ShardIndex& index = set.index(i);
+    const std::string& type = index.columns.label.type;
+    if (index.places.empty() && type != "int64" && !type.empty()) return false;
+  }
+  return true;
 }
 
-/// Calls `read(mapped, shard, row)` for the samples that `numbers` has, which rise; for all if it
-/// is empty. Throws CorruptData if a shard changed meanwhile.
+/// Calls `read(mapped, shard, row)` for these samples, in ascending order; for all if `numbers` is
+/// empty. Throws CorruptData if a shard changed meanwhile.
 template <typename Read>
 void each_sample(const ShardSet& set, const std::vector<std::uint64_t>& numbers,
                  InspectProgress& progress, const Read& read) {
@@ -123,20 +92,30 @@ void each_sample(const ShardSet& set, const std::vector<std::uint64_t>& numbers,
   if (mapped != nullptr) mapped->check();
 }
 
-/// Reads all labels that are cheap to read (in a table, or next to each other in HDF5), all of a
-/// small dataset, or if `all`; else some, well spread.
+/// Reads all labels if that is cheap, if there are few, or if `all`; otherwise some, well spread.
 ClassFacts count_labels(const ShardSet& set, bool all, InspectProgress& progress) {
-  for (std::size_t i = 0; i < set.shard_count() && !all; ++i) {
-    if (!has_cheap_labels(set.index(i))) break;
-    all = i + 1 == set.shard_count();
-  }
-  LabelCounter counter;
-  const bool reads_all = all || set.samples() <= kLabelsRead;
+  const bool reads_all = all || set.samples() <= kLabelsRead || has_cheap_labels(set);
+  ClassFacts facts;
+  std::map<std::int64_t, std::uint64_t> counts;
   each_sample(set, reads_all ? std::vector<std::uint64_t>() : spread(set.samples(), kLabelsRead),
               progress, [&](const MappedShard& mapped, std::size_t shard, std::uint64_t row) {
-                counter.add(set.values(shard).label(mapped.bytes(), row));
+                const std::int64_t label = set.values(shard).label(mapped.bytes(), row);
+                ++facts.labels_read;
+                if (label == -1) {
+                  ++facts.unlabelled;
+                } else if (counts.size() < kMostClasses || counts.contains(label)) {
+                  ++counts[label];
+                } else {
+                  ++facts.uncounted;
+                }
               });
-  ClassFacts facts = std::move(counter).finish(set.classes());
+  const std::vector<std::string>& names = set.classes();
+  facts.named = names.size();
+  for (std::size_t i = 0; i < names.size(); ++i) counts.try_emplace(static_cast<std::int64_t>(i));
+  for (const auto& [label, samples] : counts) {
+    const auto index = static_cast<std::uint64_t>(label);
+    facts.counts.push_back({label, index < names.size() ? names[index] : "", samples});
+  }
   facts.is_complete = facts.labels_read == set.samples();
   return facts;
 }
@@ -183,7 +162,7 @@ void describe_samples(const ShardSet& set, const InspectOptions& options, Inspec
                       Inspection& facts) {
   describe_access(set, facts);
   const std::uint64_t total = set.samples();
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(total, options.first_keys); ++i) {
+  for (std::uint64_t i = 0; i < std::min(total, kFirstKeys); ++i) {
     const auto place = set.locate(i);
     const auto mapped = set.map(place.shard);
     facts.first_keys.push_back(set.values(place.shard).key(mapped->bytes(), place.row));

@@ -6,8 +6,9 @@
 
 namespace precache {
 
-/// Fills in what samples tell: how they are got at, first keys, labels, values or kinds of files.
-/// REQUIRES: `facts` counts the files. Throws CorruptData and IoError; what was found stays.
+/// Adds the facts about samples: access, first keys, labels, values or kinds of files.
+/// REQUIRES: `facts` has the number of files. Throws CorruptData and IoError; `facts` keeps what
+/// was found before.
 void describe_samples(const ShardSet& set, const InspectOptions& options, InspectProgress& progress,
                       Inspection& facts);
 

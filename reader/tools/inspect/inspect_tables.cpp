@@ -7,7 +7,7 @@
 
 #include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
-#include "precache/tools/inspect_text.hpp"
+#include "precache/tools/inspect.hpp"
 
 namespace precache {
 namespace {
@@ -19,7 +19,9 @@ std::string name_text(const std::string& text) {
   return text.empty() ? "(none)" : shortened(printable(text), kLongestName);
 }
 
-/// Cut at its beginning: the end of a path tells more.
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+/// Shortened at its beginning, because the end of a path says more.
 std::string shortened_front(const std::string& text, std::size_t most) {
   return text.size() <= most ? text : "..." + text.substr(text.size() - most + 3);
 }
@@ -33,7 +35,7 @@ std::string range_text(const ValueRange& range,
 
 std::string size_range(const ValueRange& range) { return range_text(range, size_text); }
 
-/// Cuts a table to its limit, and says so.
+/// Limits the rows of a table, and notes the rest.
 FactTable limited(FactTable table, std::size_t most_rows, bool has_more = false) {
   const std::size_t rows = table.rows.size();
   if (rows > most_rows) {
@@ -59,37 +61,33 @@ FactTable splits_table(const Inspection& facts) {
 
 FactTable classes_table(const ClassFacts& classes) {
   FactTable table{"classes", {"class", "label", "samples", "share"}, {}, 1, {}};
-  std::vector<const ClassCount*> order;
+  std::vector<ClassCount> counts = classes.counts;
+  std::ranges::stable_sort(counts, std::greater{}, &ClassCount::samples);
   std::uint64_t labelled = 0;
-  for (const ClassCount& count : classes.counts) {
-    order.push_back(&count);
-    labelled += count.samples;
-  }
-  std::ranges::stable_sort(order, std::greater{},
-                           [](const ClassCount* count) { return count->samples; });
-  for (const ClassCount* count : order) {
+  for (const ClassCount& count : counts) labelled += count.samples;
+  for (const ClassCount& count : counts) {
     const double share =
         labelled == 0 ? 0
-                      : 100 * static_cast<double>(count->samples) / static_cast<double>(labelled);
-    table.rows.push_back({count->name.empty() ? "-" : name_text(count->name),
-                          fmt::format("{}", count->label), human::count(count->samples),
+                      : 100.0 * static_cast<double>(count.samples) / static_cast<double>(labelled);
+    table.rows.push_back({count.name.empty() ? "-" : name_text(count.name),
+                          fmt::format("{}", count.label), human::count(count.samples),
                           fmt::format("{:.1f} %", share)});
   }
   return table;
 }
-
-std::string number_text(double value) { return fmt::format("{:.4g}", value); }
 
 FactTable values_table(const ValueFacts& values) {
   FactTable table{"values", {"channel", "min", "max", "mean", "std"}, {}, 1, {}};
   const bool has_gaps = std::ranges::any_of(
       values.channels, [](const ChannelFacts& channel) { return channel.non_finite != 0; });
   if (has_gaps) table.head.push_back("not finite");
-  for (std::size_t i = 0; i < values.channels.size(); ++i) {
-    const ChannelFacts& channel = values.channels[i];
-    table.rows.push_back({fmt::format("{}", i), number_text(channel.min), number_text(channel.max),
-                          number_text(channel.mean), number_text(channel.std)});
-    if (has_gaps) table.rows.back().push_back(human::count(channel.non_finite));
+  for (const ChannelFacts& channel : values.channels) {
+    auto& row = table.rows.emplace_back();
+    row.push_back(fmt::format("{}", table.rows.size() - 1));
+    for (const double value : {channel.min, channel.max, channel.mean, channel.std}) {
+      row.push_back(fmt::format("{:.4g}", value));
+    }
+    if (has_gaps) row.push_back(human::count(channel.non_finite));
   }
   return table;
 }
@@ -123,27 +121,30 @@ FactTable groups_table(const TarContents& tar) {
   return table;
 }
 
-FactTable features_table(const TfrecordContents& tfrecord) {
-  FactTable table{
-      "features", {"feature", "type", "content", "records", "values", "bytes"}, {}, 3, {}};
-  for (const auto& feature : tfrecord.features) {
-    table.rows.push_back(
-        {name_text(feature.name), feature.kind + (feature.is_sequence ? " list" : ""),
-         feature.content.empty() ? "-" : feature.content, human::count(feature.records),
-         count_range(feature.values), size_range(feature.bytes)});
+/// Features of Examples, or fields of other messages; `name_and_type` returns the first two cells.
+template <typename Field, typename NameAndType>
+FactTable fields_table(const char* title, const char* noun, const std::vector<Field>& fields,
+                       const NameAndType& name_and_type) {
+  FactTable table{title, {noun, "type", "content", "records", "values", "bytes"}, {}, 3, {}};
+  for (const Field& field : fields) {
+    const auto [name, type] = name_and_type(field);
+    table.rows.push_back({name, type, or_dash(field.content), human::count(field.records),
+                          count_range(field.values), size_range(field.bytes)});
   }
   return table;
 }
 
-FactTable fields_table(const MessageContents& messages) {
-  FactTable table{"fields", {"field", "type", "content", "records", "values", "bytes"}, {}, 3, {}};
-  for (const auto& field : messages.fields) {
-    table.rows.push_back({shortened_front(printable(field.path), kLongestName),
-                          shortened(printable(field.type), kLongestName),
-                          field.content.empty() ? "-" : field.content, human::count(field.records),
-                          count_range(field.values), size_range(field.bytes)});
-  }
-  return table;
+FactTable features_table(const TfrecordContents& tfrecord) {
+  return fields_table("features", "feature", tfrecord.features, [](const auto& feature) {
+    return std::pair(name_text(feature.name), feature.kind + (feature.is_sequence ? " list" : ""));
+  });
+}
+
+FactTable messages_table(const MessageContents& messages) {
+  return fields_table("fields", "field", messages.fields, [](const auto& field) {
+    return std::pair(shortened_front(printable(field.path), kLongestName),
+                     shortened(printable(field.type), kLongestName));
+  });
 }
 
 FactTable records_table(const TfrecordContents& tfrecord) {
@@ -170,22 +171,17 @@ FactTable records_table(const TfrecordContents& tfrecord) {
 FactTable tree_table(const Hdf5Contents& hdf5) {
   FactTable table{"objects", {"name", "type", "storage", "filters", "shape", "stored"}, {}, 4, {}};
   for (const auto& object : hdf5.objects) {
-    const std::string name = name_text("/" + object.name);
-    if (object.kind != "dataset") {
-      const std::string target = object.target.empty() ? "" : " to " + printable(object.target);
-      const bool is_link = object.kind.ends_with("link");
-      table.rows.push_back({name,
-                            is_link ? shortened(object.kind + target, kLongestName) : object.kind,
-                            "-", "-", "-", "-"});
-      continue;
+    const bool is_dataset = object.kind == "dataset";
+    std::string type = is_dataset ? object.type : object.kind;
+    if (type.ends_with("link") && !object.target.empty()) {
+      type = shortened(type + " to " + printable(object.target), kLongestName);
     }
     std::string storage = object.storage;
     if (!object.chunk.empty()) storage += fmt::format(" {}", fmt::join(object.chunk, "x"));
-    table.rows.push_back(
-        {name, object.type, storage,
-         object.filters.empty() ? "-" : fmt::format("{}", fmt::join(object.filters, ", ")),
-         object.shape.empty() ? "-" : fmt::format("{}", fmt::join(object.shape, "x")),
-         size_text(object.stored_bytes)});
+    table.rows.push_back({name_text("/" + object.name), type, or_dash(storage),
+                          or_dash(fmt::format("{}", fmt::join(object.filters, ", "))),
+                          or_dash(fmt::format("{}", fmt::join(object.shape, "x"))),
+                          is_dataset ? size_text(object.stored_bytes) : "-"});
   }
   return table;
 }
@@ -212,9 +208,9 @@ std::vector<FactTable> fact_tables(const Inspection& facts, std::size_t most_row
     add(records_table(*facts.tfrecord));
     add(features_table(*facts.tfrecord), facts.tfrecord->has_more);
     if (const auto& messages = facts.tfrecord->messages; messages && !messages->fields.empty()) {
-      // Paths are what build takes, so they are worth more rows.
+      // More rows, because `build` takes these paths as arguments.
       tables.push_back(
-          limited(fields_table(*messages), std::max(most_rows, kFieldRows), messages->has_more));
+          limited(messages_table(*messages), std::max(most_rows, kFieldRows), messages->has_more));
     }
   }
   if (facts.hdf5) add(tree_table(*facts.hdf5), facts.hdf5->has_more);

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "precache/tools/inspect_text.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
+#include "precache/tools/inspect.hpp"
 
 namespace precache {
 namespace {
-
-std::string format_name(const std::string& format) {
-  if (format == "tfrecord") return "TFRecord";
-  if (format == "hdf5") return "HDF5";
-  return format;
-}
 
 std::string samples_text(const Inspection& facts) {
   if (!facts.samples) return {};
@@ -75,14 +68,10 @@ std::string classes_text(const Inspection& facts) {
   if (classes.unlabelled == classes.labels_read && classes.named == 0) {
     return classes.is_complete ? "none: samples have no labels" : "no labels among those read";
   }
-  std::uint64_t fewest = UINT64_MAX;
-  std::uint64_t most = 0;
-  std::uint64_t empty = 0;
-  for (const ClassCount& count : classes.counts) {
-    empty += count.samples == 0 ? 1 : 0;
-    fewest = std::min(fewest, count.samples);
-    most = std::max(most, count.samples);
-  }
+  ValueRange samples;
+  for (const ClassCount& count : classes.counts) samples.add(count.samples);
+  const auto empty = static_cast<std::uint64_t>(
+      std::ranges::count(classes.counts, std::uint64_t{0}, &ClassCount::samples));
   std::string text = human::count(classes.counts.size());
   if (classes.named == 0 && !classes.counts.empty()) {  // by label
     text = fmt::format("labels {} to {}, no names: {}", classes.counts.front().label,
@@ -90,9 +79,9 @@ std::string classes_text(const Inspection& facts) {
   }
   if (classes.uncounted != 0) text = "more than " + text;
   if (classes.is_complete) {
-    text += fewest == most
-                ? fmt::format(", {} each", human::count(most, "sample"))
-                : fmt::format(", {} to {} samples each", human::count(fewest), human::count(most));
+    text += samples.smallest == samples.largest
+                ? fmt::format(", {} each", human::count(samples.largest, "sample"))
+                : fmt::format(", {} samples each", count_range(samples));
   } else {
     text += fmt::format(" among {}",
                         read_text(classes.labels_read, *facts.samples, false, "labels read"));
@@ -128,13 +117,6 @@ std::string encoded_text(const Inspection& facts) {
   return text;
 }
 
-std::string values_text(const Inspection& facts) {
-  if (!facts.values || !facts.samples) return {};
-  const ValueFacts& values = *facts.values;
-  const std::string what = values.is_decoded ? "samples decoded" : "samples read";
-  return read_text(values.samples_read, *facts.samples, values.is_complete, what);
-}
-
 std::string keys_text(const Inspection& facts) {
   std::string text;
   for (const std::string& key : facts.first_keys) {
@@ -143,10 +125,6 @@ std::string keys_text(const Inspection& facts) {
   }
   if (!text.empty() && facts.samples && *facts.samples > facts.first_keys.size()) text += ", ...";
   return text;
-}
-
-std::string contents_text(const Inspection& facts) {
-  return facts.contents_extent.empty() ? "" : "of " + facts.contents_extent;
 }
 
 }  // namespace
@@ -163,7 +141,9 @@ std::string shortened(std::string_view text, std::size_t columns) {
 }
 
 std::string headline(const Inspection& facts) {
-  const std::string format = format_name(facts.format);
+  const std::string format = facts.format == "tfrecord" ? "TFRecord"
+                             : facts.format == "hdf5"   ? "HDF5"
+                                                        : facts.format;
   const std::string compressed =
       facts.compression.empty() ? "" : facts.compression + "-compressed ";
   switch (facts.kind) {
@@ -195,8 +175,13 @@ std::vector<FactRow> fact_rows(const Inspection& facts) {
   add("classes", classes_text(facts));
   add("recipe", facts.recipe ? printable(facts.recipe->text()) : "");
   add("keys", keys_text(facts));
-  add("values", values_text(facts));
-  if (facts.tar || facts.tfrecord || facts.hdf5) add("contents", contents_text(facts));
+  if (facts.values && facts.samples) {
+    add("values", read_text(facts.values->samples_read, *facts.samples, facts.values->is_complete,
+                            facts.values->is_decoded ? "samples decoded" : "samples read"));
+  }
+  if ((facts.tar || facts.tfrecord || facts.hdf5) && !facts.contents_extent.empty()) {
+    add("contents", "of " + facts.contents_extent);
+  }
   for (const std::string& reason : facts.unsupported_reasons) {
     if (reason != facts.access.reason) add("note", printable(reason));
   }

@@ -16,7 +16,7 @@ using tfrecord::FieldTally;
 using tfrecord::WireCursor;
 using tfrecord::WireType;
 
-constexpr int kDeepestGuess = 10;  // what lies deeper counts as bytes, as protoc does
+constexpr int kDeepestGuess = 10;  // deeper messages count as bytes, as in protoc
 constexpr std::size_t kTextBytes = 256;
 
 bool is_message(std::span<const std::byte> bytes) {
@@ -26,7 +26,7 @@ bool is_message(std::span<const std::byte> bytes) {
   return !fields.is_malformed();
 }
 
-/// Whether the first bytes are all letters that can be shown, or line ends.
+/// True if the first bytes are printable characters or line ends.
 bool is_text(std::span<const std::byte> bytes) {
   std::string_view rest = as_text(bytes.first(std::min(bytes.size(), kTextBytes)));
   while (!rest.empty()) {
@@ -43,18 +43,10 @@ bool is_text(std::span<const std::byte> bytes) {
 
 tfrecord::MessageTally::Type guessed_type(const FieldTally& field) {
   if (field.is_mixed) return {"mixed"};
-  switch (*field.wire_type) {
-    case WireType::kVarint:
-      return {"varint"};
-    case WireType::kFixed64:
-      return {"fixed64"};
-    case WireType::kFixed32:
-      return {"fixed32"};
-    case WireType::kGroup:
-      return {"group", true};
-    default:
-      break;
-  }
+  if (field.wire_type == WireType::kVarint) return {"varint"};
+  if (field.wire_type == WireType::kFixed64) return {"fixed64"};
+  if (field.wire_type == WireType::kFixed32) return {"fixed32"};
+  if (field.wire_type == WireType::kGroup) return {"group", true};
   if (field.bytes.largest == 0) return {"empty"};
   if (field.may_be_text) return {"text"};
   return field.may_be_message ? tfrecord::MessageTally::Type{"message", true}

@@ -5,8 +5,8 @@
 
 namespace precache {
 
-/// Counts the fields of records that are not tf.train.Examples by their numbers, as
-/// `protoc --decode_raw` shows them. What a value with a length is, is guessed.
+/// Counts the fields of records that are not tf.train.Examples by number, like
+/// `protoc --decode_raw`. The type of a value with a length is a guess.
 class RawMessages : public RecordSurvey {
  public:
   void take(std::span<const std::byte> record, bool is_example) override;

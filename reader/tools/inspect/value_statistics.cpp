@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::uint32_t kMostChannels = 16;
 constexpr std::size_t kBins = 64;
-constexpr std::uint64_t kMostParts = 64;  // that are summed up on their own, whatever the threads
+constexpr std::uint64_t kMostParts = 64;  // that are summed separately, for any number of threads
 
 using TensorOf = std::function<HeldTensor(std::uint64_t)>;
 
-/// Where the elements of a channel lie.
+/// The positions of the elements of a channel.
 struct Planes {
   std::size_t channels;
   std::size_t pixels;
@@ -39,7 +39,7 @@ struct Planes {
   }
 };
 
-/// Calls for every element of a channel: with its byte, or with a float.
+/// Calls `call` with every element of a channel, a byte or a float.
 template <DType dtype, typename Call>
 void each_value(const Planes& planes, std::span<const std::byte> tensor, std::size_t channel,
                 const Call& call) {
@@ -60,137 +60,101 @@ void each_value(const Planes& planes, std::span<const std::byte> tensor, std::si
   }
 }
 
-/// The sum of each channel over all tensors: `take` adds one channel of one tensor to a sum. Parts
-/// are summed up on their own and added in order, so the result is the same for any number of
-/// threads.
-template <typename Sum, typename Take>
-std::vector<Sum> sum_channels(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
-                              unsigned threads, const Take& take) {
-  const std::uint64_t size = std::max<std::uint64_t>((count + kMostParts - 1) / kMostParts, 1);
-  std::vector<Sum> sums(planes.channels);
-  std::vector<std::vector<Sum>> parts((count + size - 1) / size, sums);
-  run_tasks(parts.size(), threads, [&](std::size_t part) {
-    const std::uint64_t end = std::min<std::uint64_t>(count, (part + 1) * size);
-    for (std::uint64_t i = part * size; i < end; ++i) {
-      const auto [bytes, owner] = tensor(i);
+/// The tensors to measure.
+struct Tensors {
+  Planes planes;
+  std::uint64_t count;
+  const TensorOf& tensor;
+  unsigned threads;
+
+  /// The sum of each channel over all tensors: `take` adds one channel of one tensor to a sum.
+  /// Parts are summed separately and added in order, so the result is the same for any number of
+  /// threads.
+  template <typename Sum, typename Take>
+  [[nodiscard]] std::vector<Sum> sum_channels(const Take& take) const {
+    const std::uint64_t size = std::max<std::uint64_t>((count + kMostParts - 1) / kMostParts, 1);
+    std::vector<Sum> sums(planes.channels);
+    std::vector<std::vector<Sum>> parts((count + size - 1) / size, sums);
+    run_tasks(parts.size(), threads, [&](std::size_t part) {
+      const std::uint64_t end = std::min<std::uint64_t>(count, (part + 1) * size);
+      for (std::uint64_t i = part * size; i < end; ++i) {
+        const auto [bytes, owner] = tensor(i);
+        for (std::size_t channel = 0; channel < sums.size(); ++channel) {
+          take(parts[part][channel], bytes, channel);
+        }
+      }
+    });
+    for (const auto& part : parts) {
       for (std::size_t channel = 0; channel < sums.size(); ++channel) {
-        take(parts[part][channel], bytes, channel);
+        sums[channel].add(part[channel]);
       }
     }
-  });
-  for (const auto& part : parts) {
-    for (std::size_t channel = 0; channel < sums.size(); ++channel) {
-      sums[channel].add(part[channel]);
-    }
+    return sums;
   }
-  return sums;
-}
+};
 
-// --- uint8: counts of all 256 values tell everything exactly
+// --- uint8: the counts of all 256 values give exact results
 
 struct ByteCounts {
   std::array<std::uint64_t, 256> counts{};
 
   void add(const ByteCounts& other) {
-    for (std::size_t value = 0; value < counts.size(); ++value)
-      counts[value] += other.counts[value];
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
   }
 };
 
-ValueFacts measure_bytes(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
-                         unsigned threads) {
+ValueFacts measure_bytes(const Tensors& tensors) {
   ValueFacts facts;
   facts.high = 256;
   const auto take = [&](ByteCounts& sum, std::span<const std::byte> bytes, std::size_t channel) {
-    each_value<DType::kUint8>(planes, bytes, channel, [&](std::byte value) {
+    each_value<DType::kUint8>(tensors.planes, bytes, channel, [&](std::byte value) {
       ++sum.counts[std::to_integer<std::size_t>(value)];
     });
   };
-  for (const ByteCounts& sum : sum_channels<ByteCounts>(planes, count, tensor, threads, take)) {
+  for (const ByteCounts& sum : tensors.sum_channels<ByteCounts>(take)) {
     facts.channels.push_back(byte_facts(sum.counts));
   }
   return facts;
 }
 
-// --- floats: first the range and the mean, then what needs them
+// --- floats: the first pass finds range and mean, which the second pass needs
 
-struct FirstPass {
+struct FloatSums {
   float min = std::numeric_limits<float>::infinity();
   float max = -std::numeric_limits<float>::infinity();
   double sum = 0;
   std::uint64_t finite = 0;
   std::uint64_t non_finite = 0;
+  double squares = 0;
+  std::array<std::uint64_t, kBins> bins{};
 
-  void add(const FirstPass& other) {
+  void add(const FloatSums& other) {
     min = std::min(min, other.min);
     max = std::max(max, other.max);
     sum += other.sum;
     finite += other.finite;
     non_finite += other.non_finite;
-  }
-};
-
-struct SecondPass {
-  double squares = 0;
-  std::array<std::uint64_t, kBins> bins{};
-
-  void add(const SecondPass& other) {
     squares += other.squares;
     for (std::size_t bin = 0; bin < kBins; ++bin) bins[bin] += other.bins[bin];
   }
 };
 
 template <DType dtype>
-std::vector<FirstPass> first_pass(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
-                                  unsigned threads) {
-  const auto take = [&](FirstPass& sum, std::span<const std::byte> bytes, std::size_t channel) {
-    FirstPass pass;
-    each_value<dtype>(planes, bytes, channel, [&](float value) {
-      if (!std::isfinite(value)) {
-        ++pass.non_finite;
-        return;
-      }
+ValueFacts find_range(const Tensors& tensors) {
+  const auto take = [&](FloatSums& sum, std::span<const std::byte> bytes, std::size_t channel) {
+    FloatSums pass;
+    each_value<dtype>(tensors.planes, bytes, channel, [&](float value) {
+      if (!std::isfinite(value)) return void(++pass.non_finite);
       pass.min = std::min(pass.min, value);
       pass.max = std::max(pass.max, value);
       pass.sum += static_cast<double>(value);
     });
-    pass.finite = planes.pixels - pass.non_finite;
+    pass.finite = tensors.planes.pixels - pass.non_finite;
     sum.add(pass);
   };
-  return sum_channels<FirstPass>(planes, count, tensor, threads, take);
-}
-
-template <DType dtype>
-void second_pass(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
-                 unsigned threads, ValueFacts& facts) {
-  const double scale = facts.high > facts.low ? kBins / (facts.high - facts.low) : 0;
-  const auto take = [&](SecondPass& pass, std::span<const std::byte> bytes, std::size_t channel) {
-    const double mean = facts.channels[channel].mean;
-    each_value<dtype>(planes, bytes, channel, [&](float value) {
-      if (!std::isfinite(value)) return;
-      const double distance = static_cast<double>(value) - mean;
-      pass.squares += distance * distance;
-      const double bin = (static_cast<double>(value) - facts.low) * scale;
-      // A file that is written to meanwhile may hold other values than before.
-      ++pass.bins[static_cast<std::size_t>(std::clamp(bin, 0.0, kBins - 1.0))];
-    });
-  };
-  const auto sums = sum_channels<SecondPass>(planes, count, tensor, threads, take);
-  for (std::size_t channel = 0; channel < sums.size(); ++channel) {
-    const SecondPass& sum = sums[channel];
-    const auto elements = std::reduce(sum.bins.begin(), sum.bins.end(), std::uint64_t{0});
-    facts.channels[channel].histogram.assign(sum.bins.begin(), sum.bins.end());
-    facts.channels[channel].std =
-        elements == 0 ? 0 : std::sqrt(sum.squares / static_cast<double>(elements));
-  }
-}
-
-template <DType dtype>
-ValueFacts measure_floats(const Planes& planes, std::uint64_t count, const TensorOf& tensor,
-                          unsigned threads) {
   ValueFacts facts;
   bool is_first = true;
-  for (const FirstPass& pass : first_pass<dtype>(planes, count, tensor, threads)) {
+  for (const FloatSums& pass : tensors.sum_channels<FloatSums>(take)) {
     ChannelFacts channel;
     channel.non_finite = pass.non_finite;
     if (pass.finite != 0) {
@@ -203,7 +167,32 @@ ValueFacts measure_floats(const Planes& planes, std::uint64_t count, const Tenso
     }
     facts.channels.push_back(std::move(channel));
   }
-  second_pass<dtype>(planes, count, tensor, threads, facts);
+  return facts;
+}
+
+template <DType dtype>
+ValueFacts measure_floats(const Tensors& tensors) {
+  ValueFacts facts = find_range<dtype>(tensors);
+  const double scale = facts.high > facts.low ? kBins / (facts.high - facts.low) : 0;
+  const auto take = [&](FloatSums& pass, std::span<const std::byte> bytes, std::size_t channel) {
+    const double mean = facts.channels[channel].mean;
+    each_value<dtype>(tensors.planes, bytes, channel, [&](float value) {
+      if (!std::isfinite(value)) return;
+      const double distance = static_cast<double>(value) - mean;
+      pass.squares += distance * distance;
+      const double bin = (static_cast<double>(value) - facts.low) * scale;
+      // A file that changes meanwhile may have other values than in the first pass.
+      ++pass.bins[static_cast<std::size_t>(std::clamp(bin, 0.0, kBins - 1.0))];
+    });
+  };
+  const auto sums = tensors.sum_channels<FloatSums>(take);
+  for (std::size_t channel = 0; channel < sums.size(); ++channel) {
+    const FloatSums& sum = sums[channel];
+    const auto elements = std::reduce(sum.bins.begin(), sum.bins.end(), std::uint64_t{0});
+    facts.channels[channel].histogram.assign(sum.bins.begin(), sum.bins.end());
+    facts.channels[channel].std =
+        elements == 0 ? 0 : std::sqrt(sum.squares / static_cast<double>(elements));
+  }
   return facts;
 }
 
@@ -235,21 +224,11 @@ ChannelFacts byte_facts(const std::array<std::uint64_t, 256>& counts) {
 
 ValueFacts measure_values(const TensorSpec& spec, std::uint64_t count, const TensorOf& tensor,
                           unsigned threads) {
-  const Planes planes(spec);
-  const auto measure = [&] {
-    switch (spec.dtype) {
-      case DType::kUint8:
-        return measure_bytes(planes, count, tensor, threads);
-      case DType::kFloat16:
-        return measure_floats<DType::kFloat16>(planes, count, tensor, threads);
-      case DType::kBfloat16:
-        return measure_floats<DType::kBfloat16>(planes, count, tensor, threads);
-      case DType::kFloat32:
-        break;
-    }
-    return measure_floats<DType::kFloat32>(planes, count, tensor, threads);
-  };
-  ValueFacts facts = measure();
+  const Tensors tensors{Planes(spec), count, tensor, threads};
+  ValueFacts facts = spec.dtype == DType::kUint8      ? measure_bytes(tensors)
+                     : spec.dtype == DType::kFloat16  ? measure_floats<DType::kFloat16>(tensors)
+                     : spec.dtype == DType::kBfloat16 ? measure_floats<DType::kBfloat16>(tensors)
+                                                      : measure_floats<DType::kFloat32>(tensors);
   facts.samples_read = count;
   return facts;
 }

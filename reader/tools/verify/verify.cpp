@@ -17,21 +17,20 @@
 #include "formats/os/bus_fault.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/tasks.hpp"
+#include "formats/shard/encoded_manifest.hpp"
 #include "formats/shard/framing.hpp"
-#include "formats/shard/self_checked_json.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
 #include "reader/shards/shard_listing.hpp"
 #include "reader/tools/verify/shard_verification.hpp"
-#include "reader/tools/verify/verify_rules.hpp"
 
 namespace precache {
 namespace {
 
-constexpr std::uint64_t kChunkBytes = 16 << 20;  // that one thread takes at a time
-constexpr std::uint64_t kPartBytes = 256 << 10;  // that stay in the cache between read and CRC
+constexpr std::uint64_t kChunkBytes = 16 << 20;  // for one thread at a time
+constexpr std::uint64_t kPartBytes = 256 << 10;  // stays in the cache between read and CRC
 
-/// A shard that several threads read, each some chunks of it.
+/// A shard that is read in chunks by several threads.
 struct ChunkedShard : ShardVerification {
   using ShardVerification::ShardVerification;
 
@@ -47,15 +46,15 @@ struct ChunkedShard : ShardVerification {
   }
 
   std::uint64_t chunk_bytes = kChunkBytes;
-  std::uint64_t part_bytes = kPartBytes;  // of a chunk, that are read at a time
+  std::uint64_t part_bytes = kPartBytes;  // read at a time, of a chunk
   bool is_read_by_records = false;        // chunks and parts are whole records
   std::atomic<bool> looks_strange{false};
   std::vector<std::uint32_t> chunk_crcs;
   std::vector<std::exception_ptr> chunk_errors;
 };
 
-/// Parts of whole records can be looked at when they are read for the CRC. Of HDF5 they tell
-/// nothing, and of what has not the size that it should have, it is not known where they are.
+/// Lets records be checked while they are read for the CRC, if chunks can be whole records. HDF5
+/// has no framing to check, and in a file of the wrong size the positions of records are unknown.
 void read_by_records(ChunkedShard& shard) {
   const ShardEntry* const entry = shard.listed.entry;
   if (entry == nullptr || entry->samples == 0 || shard.listed.manifest->format == Format::kHdf5) {
@@ -114,49 +113,37 @@ std::deque<ChunkedShard> shards_of(const std::vector<std::filesystem::path>& pat
   return shards;
 }
 
-bool says_the_same(const ListedShard& then, const ListedShard& now) {
-  const auto is_same = [](const auto* one, const auto* other) {
-    if (one == nullptr || other == nullptr) return one == other;
-    return one->samples == other->samples && one->bytes == other->bytes &&
-           one->crc32c == other->crc32c;
-  };
-  const bool has_columns = then.entry != nullptr && now.entry != nullptr;
-  return is_same(then.entry, now.entry) && is_same(then.encoded_entry, now.encoded_entry) &&
-         (!has_columns || then.entry->columns == now.entry->columns);
+bool is_same(const ListedShard* then, const ListedShard& now) {
+  const ShardEntry* before = then->known();
+  const ShardEntry* after = now.known();
+  if (before == nullptr || after == nullptr) return before == after;
+  return !then->entry == !now.entry && *before == *after;
 }
 
-/// Throws IoError if a dataset was replaced since it was listed: then nothing that was found tells
-/// of the one or the other.
-void check_manifests(const std::deque<ChunkedShard>& shards) {
+/// Faults of manifests that were changed; shards do not show it if only classes, recipe or source
+/// differ. Throws IoError if a dataset was replaced since it was listed: the findings would mix two
+/// datasets.
+std::vector<ShardFault> check_manifests(const std::deque<ChunkedShard>& shards) {
   std::map<const ManifestWatch*, std::vector<const ListedShard*>> manifests;
   for (const ChunkedShard& shard : shards) {
     if (shard.listed.watch != nullptr) manifests[shard.listed.watch.get()].push_back(&shard.listed);
   }
+  std::set<std::filesystem::path> changed;
   for (const auto& [watch, listed] : manifests) {
     const bool is_current = watch->is_current(Ask::kByOpening, [&listed = listed] {
       std::vector<std::filesystem::path> paths;
       for (const ListedShard* shard : listed) paths.push_back(shard->path);
-      const auto is_same = [](const ListedShard* then, const ListedShard& now) {
-        return says_the_same(*then, now);
-      };
       return std::ranges::equal(listed, list_shards(paths), is_same);
     });
-    if (is_current) continue;
-    throw IoError("the dataset was replaced while it was being verified:", watch->path(), 0,
-                  "Verify it again: the result would mix two datasets.");
-  }
-}
-
-/// Manifests that are not as they were written: what they say of classes, recipe or source is not
-/// told by any shard.
-std::vector<ShardFault> changed_manifests(const std::deque<ChunkedShard>& shards) {
-  std::set<std::filesystem::path> paths;
-  for (const ChunkedShard& shard : shards) {
-    if (shard.listed.watch != nullptr) paths.insert(shard.listed.watch->path());
+    if (!is_current) {
+      throw IoError("the dataset was replaced while it was being verified:", watch->path(), 0,
+                    "Verify it again: the result would mix two datasets.");
+    }
+    const bool is_right = has_right_own_crc(as_text(read_file(watch->path()))).value_or(true);
+    if (!is_right) changed.insert(watch->path());
   }
   std::vector<ShardFault> faults;
-  for (const auto& path : paths) {
-    if (has_right_own_crc(as_text(read_file(path))).value_or(true)) continue;
+  for (const auto& path : changed) {
     faults.push_back(
         {path, std::nullopt, std::nullopt,
          "the manifest was changed after precache wrote it: its own CRC-32C is wrong"});
@@ -164,7 +151,7 @@ std::vector<ShardFault> changed_manifests(const std::deque<ChunkedShard>& shards
   return faults;
 }
 
-/// Reads all shards, and notes in each what was found.
+/// Reads all shards and adds the findings to each.
 void read_shards(std::deque<ChunkedShard>& shards, unsigned threads, VerifyProgress& progress) {
   std::vector<std::function<void()>> tasks;
   const auto run = [&] {
@@ -184,7 +171,7 @@ void read_shards(std::deque<ChunkedShard>& shards, unsigned threads, VerifyProgr
     shard.chunk_crcs.resize((shard.bytes + shard.chunk_bytes - 1) / shard.chunk_bytes);
     shard.chunk_errors.resize(shard.chunk_crcs.size());
     for (std::size_t chunk = 0; chunk < shard.chunk_crcs.size(); ++chunk) {
-      // Threads share a shard, so each notes what it meets in a place of its own.
+      // Several threads share a shard, so each chunk has its own place for an error.
       tasks.emplace_back([&, chunk] {
         try {
           check_chunk(shard, chunk, progress);
@@ -196,7 +183,7 @@ void read_shards(std::deque<ChunkedShard>& shards, unsigned threads, VerifyProgr
   }
   run();
   for (ChunkedShard& shard : shards) {
-    if (shard.looks_strange) add_structure(shard);  // as a whole it says what is wrong, and where
+    if (shard.looks_strange) add_structure(shard);  // finds what is wrong, and where
   }
   run();
 }
@@ -210,14 +197,12 @@ VerifyReport verify(const std::vector<std::filesystem::path>& paths, const Verif
   read_shards(shards, options.threads != 0 ? options.threads : usable_threads(), progress);
   VerifyReport report;
   report.interrupted = progress.stop;
-  if (!report.interrupted) {
-    check_manifests(shards);
-    report.faults = changed_manifests(shards);
-  }
+  if (!report.interrupted) report.faults = check_manifests(shards);
   for (ChunkedShard& shard : shards) {
     for (const auto& error : shard.chunk_errors) {
-      if (error && shard.faults.empty())
+      if (error && shard.faults.empty()) {
         shard.collect_errors([&] { std::rethrow_exception(error); });
+      }
     }
     if (shard.failure) std::rethrow_exception(shard.failure);
     if (shard.expected && !report.interrupted) locate_damage(shard, shard.crc(), progress);

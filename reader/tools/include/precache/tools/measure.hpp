@@ -13,74 +13,73 @@
 
 namespace precache {
 
-/// How long measurements take. A batch that was begun is ended, so each has one at least.
+/// The length of a measurement. It ends with a whole batch, so it has at least one.
 struct MeasureOptions {
-  double seconds = 3;                                                 // of each
+  double seconds = 3;                                                 // of each measurement
   std::uint64_t batches = std::numeric_limits<std::uint64_t>::max();  // of each, at most
-  /// How long a training step is busy with a batch. 0: waiting is not measured.
+  /// The duration of a training step; with 0, waiting is not measured.
   double step_seconds = 0;
 };
 
-/// Batches that were taken as fast as they came.
+/// The rate of batches that are taken as fast as possible.
 struct LoadRate {
   std::uint64_t batches = 0;
   std::uint64_t images = 0;
-  std::uint64_t bytes = 0;  // of the batches; to a device: that were copied for them
+  std::uint64_t bytes = 0;  // of the batches; for a device, those copied
   double seconds = 0;
-  [[nodiscard]] double images_per_second() const;
-  [[nodiscard]] double bytes_per_second() const;
+  [[nodiscard]] double images_per_second() const { return static_cast<double>(images) / seconds; }
+  [[nodiscard]] double bytes_per_second() const { return static_cast<double>(bytes) / seconds; }
 };
 
-/// Batches that were each held for the time of a training step, before the next was asked for.
+/// The waits of a consumer that holds each batch for a training step and then asks for the next.
 struct StepWait {
   std::uint64_t steps = 0;
-  double seconds = 0;  // of all steps, with waiting
+  double seconds = 0;  // of all steps, including waits
   double waited_seconds = 0;
-  /// Which part of the time was spent waiting, 0 to 1.
-  [[nodiscard]] double share() const;
+  /// The part of the time that was spent waiting, 0 to 1.
+  [[nodiscard]] double share() const { return waited_seconds / seconds; }
 };
 
 struct LoadMeasurement {
   LoadRate rate;
-  std::optional<StepWait> wait;  // if there is a step
+  std::optional<StepWait> wait;  // if step_seconds is not 0
 };
 
-/// Reads, for one measurement's time, what measurements read first, so that it lies in memory as
-/// far as it fits. All functions here leave the shards' bytes to a Loader, throw what it throws,
-/// take whole batches only (LastBatch::kPad), and no views, which would cost nothing until they are
-/// read.
+/// Reads for the time of one measurement, so that the data that measurements read first is cached.
+///
+/// All functions here read with a Loader and throw its exceptions. They take only whole batches
+/// (LastBatch::kPad), and no views, which would cost nothing until they are read.
 void warm_up(const Dataset& dataset, const LoaderOptions& options, const MeasureOptions& measure);
 
 /// Measures a Loader with these options.
 [[nodiscard]] LoadMeasurement measure_loading(const Dataset& dataset, const LoaderOptions& options,
                                               const MeasureOptions& measure);
 
-/// A way to the device, and how fast it is.
+/// The speed of one path to the device.
 struct DeviceMeasurement {
   DevicePath path = DevicePath::kStaged;
-  /// Why this way cannot be taken, and nothing was measured; else empty.
+  /// The reason why this path is not possible; empty if it was measured.
   std::string refusal;
   LoadMeasurement loading;
   std::uint64_t bytes_registered = 0;
 };
 
-/// Measures a DeviceLoader with these options; a batch counts when it lies on the device. Throws
-/// what that throws.
+/// Measures a DeviceLoader with these options; a batch counts once it is on the device. Throws the
+/// exceptions of DeviceLoader.
 [[nodiscard]] DeviceMeasurement measure_device_loading(const Dataset& dataset,
                                                        const LoaderOptions& options,
                                                        const DeviceOptions& device,
                                                        const MeasureOptions& measure);
 
-/// The same for staged, strided and gather, in this order, whatever `device.device_path` is. Only
-/// of those that copy in place a loader that cannot be made is a refusal, as staged is always
-/// possible.
+/// The same for staged, strided and gather, in this order; ignores `device.device_path`. If strided
+/// or gather are not possible, their result has a refusal; staged is always possible.
 [[nodiscard]] std::vector<DeviceMeasurement> measure_device_paths(const Dataset& dataset,
                                                                   const LoaderOptions& options,
                                                                   const DeviceOptions& device,
                                                                   const MeasureOptions& measure);
 
-/// Bytes a second that cross from pinned memory to a device when nothing else is done: what no path
-/// can exceed. Copies of 32 MiB count as batches. Throws as DeviceLoader's constructor does.
+/// Bytes per second from pinned memory to an idle device, the limit of every path. Copies of 32 MiB
+/// count as batches. Throws the exceptions of DeviceLoader's constructor.
 [[nodiscard]] double measure_link(int device, const MeasureOptions& measure);
 
 }  // namespace precache

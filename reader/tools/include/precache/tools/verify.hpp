@@ -10,47 +10,49 @@
 
 namespace precache {
 
+/// The part to verify, and the resources to use.
 struct VerifyOptions {
   std::optional<std::string> split;  // of dataset folders; none: all
-  unsigned threads = 0;              // 0: what the process may use
-  std::filesystem::path helper{};    // as OpenOptions has it
+  unsigned threads = 0;              // 0: all that the process may use
+  std::filesystem::path helper{};    // see OpenOptions
 };
 
-/// What another thread may look at, and how it may end the work.
+/// Progress that another thread may read; it may set `stop` to end the work.
 struct VerifyProgress {
   std::atomic<std::uint64_t> bytes_planned{0};
   std::atomic<std::uint64_t> bytes_done{0};
   std::atomic<bool> stop{false};
 };
 
-/// Something that is wrong with a file.
+/// One fault of a file.
 struct ShardFault {
   std::filesystem::path file;
-  std::optional<std::uint64_t> record;  // where that is known
-  std::optional<std::uint64_t> offset;  // none where nothing tells, or the whole file is meant
+  std::optional<std::uint64_t> record;  // if known
+  std::optional<std::uint64_t> offset;  // none if unknown, or for the whole file
   std::string reason;
   bool operator==(const ShardFault&) const = default;
 };
 
+/// The result of verify().
 struct VerifyReport {
   std::uint64_t files = 0;
-  std::uint64_t known_files = 0;  // of them, by a manifest's checksums
+  std::uint64_t known_files = 0;  // of these, the ones with checksums in a manifest
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
   std::vector<ShardFault> faults;       // in the order of the files
-  std::vector<ShardFault> unsupported;  // what cannot be read, whole or not
+  std::vector<ShardFault> unsupported;  // content that cannot be checked
   bool interrupted = false;
 };
 
-/// Reads shards from end to end and compares them with what they should be.
+/// Reads shards from end to end and checks them.
 ///
-/// With a manifest: that it is as it was written, that a shard is there, its size, the CRC-32C of
-/// all its bytes, and that its records lie where the manifest says. Without: its framing, checksums
-/// of tar headers, CRCs of TFRecords, the structure of HDF5. Paths are what Dataset::open takes.
+/// With a manifest: that the manifest was not changed, that each shard exists, its size, the
+/// CRC-32C of all its bytes, and the positions of its records. Without one: the framing, checksums
+/// of tar headers, CRCs of TFRecords, the structure of HDF5. Takes the same paths as Dataset::open.
 ///
-/// Throws IoError for a path that is not there or cannot be read, and for a dataset that is
-/// replaced meanwhile; InvalidArgument for a path that names nothing, and for a folder in which a
-/// split is not finished, unless another one is asked for; and what Manifest::read throws.
+/// Throws IoError if a path does not exist or cannot be read, and if a dataset is replaced
+/// meanwhile; InvalidArgument if nothing matches a path, and for a folder with an unfinished split
+/// unless `split` names another one; and the exceptions of Manifest::read.
 [[nodiscard]] VerifyReport verify(const std::vector<std::filesystem::path>& paths,
                                   const VerifyOptions& options, VerifyProgress& progress);
 
