@@ -16,12 +16,12 @@ constexpr std::size_t kHugePage = 2 << 20;
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(std::size_t size) {
-  // A consumer may hold thousands of small batches: none of them should take a huge page.
+  // A consumer may hold thousands of small batches, and none of them should take a huge page.
   const bool is_large = size >= kHugePage;
   void* bytes = nullptr;
   if (::posix_memalign(&bytes, is_large ? kHugePage : kVector, size) != 0) throw std::bad_alloc();
   bytes_ = {static_cast<std::byte*>(bytes), [](std::byte* pointer) { std::free(pointer); }};
-  // A hint: without huge pages a batch takes thousands of entries of the TLB.
+  // Only a hint. Without huge pages, a batch takes thousands of TLB entries.
   if (is_large) (void)::madvise(bytes, size, MADV_HUGEPAGE);
 }
 
@@ -69,7 +69,7 @@ std::unique_ptr<BatchBuffer> BufferPool::take() {
 }
 
 void BufferPool::give_back(std::unique_ptr<BatchBuffer> slot) {
-  AlignedBuffer buffer = std::move(slot->buffer);  // freed, if so, after the lock is released
+  AlignedBuffer buffer = std::move(slot->buffer);  // freed after the lock is released, if at all
   const std::lock_guard lock(mutex_);
   if (buffer.data() != nullptr && free_buffers_.size() < capacity_) {
     free_buffers_.push_back(std::move(buffer));
@@ -78,7 +78,6 @@ void BufferPool::give_back(std::unique_ptr<BatchBuffer> slot) {
 }
 
 Batch::Batch(std::unique_ptr<BatchBuffer> buffer) : buffer_(std::move(buffer)) {}
-
 Batch::Batch(Batch&&) noexcept = default;
 
 Batch& Batch::operator=(Batch&& other) noexcept {
@@ -88,30 +87,23 @@ Batch& Batch::operator=(Batch&& other) noexcept {
 
 Batch::~Batch() {
   if (buffer_ == nullptr) return;
-  // The pool may be the last of its loader: it goes when this call returns.
+  // This may be the last reference to the pool, so it must last until the call returns.
   const std::shared_ptr<BufferPool> home = std::move(buffer_->home);
   home->give_back(std::move(buffer_));
 }
 
 std::size_t Batch::size() const { return buffer_->samples.size(); }
-
 TensorSpec Batch::spec() const { return buffer_->spec; }
-
 const std::byte* Batch::data() const& { return buffer_->data; }
-
 std::byte* Batch::make_writable() & { return buffer_->make_writable(); }
-
 std::size_t Batch::stride_bytes() const { return buffer_->stride_bytes; }
+std::span<const std::int64_t> Batch::labels() const& { return buffer_->labels; }
+std::span<const std::uint64_t> Batch::samples() const& { return buffer_->samples; }
+bool Batch::is_view() const { return buffer_->view != nullptr; }
 
 std::span<const std::byte> Batch::operator[](std::size_t i) const& {
   return {buffer_->data + i * buffer_->stride_bytes, buffer_->spec.size_bytes()};
 }
-
-std::span<const std::int64_t> Batch::labels() const& { return buffer_->labels; }
-
-std::span<const std::uint64_t> Batch::samples() const& { return buffer_->samples; }
-
-bool Batch::is_view() const { return buffer_->view != nullptr; }
 
 void Batch::check() const {
   if (buffer_->view != nullptr) buffer_->view->check();

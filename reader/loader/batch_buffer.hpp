@@ -18,14 +18,14 @@ namespace precache {
 
 class BufferPool;
 
-/// Memory that is aligned for vectors.
+/// Memory that is aligned for vector instructions.
 class AlignedBuffer {
  public:
   using Free = std::function<void(std::byte*)>;
   AlignedBuffer() = default;
-  /// Asks for huge pages where it would fill one.
+  /// Asks for huge pages if it would fill at least one.
   explicit AlignedBuffer(std::size_t size);
-  /// Someone else's memory, and how to give it back.
+  /// Memory from elsewhere, and the function that frees it.
   AlignedBuffer(std::byte* bytes, Free free) : bytes_(bytes, std::move(free)) {}
   [[nodiscard]] std::byte* data() const { return bytes_.get(); }
 
@@ -33,24 +33,24 @@ class AlignedBuffer {
   std::unique_ptr<std::byte[], Free> bytes_;
 };
 
-/// The bytes of a whole shard, by its number.
+/// Returns the bytes of a whole shard, by its number.
 using ShardBytes = std::function<std::span<const std::byte>(std::size_t shard)>;
 
-/// For a loader that copies batches to a device: where they are put, and how much is needed.
+/// Where a loader that copies batches to a device wants them.
 struct BatchPlacement {
-  /// Called by any thread of the loader, for at most as many buffers as batches are prefetched or
-  /// held by the consumer.
+  /// Called by any thread of the loader, for one buffer for each batch that is prefetched or held
+  /// by the consumer.
   std::function<AlignedBuffer()> take_buffer;
-  /// Set if the consumer has the shards in memory and takes the tensors from there: the buffers are
-  /// its own to use. Labels come from there, too, so that the files need not be in the page cache a
-  /// second time. Called by any thread of the loader.
+  /// Set if the consumer has the shards in memory and takes the tensors from there; the batches
+  /// then only have labels. These are read there too, so that the files are not cached twice.
+  /// Called by any thread of the loader.
   ShardBytes in_place;
 };
 
-/// One batch, from its order to its release: what it holds, and how far it is.
+/// The memory and the progress of one batch, from its order to its release.
 ///
-/// The fields of progress belong to the pipeline's lock; the others to the threads that fill the
-/// batch, then to the Batch that holds it.
+/// The lock of the pipeline guards the progress. The other fields belong to the threads that fill
+/// the batch, then to the Batch that holds it.
 struct BatchBuffer {
   TensorSpec spec;
   std::vector<std::uint64_t> samples;
@@ -58,17 +58,17 @@ struct BatchBuffer {
   const std::byte* data = nullptr;
   std::size_t stride_bytes = 0;
   AlignedBuffer buffer;
-  std::shared_ptr<const MappedShard> view;  // instead of the buffer: rows where they lie
-  std::optional<PrivateRange> own;          // of a view that may be written to
+  std::shared_ptr<const MappedShard> view;  // instead of the buffer: rows in the shard
+  std::optional<PrivateRange> own;          // of a view that was made writable
 
   std::uint64_t epoch = 0;
-  bool ends_epoch = false;  // not a batch: the epoch is over
+  bool ends_epoch = false;  // not a batch, but the end of the epoch
   bool is_announced = false;
   std::size_t rows_claimed = 0;
   std::size_t rows_done = 0;
   std::exception_ptr error;
 
-  std::shared_ptr<BufferPool> home;  // while a Batch has it
+  std::shared_ptr<BufferPool> home;  // while a Batch holds this
 
   [[nodiscard]] std::size_t bytes() const {
     return samples.empty() ? 0 : (samples.size() - 1) * stride_bytes + spec.size_bytes();
@@ -80,18 +80,17 @@ struct BatchBuffer {
   }
 };
 
-/// Unused slots and buffers, so that the next batch allocates nothing. Any thread may give them
-/// back.
+/// Unused slots and buffers, so that the next batch allocates nothing. Any thread may return them.
 class BufferPool {
  public:
   /// Keeps up to `capacity` of each.
   BufferPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer);
-  /// The slot that is unused for the longest time, or a new one. It still has the mapping that it
-  /// had: to unmap it is not the consumer's work.
+  /// The slot that has been unused for the longest time, or a new one. It still has its mapping, so
+  /// that the consumer does not have to unmap it.
   [[nodiscard]] std::unique_ptr<BatchBuffer> take();
-  /// An unused buffer, or a new one. Views need none, so there may be fewer than slots.
+  /// An unused buffer, or a new one. Views need none, so there may be fewer buffers than slots.
   [[nodiscard]] AlignedBuffer take_buffer();
-  /// Takes the slot and its buffer; frees them if there are enough.
+  /// Keeps the slot and its buffer, or frees them if there are enough.
   void give_back(std::unique_ptr<BatchBuffer> slot);
 
  private:

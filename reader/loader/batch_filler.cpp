@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "formats/bytes/checked_math.hpp"
@@ -14,14 +13,15 @@
 namespace precache {
 namespace {
 
-// A turn of a thread: long enough to be worth it, short enough to share the first batch.
+// One turn of a thread: long enough to be worth it, short enough that threads share the first
+// batch.
 constexpr std::size_t kChunkBytes = 2 << 20;
-constexpr std::size_t kViewChunkBytes = 64 << 20;  // nothing is moved
-// Batches above this are not in the caches any more when they are read, so they need not go there.
+constexpr std::size_t kViewChunkBytes = 64 << 20;  // nothing is copied
+// Larger batches do not stay in the caches until they are read, so they bypass the caches.
 constexpr std::size_t kStreamedBytes = 8 << 20;
 constexpr std::size_t kProbeEvery = 8;
 
-/// Whether the page at `offset` is in the page cache; false also where the file system cannot tell.
+/// True if the page at `offset` is in the page cache; false if the file system cannot tell.
 bool is_cached(const MappedShard& shard, std::uint64_t offset) {
   std::byte byte{};
   const iovec target{&byte, 1};
@@ -32,7 +32,7 @@ bool is_cached(const MappedShard& shard, std::uint64_t offset) {
 void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t bytes) {
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t first = offset / page * page;
-  // A hint: reading reports what goes wrong.
+  // Only a hint. The read that follows reports errors.
   (void)::madvise(const_cast<std::byte*>(shard.bytes().data()) + first, bytes + offset - first,
                   MADV_WILLNEED);
 }
@@ -93,20 +93,13 @@ void BatchFiller::read_ahead(const BatchBuffer& slot) const {
       call(*shards_->map(place.shard), offset, bytes);
     }
   };
-  // Cached data is the usual case and should cost next to nothing: some records are asked for, and
-  // all are hinted at if one is missing.
+  // Data is usually cached, and then this should cost next to nothing: probe some records, and hint
+  // at all of them only if one is missing.
   bool all_cached = true;
   each(kProbeEvery, [&](const MappedShard& shard, std::uint64_t offset, std::uint64_t bytes) {
     all_cached = all_cached && (bytes == 0 || shard.is_touched(offset) || is_cached(shard, offset));
   });
   if (!all_cached) each(1, start_reading);
-}
-
-/// Rows of a view, with what lies between them.
-void BatchFiller::touch(const BatchBuffer& slot, std::size_t first, std::size_t count) {
-  const std::byte* const begin = slot.data + first * slot.stride_bytes;
-  const std::size_t bytes = (count - 1) * slot.stride_bytes + slot.spec.size_bytes();
-  slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()), bytes);
 }
 
 std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_t count,
@@ -118,7 +111,7 @@ std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_
     const std::uint64_t sample = slot.samples[i];
     const ShardSet::Location place = shards_->locate(sample);
     if (mapped == nullptr || place.shard != mapped_shard) {
-      if (mapped != nullptr) mapped->check();  // after the reading: what was read is good
+      if (mapped != nullptr) mapped->check();  // after the reads, so that they are known to be good
       mapped = shards_->map(place.shard);
       mapped_shard = place.shard;
     }
@@ -136,7 +129,11 @@ std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_
                 slot.buffer.data() + i * slot.stride_bytes, stream_);
     }
   }
-  if (slot.view != nullptr) touch(slot, first, count);
+  if (slot.view != nullptr) {
+    const std::byte* const begin = slot.data + first * slot.stride_bytes;
+    slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()),
+                     (count - 1) * slot.stride_bytes + slot.spec.size_bytes());
+  }
   if (stream_) finish_streaming();
   if (mapped != nullptr) mapped->check();
   return touched;

@@ -11,6 +11,7 @@
 #include "formats/os/bus_fault.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
+#include "reader/loader/option_checks.hpp"
 
 namespace precache {
 namespace {
@@ -18,26 +19,47 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kLargestBatch = UINT32_MAX;
-// More of the same few samples than this in one batch is a mistake, which would take all memory.
+// A larger batch that repeats a few samples is a mistake, and would take all memory.
 constexpr std::uint64_t kLargestPaddedBatch = 1 << 20;
-constexpr std::uint64_t kLargestWorld =
-    1 << 24;  // positions of one step beyond any dataset still fit
+constexpr std::uint64_t kLargestWorld = 1 << 24;  // so that positions cannot overflow
 
-LoaderOptions validated(LoaderOptions options, std::uint64_t samples) {
-  if (options.batch_size == 0 || options.batch_size > kLargestBatch) {
-    throw InvalidArgument(fmt::format("`batch_size` must be between 1 and {}, got {}",
-                                      kLargestBatch, options.batch_size));
+void check_choice(LoaderOptions& options, std::uint64_t dataset_samples) {
+  if (options.subset && !options.subset->empty()) {
+    const std::uint64_t largest = *std::ranges::max_element(*options.subset);
+    if (largest >= dataset_samples) {
+      throw InvalidArgument(fmt::format("`subset` must be below {}, the number of samples; got {}",
+                                        dataset_samples, largest));
+    }
   }
+  const std::uint64_t positions = position_count(options, dataset_samples);
+  Shuffle& shuffle = options.order.shuffle;
+  if (options.weights.empty()) {
+    if (shuffle == Shuffle::kWeighted) throw InvalidArgument("`shuffle` weighted needs `weights`");
+    return;
+  }
+  if (options.weights.size() != positions) {
+    throw InvalidArgument(
+        fmt::format("`weights` must have one entry for each of {} samples, got {}", positions,
+                    options.weights.size()));
+  }
+  if (shuffle != Shuffle::kNone && shuffle != Shuffle::kWeighted) {
+    throw InvalidArgument(
+        fmt::format("`weights` and `shuffle` {} contradict each other", name(shuffle)));
+  }
+  shuffle = Shuffle::kWeighted;
+}
+
+LoaderOptions validated(LoaderOptions options, std::uint64_t dataset_samples) {
+  check_choice(options, dataset_samples);
+  const std::uint64_t samples = position_count(options, dataset_samples);
+  check_count("batch_size", options.batch_size, kLargestBatch);
   if (options.last_batch == LastBatch::kPad &&
       options.batch_size > std::max(samples, kLargestPaddedBatch)) {
     throw InvalidArgument(
         fmt::format("`batch_size` must be at most {} to pad a dataset of {} samples, got {}",
                     std::max(samples, kLargestPaddedBatch), samples, options.batch_size));
   }
-  if (options.world_size == 0 || options.world_size > kLargestWorld) {
-    throw InvalidArgument(fmt::format("`world_size` must be between 1 and {}, got {}",
-                                      kLargestWorld, options.world_size));
-  }
+  check_count("world_size", options.world_size, kLargestWorld);
   if (options.rank >= options.world_size) {
     throw InvalidArgument(fmt::format("`rank` must be below `world_size`, got rank {} of {}",
                                       options.rank, options.world_size),
@@ -48,8 +70,8 @@ LoaderOptions validated(LoaderOptions options, std::uint64_t samples) {
   return options;
 }
 
-/// Signals meant for the program go to its own threads, not to ours. Faults are always the
-/// thread's own.
+/// Blocks signals in the threads that start meanwhile, so that the program's own threads get them.
+/// Faults stay enabled: they belong to the thread that causes them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -73,14 +95,20 @@ std::function<AlignedBuffer()> buffers(const BatchPlacement& placement, const Ba
 
 }  // namespace
 
-std::uint64_t largest_batch(const LoaderOptions& options, std::uint64_t samples) {
-  return options.last_batch == LastBatch::kPad ? options.batch_size
-                                               : std::min(options.batch_size, samples);
+std::uint64_t position_count(const LoaderOptions& options, std::uint64_t dataset_samples) {
+  return options.subset ? options.subset->size() : dataset_samples;
+}
+
+std::uint64_t largest_batch(const LoaderOptions& options, std::uint64_t dataset_samples) {
+  return options.last_batch == LastBatch::kPad
+             ? options.batch_size
+             : std::min(options.batch_size, position_count(options, dataset_samples));
 }
 
 BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
                              const BatchPlacement& placement)
-    : options_(validated(options, shards->samples())),
+    : LoaderCore(options),
+      options_(validated(options, shards->samples())),
       shards_(std::move(shards)),
       filler_(shards_, options_.transform, largest_batch(options_, shards_->samples()),
               options_.writable, placement.in_place),
@@ -88,6 +116,7 @@ BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const Loade
       consumed_(begin_of(0), options_),
       planned_(consumed_),
       ring_(options_.prefetch) {
+  if (!options_.weights.empty()) weighted_.emplace(options_.weights);
   if (shards_->handle_bus_errors()) bus_fault::install_handler();
   const SignalsBlocked blocked;
   try {
@@ -100,7 +129,7 @@ BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const Loade
 
 std::optional<Batch> BatchPipeline::next() {
   std::unique_lock lock(mutex_);
-  // What was read of earlier views may be zeros of a shard that was cut meanwhile.
+  // If the shard of an earlier view was truncated, the consumer may have read zeros.
   for (const auto& shard : lent_) {
     if (const auto alive = shard.lock()) alive->check();
   }
@@ -111,13 +140,15 @@ std::optional<Batch> BatchPipeline::next() {
   if (front().error) std::rethrow_exception(front().error);
   if (front().ends_epoch) {
     pool_->give_back(pop_front());
-    consumed_ = Schedule(consumed_.next_epoch(), options_);
+    consumed_ = Schedule(consumed_.state.next_epoch(), options_);
     return std::nullopt;
   }
-  if (front().view != nullptr) note_view(front());
+  if (front().view != nullptr) {
+    note_view(front());
+    ++stats_.views;
+  }
   ++consumed_.step;
   ++stats_.batches;
-  if (front().view != nullptr) ++stats_.views;
   auto slot = pop_front();
   slot->home = pool_;
   return Batch(std::move(slot));
@@ -148,7 +179,21 @@ OrderState BatchPipeline::state() const {
   return consumed_.state_now();
 }
 
-void BatchPipeline::restart(const OrderState& state) {
+void BatchPipeline::resume(const OrderState& state) {
+  const std::uint64_t samples = position_count(options_, shards_->samples());
+  if (state.samples != samples) {
+    throw InvalidArgument(
+        fmt::format("the state belongs to a dataset of {} samples, but this one has {}",
+                    state.samples, samples));
+  }
+  if (state.order.shuffle == Shuffle::kWeighted && !weighted_) {
+    throw InvalidArgument("the state belongs to a loader with `weights`",
+                          "Make this loader with the same weights.");
+  }
+  if (state.position > state.samples) {
+    throw InvalidArgument(fmt::format("the state's 'position' must be at most {}, got {}",
+                                      state.samples, state.position));
+  }
   const Schedule schedule(state, options_);  // throws before anything changes
   std::unique_lock lock(mutex_);
   pausing_ = true;
@@ -159,6 +204,13 @@ void BatchPipeline::restart(const OrderState& state) {
   consumed_ = planned_ = schedule;
   pausing_ = false;
   work_there_.notify_all();
+}
+
+bool BatchPipeline::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  bool has_failed = failure_ != nullptr;
+  for (std::size_t i = 0; i < count_; ++i) has_failed = has_failed || at(i)->error;
+  return has_failed;
 }
 
 LoaderStats BatchPipeline::stats() const {
@@ -178,7 +230,7 @@ void BatchPipeline::stop() {
   for (auto& thread : threads_) thread.join();
 }
 
-/// Counts the consumer's call for a batch once, however often it asks until it has it.
+/// Counts each batch that the consumer asks for once, even if it asks repeatedly.
 void BatchPipeline::note_call() {
   if (is_waiting_) return;
   is_waiting_ = true;
@@ -199,34 +251,27 @@ void BatchPipeline::work() {
   ::pthread_setname_np(::pthread_self(), "precache");
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (pausing_ || failure_ || !try_turn(lock)) {
-      const auto begin = Clock::now();
-      work_there_.wait(lock);
-      stats_.workers_waited += Clock::now() - begin;
+    try {
+      if (!pausing_ && !failure_ && take_turn(lock)) continue;
+    } catch (...) {  // memory ran out before there was a batch to keep the error
+      failure_ = std::current_exception();
+      batch_ready_.notify_one();
     }
+    const auto begin = Clock::now();
+    work_there_.wait(lock);
+    stats_.workers_waited += Clock::now() - begin;
   }
 }
 
-/// Memory may run out where no batch is there yet to note it.
-bool BatchPipeline::try_turn(std::unique_lock<std::mutex>& lock) {
-  try {
-    return take_turn(lock);
-  } catch (...) {
-    failure_ = std::current_exception();
-    batch_ready_.notify_one();
-    return false;
-  }
-}
-
-/// Announces a batch where there is room, so that its data is on the way, or else fills rows of
-/// the first batch that has any left. False if there is nothing to do.
+/// Announces a batch if the ring has room, so that the system starts to read its data. Otherwise
+/// fills rows of the first batch that has any left. False if there is nothing to do.
 bool BatchPipeline::take_turn(std::unique_lock<std::mutex>& lock) {
   if (count_ < ring_.size()) {
     begin_batch(lock);
     return true;
   }
-  // The first batch of all alone: the consumer that waits for it finds a free core when it is there
-  // (docs/performance.md).
+  // Until the first batch is returned, only fill that one: the consumer that waits for it then
+  // finds a free core (docs/performance.md).
   const std::size_t batches = calls_ != 0 && stats_.batches == 0 ? 1 : count_;
   for (std::size_t i = 0; i < batches; ++i) {
     BatchBuffer& slot = *at(i);
@@ -244,16 +289,21 @@ void BatchPipeline::begin_batch(std::unique_lock<std::mutex>& lock) {
   if (!planned_.has_batch()) {
     slot.ends_epoch = true;
     slot.samples.clear();
-    planned_ = Schedule(planned_.next_epoch(), options_);
+    planned_ = Schedule(planned_.state.next_epoch(), options_);
     batch_ready_.notify_one();
     return;
   }
   const auto [first, rows] = planned_.slices.slice(planned_.step++);
+  const OrderState state = planned_.state;
   const EpochOrder order = planned_.order;
   run_unlocked(slot, lock, [&, first = first, rows = rows] {
+    const bool is_weighted = state.order.shuffle == Shuffle::kWeighted;
     slot.samples.resize(rows);
     for (std::uint64_t i = 0; i < rows; ++i) {
-      slot.samples[i] = order[(first + i) % order.samples()];
+      const std::uint64_t position = (first + i) % state.samples;
+      const std::uint64_t chosen =
+          is_weighted ? weighted_->draw(state.seed, state.epoch, position) : order[position];
+      slot.samples[i] = options_.subset ? (*options_.subset)[chosen] : chosen;
     }
     filler_.announce(slot, *pool_);
   });
@@ -274,7 +324,7 @@ void BatchPipeline::fill_rows(BatchBuffer& slot, std::unique_lock<std::mutex>& l
   if (slot.is_ready()) batch_ready_.notify_one();
 }
 
-/// Checks a view that is about to be handed out, and remembers its shard.
+/// Checks a view that is about to be returned, and remembers its shard.
 void BatchPipeline::note_view(BatchBuffer& slot) {
   try {
     slot.view->check();
@@ -287,7 +337,7 @@ void BatchPipeline::note_view(BatchBuffer& slot) {
   lent_.back() = slot.view;
 }
 
-/// Calls without the lock; what is thrown becomes the slot's error.
+/// Calls without the lock. An exception becomes the error of the slot.
 template <typename Call>
 void BatchPipeline::run_unlocked(BatchBuffer& slot, std::unique_lock<std::mutex>& lock,
                                  const Call& call) {
@@ -316,32 +366,6 @@ std::size_t BatchPipeline::ready_count() const {
   std::size_t ready = 0;
   while (ready < count_ && at(ready)->is_ready()) ++ready;
   return ready;
-}
-
-void BatchPipeline::set_epoch(std::uint64_t epoch) {
-  OrderState next = state();
-  if (next.epoch == epoch && next.position == 0) {
-    // What is filled ahead stays good, unless it failed: the reason may be gone.
-    const std::lock_guard lock(mutex_);
-    bool has_failed = failure_ != nullptr;
-    for (std::size_t i = 0; i < count_; ++i) has_failed = has_failed || at(i)->error;
-    if (!has_failed) return;
-  }
-  next.epoch = epoch;
-  next.position = 0;
-  restart(next);
-}
-
-void BatchPipeline::resume(const OrderState& state) {
-  if (state.samples != shards_->samples()) {
-    throw InvalidArgument(
-        fmt::format("the state belongs to a dataset of {} samples, but this one has {}",
-                    state.samples, shards_->samples()));
-  }
-  if (state.position > state.samples) {
-    throw InvalidArgument("the state's 'position' lies after the last sample");
-  }
-  restart(state);
 }
 
 }  // namespace precache

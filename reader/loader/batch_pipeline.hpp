@@ -14,55 +14,59 @@
 #include <thread>
 #include <vector>
 
-#include "formats/os/fork.hpp"
 #include "precache/reader/loader.hpp"
 #include "reader/loader/batch_buffer.hpp"
 #include "reader/loader/batch_filler.hpp"
+#include "reader/loader/loader_core.hpp"
 #include "reader/loader/schedule.hpp"
 #include "reader/shards/shard_set.hpp"
 
 namespace precache {
 
-/// A ring of batches in the order in which they will be returned; threads announce and fill them,
-/// the consumer takes the first. What a Loader is made of; its functions are documented there.
-class BatchPipeline {
+/// The number of positions of an epoch: the samples of the subset or the dataset.
+[[nodiscard]] std::uint64_t position_count(const LoaderOptions& options,
+                                           std::uint64_t dataset_samples);
+/// The number of samples of the largest batch.
+[[nodiscard]] std::uint64_t largest_batch(const LoaderOptions& options,
+                                          std::uint64_t dataset_samples);
+
+/// The batches of a Loader, in a ring and in the order in which they will be returned.
+///
+/// Worker threads announce and fill them; the consumer takes the first. Loader documents the
+/// functions that both have.
+class BatchPipeline : public LoaderCore {
  public:
   /// REQUIRES: the shards have a spec.
   BatchPipeline(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
                 const BatchPlacement& placement);
-  BatchPipeline(const BatchPipeline&) = delete;
-  BatchPipeline& operator=(const BatchPipeline&) = delete;
-  ~BatchPipeline() { stop(); }
-
-  /// A forked process has none of the threads, and its copy of the locks may be held by them.
-  [[nodiscard]] bool is_of_this_process() const { return generation_ == fork_generation(); }
+  ~BatchPipeline() override { stop(); }
 
   [[nodiscard]] std::optional<Batch> next();
-  [[nodiscard]] bool wait_for(std::chrono::nanoseconds time);
-  /// Whether next() would not wait.
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds time) override;
+  /// True if next() would return without waiting.
   [[nodiscard]] bool is_next_ready() const;
 
-  [[nodiscard]] std::uint64_t batches_per_epoch() const;
-  [[nodiscard]] std::uint64_t batches_left() const;
-  void set_epoch(std::uint64_t epoch);
-  [[nodiscard]] OrderState state() const;
-  void resume(const OrderState& state);
+  [[nodiscard]] std::uint64_t batches_per_epoch() const override;
+  [[nodiscard]] std::uint64_t batches_left() const override;
+  [[nodiscard]] OrderState state() const override;
+  void resume(const OrderState& state) override;
+  [[nodiscard]] bool has_failed() const override;
 
-  [[nodiscard]] const TensorSpec& spec() const { return filler_.spec(); }
+  [[nodiscard]] const TensorSpec& spec() const override { return filler_.spec(); }
   [[nodiscard]] LoaderStats stats() const;
-  [[nodiscard]] std::vector<std::string> warnings() const { return filler_.pass().warnings(); }
+  [[nodiscard]] std::vector<std::string> warnings() const override {
+    return filler_.pass().warnings();
+  }
 
  private:
   [[nodiscard]] OrderState begin_of(std::uint64_t epoch) const {
-    return {shards_->samples(), options_.order, options_.seed, epoch, 0};
+    return {position_count(options_, shards_->samples()), options_.order, options_.seed, epoch, 0};
   }
-  void restart(const OrderState& state);
   void stop();
   void note_call();
   bool wait_until(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point end);
 
   void work();
-  bool try_turn(std::unique_lock<std::mutex>& lock);
   bool take_turn(std::unique_lock<std::mutex>& lock);
   void begin_batch(std::unique_lock<std::mutex>& lock);
   void fill_rows(BatchBuffer& slot, std::unique_lock<std::mutex>& lock);
@@ -77,33 +81,30 @@ class BatchPipeline {
   std::unique_ptr<BatchBuffer> pop_front();
   [[nodiscard]] std::size_t ready_count() const;
 
-  const std::uint64_t generation_ = fork_generation();
   const LoaderOptions options_;
+  std::optional<WeightedOrder> weighted_;
   const std::shared_ptr<const ShardSet> shards_;
   const BatchFiller filler_;
   const std::shared_ptr<BufferPool> pool_;
 
-  mutable std::mutex mutex_;  // guards what follows, and the progress of slots in the ring
+  mutable std::mutex mutex_;  // guards the members below, and the progress of slots in the ring
   std::condition_variable work_there_;
   std::condition_variable batch_ready_;
   std::condition_variable idle_;
-  Schedule consumed_;  // after the batches that were returned
-  Schedule planned_;   // after those in the ring
+  Schedule consumed_;  // up to the last returned batch
+  Schedule planned_;   // up to the last batch in the ring
   std::vector<std::unique_ptr<BatchBuffer>> ring_;
   std::size_t head_ = 0;
   std::size_t count_ = 0;
-  std::size_t busy_ = 0;  // threads at work outside the lock
+  std::size_t busy_ = 0;  // threads that work without the lock
   bool pausing_ = false;
   bool stopping_ = false;
-  std::exception_ptr failure_;                            // that no batch has
-  std::array<std::weak_ptr<const MappedShard>, 4> lent_;  // the last shards that views were of
-  std::uint64_t calls_ = 0;                               // for a batch
-  bool is_waiting_ = false;                               // for the batch of the last call
+  std::exception_ptr failure_;                            // of no particular batch
+  std::array<std::weak_ptr<const MappedShard>, 4> lent_;  // shards of the last views
+  std::uint64_t calls_ = 0;                               // for a batch, waited or not
+  bool is_waiting_ = false;                               // the last call has no batch yet
   LoaderStats stats_;
   std::vector<std::thread> threads_;
 };
-
-/// How many samples the largest batch has.
-[[nodiscard]] std::uint64_t largest_batch(const LoaderOptions& options, std::uint64_t samples);
 
 }  // namespace precache

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included once for each instruction set, by kernels that Highway compiles for each of them.
+// Included once for each instruction set, by kernels that Highway compiles for each.
 #if defined(PRECACHE_HALF_LANES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PRECACHE_HALF_LANES_INL
 #undef PRECACHE_HALF_LANES_INL
@@ -31,15 +31,14 @@ HWY_INLINE hn::Vec<DHalf> low_halves(VBits bits) {
   return hn::DemoteTo(DHalf(), hn::BitCast(d, bits));
 }
 
-/// Of numbers, not of NaN.
+/// The bfloat16 bits of a float that is not NaN.
 HWY_INLINE VBits bfloat16_of_number(VBits bits) {
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(DBits(), 1));
   return hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(DBits(), 0x7fff))));
 }
 
-/// How lanes of a stored type become floats and floats those of another, exactly as half_float.hpp
-/// does it with one: integer arithmetic is the same on every machine, and subnormals and NaN are
-/// right without a second look.
+/// Converts lanes of a stored type to floats and back, exactly like half_float.hpp does with one
+/// value. Integer arithmetic is the same on every machine and handles subnormals and NaN.
 template <DType kType>
 struct Lane;
 
@@ -95,8 +94,7 @@ struct Lane<DType::kFloat16> {
     const VBits rebased = hn::Sub(magnitude, hn::Set(d, 112U << 23));
     const VBits odd = hn::And(hn::ShiftRight<13>(rebased), hn::Set(d, 1));
     const VBits normal = hn::ShiftRight<13>(hn::Add(rebased, hn::Add(odd, hn::Set(d, 0xfff))));
-    // Where numbers are no subnormals the product may be too large to be an integer; it is not
-    // taken then.
+    // For other numbers the product may be too large for an integer; it is not used then.
     const VBits subnormal = hn::BitCast(
         d, hn::NearestInt(hn::Mul(hn::BitCast(DFloat(), magnitude), hn::Set(DFloat(), 0x1p24F))));
     VBits result = hn::IfThenElse(less(magnitude, 0x38800000), subnormal, normal);
@@ -107,7 +105,7 @@ struct Lane<DType::kFloat16> {
 
  private:
   using DSigned = hn::Rebind<std::int32_t, DFloat>;
-  /// Magnitudes have no sign bit, and signed comparisons are there everywhere.
+  /// Magnitudes have no sign bit, so signed comparisons work, which every instruction set has.
   static HWY_INLINE hn::Mask<DBits> less(VBits magnitude, std::int32_t limit) {
     return hn::RebindMask(DBits(),
                           hn::Lt(hn::BitCast(DSigned(), magnitude), hn::Set(DSigned(), limit)));

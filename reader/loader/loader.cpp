@@ -16,49 +16,68 @@ std::string LoaderStats::bottleneck() const {
   };
   if (consumer_waited > workers_waited) {
     return fmt::format(
-        "the consumer waits ({} against {} of the workers): give the loader more threads, "
+        "the consumer waits longer than the workers ({} and {}): give the loader more threads, "
         "or do less per sample",
         text(consumer_waited), text(workers_waited));
   }
   return fmt::format(
-      "the workers wait ({} against {} of the consumer): loading is not the bottleneck",
+      "the workers wait longer than the consumer ({} and {}): loading is not the bottleneck",
       text(workers_waited), text(consumer_waited));
 }
 
-Loader::Loader(Dataset dataset, const LoaderOptions& options) {
-  static_cast<void>(dataset.spec());  // throws Unsupported if there are no tensors
-  pipeline_ = std::make_unique<BatchPipeline>(dataset.shards_, options, BatchPlacement());
-}
-Loader::Loader(Loader&&) noexcept = default;
+LoaderBase::LoaderBase(std::unique_ptr<LoaderCore> core) : core_(std::move(core)) {}
+LoaderBase::LoaderBase(LoaderBase&&) noexcept = default;
 
-Loader& Loader::operator=(Loader&& other) noexcept {
-  std::swap(pipeline_, other.pipeline_);
+LoaderBase& LoaderBase::operator=(LoaderBase&& other) noexcept {
+  std::swap(core_, other.core_);
   return *this;
 }
 
-Loader::~Loader() {
-  // Threads that are not there cannot be joined.
-  if (pipeline_ != nullptr && !pipeline_->is_of_this_process()) (void)pipeline_.release();
+LoaderBase::~LoaderBase() {
+  // A forked process has no threads to join and no CUDA.
+  if (core_ != nullptr && !core_->is_of_this_process()) (void)core_.release();
 }
 
-BatchPipeline& Loader::pipeline() const {
-  if (!pipeline_->is_of_this_process()) {
+LoaderCore& LoaderBase::core() const {
+  if (!core_->is_of_this_process()) {
     throw InvalidArgument("a loader cannot be used in a process that was forked since it was made",
                           "Make the loader in the process that uses it.");
   }
-  return *pipeline_;
+  return *core_;
 }
 
-std::optional<Batch> Loader::next() { return pipeline().next(); }
-bool Loader::wait_for(std::chrono::nanoseconds time) { return pipeline().wait_for(time); }
-std::uint64_t Loader::batches_per_epoch() const { return pipeline().batches_per_epoch(); }
-std::uint64_t Loader::batches_left() const { return pipeline().batches_left(); }
-std::uint64_t Loader::epoch() const { return pipeline().state().epoch; }
-void Loader::set_epoch(std::uint64_t epoch) { pipeline().set_epoch(epoch); }
-OrderState Loader::state() const { return pipeline().state(); }
-void Loader::resume(const OrderState& state) { pipeline().resume(state); }
-TensorSpec Loader::spec() const { return pipeline().spec(); }
-LoaderStats Loader::stats() const { return pipeline().stats(); }
-std::vector<std::string> Loader::warnings() const { return pipeline().warnings(); }
+bool LoaderBase::wait_for(std::chrono::nanoseconds time) { return core().wait_for(time); }
+std::uint64_t LoaderBase::batches_per_epoch() const { return core().batches_per_epoch(); }
+std::uint64_t LoaderBase::batches_left() const { return core().batches_left(); }
+std::uint64_t LoaderBase::epoch() const { return core().state().epoch; }
+TensorSpec LoaderBase::spec() const { return core().spec(); }
+std::vector<std::string> LoaderBase::warnings() const { return core().warnings(); }
+
+OrderState LoaderBase::state() const {
+  const OrderState state = core().state();
+  return core().is_at_end(state) ? state.next_epoch() : state;
+}
+
+void LoaderBase::resume(const OrderState& state) {
+  core().resume(state);
+  // Such a state may come from a loader with larger batches, or from version 0.1.
+  if (core().is_at_end(state)) core().resume(state.next_epoch());
+}
+
+void LoaderBase::set_epoch(std::uint64_t epoch) {
+  OrderState state = core().state();
+  // Batches that were filled ahead can stay, unless one failed: the cause may be gone.
+  if (state.epoch == epoch && state.position == 0 && !core().has_failed()) return;
+  state.epoch = epoch;
+  state.position = 0;
+  core().resume(state);
+}
+
+Loader::Loader(Dataset dataset, const LoaderOptions& options)
+    : LoaderBase((static_cast<void>(dataset.spec()),  // throws Unsupported if there are no tensors
+                  std::make_unique<BatchPipeline>(dataset.shards_, options, BatchPlacement()))) {}
+
+std::optional<Batch> Loader::next() { return static_cast<BatchPipeline&>(core()).next(); }
+LoaderStats Loader::stats() const { return static_cast<BatchPipeline&>(core()).stats(); }
 
 }  // namespace precache

@@ -3,55 +3,34 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "precache/formats/error.hpp"
+#include "reader/loader/option_checks.hpp"
 
 namespace precache {
 namespace {
 
-template <typename Enum, std::size_t kCount>
-Enum parse_name(std::string_view text, const Enum (&values)[kCount], const char* field) {
-  std::string known;
-  for (const Enum value : values) {
-    if (name(value) == text) return value;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", name(value));
-  }
-  throw InvalidArgument(fmt::format("`{}` must be one of {}; got '{}'", field, known, text));
-}
+constexpr std::array<std::string_view, 4> kShuffleNames{"none", "block", "full", "weighted"};
+constexpr std::array<std::string_view, 4> kLastBatchNames{"drop", "pad", "keep", "even"};
 
 }  // namespace
 
 std::string_view name(Shuffle shuffle) {
-  switch (shuffle) {
-    case Shuffle::kNone:
-      return "none";
-    case Shuffle::kBlock:
-      return "block";
-    case Shuffle::kFull:
-      break;
-  }
-  return "full";
+  return kShuffleNames.at(static_cast<std::size_t>(shuffle));
 }
 
 Shuffle parse_shuffle(std::string_view text) {
-  return parse_name(text, {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull}, "shuffle");
+  return parse_name<Shuffle>(text, kShuffleNames, "shuffle");
 }
 
 std::string_view name(LastBatch last_batch) {
-  switch (last_batch) {
-    case LastBatch::kDrop:
-      return "drop";
-    case LastBatch::kPad:
-      return "pad";
-    case LastBatch::kKeep:
-      break;
-  }
-  return "keep";
+  return kLastBatchNames.at(static_cast<std::size_t>(last_batch));
 }
 
 LastBatch parse_last_batch(std::string_view text) {
-  return parse_name(text, {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep}, "last_batch");
+  return parse_name<LastBatch>(text, kLastBatchNames, "last_batch");
 }
 
 std::string OrderState::to_json() const {
@@ -88,19 +67,19 @@ OrderState OrderState::from_json(std::string_view text) {
       throw InvalidArgument(
           fmt::format("loader state: 'version' must be 1, got {}", count("version")));
     }
-    OrderState state;
-    state.samples = count("samples");
     const nlohmann::json shuffle = value("shuffle");
     if (!shuffle.is_string()) {
       throw InvalidArgument("loader state: 'shuffle' must be a string");
     }
-    state.order = {parse_shuffle(shuffle.get<std::string>()), count("block_rows"),
-                   count("window_blocks")};
-    state.seed = count("seed");
-    state.epoch = count("epoch");
-    state.position = count("position");
+    const OrderState state{
+        count("samples"),
+        {parse_shuffle(shuffle.get<std::string>()), count("block_rows"), count("window_blocks")},
+        count("seed"),
+        count("epoch"),
+        count("position")};
     if (state.position > state.samples) {
-      throw InvalidArgument("loader state: 'position' lies after the last sample");
+      throw InvalidArgument(fmt::format("loader state: 'position' must be at most {}, got {}",
+                                        state.samples, state.position));
     }
     return state;
   } catch (const nlohmann::json::exception& error) {

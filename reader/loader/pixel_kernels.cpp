@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/loader/pixel_kernels.hpp"
 
-#ifndef PRECACHE_PIXEL_KERNELS_COMMON  // this file is compiled once for each instruction set, this
-                                       // part only once
+// This file is compiled once for each instruction set, but this part only once.
+#ifndef PRECACHE_PIXEL_KERNELS_COMMON
 #define PRECACHE_PIXEL_KERNELS_COMMON
 
 #include <hwy/cache_control.h>
@@ -13,21 +13,21 @@
 namespace precache {
 namespace {
 
-/// Rows of a crop are short, and those of a flip are read backwards: too much for the processor's
-/// own prefetching, which left flipped images waiting half of the time.
+/// The rows of a crop are short, and those of a flip are read backwards. The processor's own
+/// prefetching does not handle that: flipped images waited half of the time.
 inline void prefetch_row(const std::byte* row, std::size_t distance_bytes,
                          std::size_t width_bytes) {
   constexpr std::size_t kRowsAhead = 8;
   constexpr std::size_t kLine = 64;
-  // As a number: the rows ahead may lie behind the tensor, which a prefetch does not mind.
+  // A number, not a pointer: the rows ahead may be past the tensor, which a prefetch ignores.
   const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(row) + kRowsAhead * distance_bytes;
   for (std::size_t x = 0; x < width_bytes; x += kLine) {
     __builtin_prefetch(reinterpret_cast<const void*>(ahead + x));
   }
 }
 
-/// The definition: element by element. Also for tensors that have no vectors: rows shorter than
-/// one, or channels that are neither one nor three and lie side by side.
+/// The definition, element by element. Also used for tensors without vectors: rows shorter than one
+/// vector, or interleaved channels that are neither one nor three.
 template <typename Element>
 void by_definition(const PixelJob& job) {
   using In = typename Element::In;
@@ -73,7 +73,7 @@ HWY_INLINE void store(V v, D d, T* out, bool stream) {
   hn::StoreU(v, d, out);
 }
 
-/// What a channel's constants look like in vectors.
+/// The constants of a channel as vectors.
 template <PixelMath kMath>
 struct FloatMath {
   VFloat a, b, c;  // scale and offset, or mean, std and its inverse
@@ -99,7 +99,7 @@ struct FloatMath {
   }
 };
 
-/// What is done to elements: how many a step takes, what becomes of them, and the same for one.
+// A conversion of elements: the types of its vectors, one vector, and one element.
 template <typename Type>
 struct Moved {
   using In = Type;
@@ -201,10 +201,10 @@ void plane_row(const Element& element, const typename Element::In* in, typename 
   stream = stream && reinterpret_cast<std::uintptr_t>(out) % (step * sizeof *out) == 0;
   std::size_t x = 0;
   for (; x + step <= width; x += step) at(x, stream);
-  if (x < width) at(width - step, false);  // some pixels a second time
+  if (x < width) at(width - step, false);  // repeats some pixels
 }
 
-/// One row of three channels, at least one side interleaved.
+/// One row of three channels; at least one side is interleaved.
 template <typename Element, bool kFlip>
 void pixel_row(const std::array<Element, 3>& elements, const PixelJob& job,
                const typename Element::In* in, typename Element::T* out) {
@@ -253,7 +253,7 @@ void all_rows(const PixelJob& job) {
     }
     return;
   }
-  // Rows that follow each other without a gap are one long row.
+  // Rows without gaps between them are one long row.
   const bool joined = !kFlip && job.in_side.row == job.width && job.out_side.row == job.width;
   const std::size_t rows = joined ? 1 : job.height;
   const std::size_t width = joined ? job.width * job.height : job.width;
@@ -275,7 +275,7 @@ void all_rows(const PixelJob& job) {
 template <typename Element>
 void all_rows(const PixelJob& job) {
   const bool side_by_side = job.in_side.channel == 1 || job.out_side.channel == 1;
-  // "Vectors" of one lane are loaded as such an element is, which wants it aligned.
+  // A "vector" of one lane is loaded like an element, so it must be aligned.
   constexpr bool kLoadsAnywhere = HWY_TARGET != HWY_SCALAR || sizeof(typename Element::In) == 1;
   const bool has_vectors = kLoadsAnywhere && job.width >= hn::Lanes(typename Element::DIn()) &&
                            (!side_by_side || job.channels == 1 || job.channels == 3);
@@ -283,38 +283,29 @@ void all_rows(const PixelJob& job) {
   job.flip ? all_rows<Element, true>(job) : all_rows<Element, false>(job);
 }
 
-/// With the arithmetic of kMath, or by the table.
+/// Converts pixels with the arithmetic of kMath, or by the table.
 template <PixelMath kMath>
 void pixels(const PixelJob& job) {
   const auto with = [&]<typename Element>(std::type_identity<Element>) {
     kMath == PixelMath::kTable ? by_definition<Element>(job) : all_rows<Element>(job);
   };
-  switch (job.out_type) {
-    case DType::kUint8:
-      return all_rows<Moved<std::uint8_t>>(job);
-    case DType::kFloat16:
-      return with(std::type_identity<Float16s<kMath>>());
-    case DType::kBfloat16:
-      return with(std::type_identity<Bfloat16s<kMath>>());
-    case DType::kFloat32:
-      return with(std::type_identity<Floats<kMath>>());
-  }
+  if (job.out_type == DType::kUint8) return all_rows<Moved<std::uint8_t>>(job);
+  if (job.out_type == DType::kFloat16) return with(std::type_identity<Float16s<kMath>>());
+  if (job.out_type == DType::kBfloat16) return with(std::type_identity<Bfloat16s<kMath>>());
+  with(std::type_identity<Floats<kMath>>());
+}
+
+template <DType kFrom, DType kTo>
+void floats(const PixelJob& job) {
+  using Bits = std::conditional_t<kFrom == DType::kFloat32, std::uint32_t, std::uint16_t>;
+  all_rows<std::conditional_t<kFrom == kTo, Moved<Bits>, Cast<kFrom, kTo>>>(job);
 }
 
 template <DType kFrom>
 void floats(const PixelJob& job) {
-  if (job.out_type == kFrom) {
-    using Bits = std::conditional_t<kFrom == DType::kFloat32, std::uint32_t, std::uint16_t>;
-    return all_rows<Moved<Bits>>(job);
-  }
-  switch (job.out_type) {
-    case DType::kFloat16:
-      return all_rows<Cast<kFrom, DType::kFloat16>>(job);
-    case DType::kBfloat16:
-      return all_rows<Cast<kFrom, DType::kBfloat16>>(job);
-    default:
-      return all_rows<Cast<kFrom, DType::kFloat32>>(job);
-  }
+  if (job.out_type == DType::kFloat16) return floats<kFrom, DType::kFloat16>(job);
+  if (job.out_type == DType::kBfloat16) return floats<kFrom, DType::kBfloat16>(job);
+  floats<kFrom, DType::kFloat32>(job);
 }
 
 void stream_copy(const std::byte* in, std::size_t size, std::byte* out) {
@@ -339,24 +330,12 @@ void stream_copy(const std::byte* in, std::size_t size, std::byte* out) {
 }
 
 void run(const PixelJob& job) {
-  switch (job.in_type) {
-    case DType::kFloat16:
-      return floats<DType::kFloat16>(job);
-    case DType::kBfloat16:
-      return floats<DType::kBfloat16>(job);
-    case DType::kFloat32:
-      return floats<DType::kFloat32>(job);
-    case DType::kUint8:
-      break;
-  }
-  switch (job.math) {
-    case PixelMath::kAffine:
-      return pixels<PixelMath::kAffine>(job);
-    case PixelMath::kReciprocal:
-      return pixels<PixelMath::kReciprocal>(job);
-    case PixelMath::kTable:
-      return pixels<PixelMath::kTable>(job);
-  }
+  if (job.in_type == DType::kFloat16) return floats<DType::kFloat16>(job);
+  if (job.in_type == DType::kBfloat16) return floats<DType::kBfloat16>(job);
+  if (job.in_type == DType::kFloat32) return floats<DType::kFloat32>(job);
+  if (job.math == PixelMath::kAffine) return pixels<PixelMath::kAffine>(job);
+  if (job.math == PixelMath::kReciprocal) return pixels<PixelMath::kReciprocal>(job);
+  pixels<PixelMath::kTable>(job);
 }
 
 }  // namespace precache::HWY_NAMESPACE

@@ -10,16 +10,22 @@
 
 namespace precache {
 
-/// Three ways from a pixel to its float. Only the table is right by definition; the others are used
-/// where all 256 pixels were seen to give the table's bits.
+/// The numbers drawn for one sample. Copied to GPUs as a whole.
+struct AugmentationDraw {
+  std::uint32_t y = 0;  // of the crop
+  std::uint32_t x = 0;
+  bool flip = false;
+};
+
+/// Three ways to compute the float of a pixel. The table is the definition; the others are used
+/// only after all 256 pixels gave the same bits.
 enum class PixelMath {
   kAffine,      // one multiply-add
-  kReciprocal,  // both divisions as multiplications by the reciprocal, each corrected by its
-                // remainder
+  kReciprocal,  // multiplications by reciprocals, each corrected by its remainder
   kTable,
 };
 
-/// What the pixels of one channel become.
+/// How the pixels of one channel become floats.
 struct ChannelRule {
   float scale = 0;  // kAffine: pixel * scale + offset
   float offset = 0;
@@ -30,31 +36,32 @@ struct ChannelRule {
   std::array<std::uint16_t, 256> halves{};  // float16 or bfloat16 bits
 };
 
-/// Elements of one tensor to those of another: pixels to pixels or floats, floats to floats.
+/// Turns the elements of one tensor into those of another: pixels to pixels or floats, floats to
+/// floats.
 struct PixelJob {
   struct Side {
     std::size_t row = 0;      // elements from a row to the next
     std::size_t channel = 0;  // elements from a channel to the next; 1: interleaved
   };
-  const std::byte* in = nullptr;  // the first element that is wanted; need not be aligned
+  const std::byte* in = nullptr;  // the first element of the crop, aligned or not
   Side in_side;
   DType in_type = DType::kUint8;
   std::byte* out = nullptr;
   Side out_side;
   DType out_type = DType::kUint8;
   std::size_t channels = 0;  // of the tensor
-  std::size_t height = 0;    // of the part that is wanted
+  std::size_t height = 0;    // of the crop
   std::size_t width = 0;
   bool flip = false;
-  bool stream = false;                 // write past the caches where alignment allows
-  PixelMath math = PixelMath::kTable;  // for pixels to floats
+  bool stream = false;                                // bypass the caches where alignment allows
+  PixelMath math = PixelMath::kTable;                 // for pixels to floats
   const std::array<ChannelRule, 3>* rules = nullptr;  // likewise
 };
 
-/// Does the job with the best instructions of this machine.
+/// Runs the job with the best instruction set of this machine.
 void run_pixels(const PixelJob& job);
 
-/// memcpy past the caches, where alignment allows: it saves reading what is about to be
+/// A memcpy that bypasses the caches where alignment allows, which saves reading the lines that are
 /// overwritten.
 void copy_streamed(std::span<const std::byte> in, std::byte* out);
 

@@ -15,13 +15,12 @@ namespace {
 
 constexpr std::size_t kPixelValues = 256;
 
-/// Elements from one row, and from one channel, to the next.
 PixelJob::Side side_of(const TensorSpec& spec) {
   if (spec.layout == Layout::kHwc) return {std::size_t{spec.width} * spec.channels, 1};
   return {spec.width, std::size_t{spec.height} * spec.width};
 }
 
-/// Rounded to even, as torchvision's centre crop does.
+/// Half of a margin, rounded to even like torchvision's centre crop.
 std::uint32_t half(std::uint32_t margin) {
   return margin / 2 + (margin % 2 == 1 && margin / 2 % 2 == 1 ? 1 : 0);
 }
@@ -76,14 +75,10 @@ TensorSpec BatchTransform::result(const TensorSpec& stored) const {
 }
 
 PixelPass::PixelPass(const TensorSpec& stored, const BatchTransform& transform)
-    : stored_(stored),
-      result_(transform.result(stored)),
-      transform_(transform),
-      is_copy_(result_ == stored && !transform.flip) {
-  if (stored.channels == 1 && result_.dtype == stored.dtype && !transform.flip &&
-      result_.height == stored.height && result_.width == stored.width) {
-    is_copy_ = true;  // one channel: the order of the axes makes no difference
-  }
+    : stored_(stored), result_(transform.result(stored)), transform_(transform) {
+  TensorSpec same = stored;
+  if (stored.channels == 1) same.layout = result_.layout;  // makes no difference
+  is_copy_ = result_ == same && !transform.flip;
   if (stored.dtype != DType::kUint8) return;
   set_rules(transform.normalize.value_or(Normalization()));
   for (const PixelMath math : {PixelMath::kAffine, PixelMath::kReciprocal}) {
@@ -93,7 +88,7 @@ PixelPass::PixelPass(const TensorSpec& stored, const BatchTransform& transform)
 
 void PixelPass::set_rules(const Normalization& normalize) {
   for (std::size_t i = 0; i < rules_.size(); ++i) {
-    // Of one channel the others' numbers mean nothing, and may be zero.
+    // With one channel, the numbers of the others are unused and may be zero.
     const std::size_t channel = stored_.channels == 1 ? 0 : i;
     ChannelRule& rule = rules_[i];
     rule.mean = normalize.mean[channel];
@@ -111,7 +106,7 @@ void PixelPass::set_rules(const Normalization& normalize) {
 }
 
 bool PixelPass::is_exact(PixelMath math) const {
-  // Every pixel there is, in every channel.
+  // Compares all pixels in all channels.
   std::array<std::uint8_t, 3 * kPixelValues> pixels{};
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i);
   std::array<std::byte, pixels.size() * sizeof(float)> by_table{};
@@ -149,7 +144,7 @@ AugmentationDraw PixelPass::choose(std::uint64_t seed, std::uint64_t epoch,
   SampleRandom random(seed, epoch, sample);
   const std::uint32_t free_rows = stored_.height - result_.height;
   const std::uint32_t free_columns = stored_.width - result_.width;
-  // All are drawn, needed or not: a crop does not change who is flipped.
+  // All three are always drawn, so that a crop does not change which samples are flipped.
   const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{free_rows} + 1));
   const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{free_columns} + 1));
   const bool flip = random.below(2) == 1;

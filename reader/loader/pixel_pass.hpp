@@ -9,35 +9,35 @@
 #include <vector>
 
 #include "precache/reader/batch_transform.hpp"
-#include "reader/loader/augmentation_draw.hpp"
 #include "reader/loader/pixel_kernels.hpp"
 
 namespace precache {
 
-/// Takes one stored tensor into a batch: crop, flip, normalise, cast and order of axes in one pass.
+/// Copies one stored tensor into a batch: crops, flips, normalises, casts and reorders the axes in
+/// one pass.
 ///
-/// Equal, bit for bit, to doing it pixel by pixel with true divisions and rounding to nearest even.
+/// The result equals, bit for bit, true divisions pixel by pixel, rounded to nearest even.
 /// Immutable, so any number of threads may use one at once.
 class PixelPass {
  public:
-  /// Throws InvalidArgument as BatchTransform::result does.
+  /// Throws the InvalidArgument of BatchTransform::result.
   PixelPass(const TensorSpec& stored, const BatchTransform& transform);
 
   [[nodiscard]] const TensorSpec& result() const { return result_; }
-  /// Whether tensors stay as they are, byte for byte.
+  /// True if tensors do not change, byte for byte.
   [[nodiscard]] bool is_copy() const { return is_copy_; }
-  /// Which of the kernels' ways was seen to be exact.
+  /// The fastest arithmetic that is exact for all pixels.
   [[nodiscard]] PixelMath math() const { return math_; }
-  /// What pixels become, by channel modulo 3. Of tensors that are stored as floats it says nothing.
+  /// The rules for pixels, by channel modulo 3. Not used for tensors that are stored as floats.
   [[nodiscard]] const std::array<ChannelRule, 3>& rules() const { return rules_; }
-  /// Options that work but will not do what was probably meant, each a sentence.
+  /// Sentences about options that are valid but probably not meant.
   [[nodiscard]] std::vector<std::string> warnings() const;
-  /// What (seed, epoch, sample) decides for this sample.
+  /// The draw of this sample, a function of (seed, epoch, sample).
   [[nodiscard]] AugmentationDraw choose(std::uint64_t seed, std::uint64_t epoch,
                                         std::uint64_t sample) const;
-  /// Writes `result().size_bytes()` bytes to `out`. With `stream`, past the caches, for batches
-  /// that do not fit them; finish_streaming() must follow before another thread reads.
-  /// REQUIRES: `tensor` is of the stored size, `out` is aligned for an element of the result.
+  /// Writes `result().size_bytes()` bytes to `out`. `stream` bypasses the caches, for batches that
+  /// do not fit them; call finish_streaming() before another thread reads.
+  /// REQUIRES: `tensor` has the stored size, `out` is aligned for an element of the result.
   void run(std::span<const std::byte> tensor, const AugmentationDraw& choice, std::byte* out,
            bool stream) const;
 

@@ -8,9 +8,9 @@
 
 namespace precache {
 
-/// The epochs of a run from some point on, cut into this rank's batches.
+/// The batches of this rank, from some point of an epoch to its end.
 struct Schedule {
-  OrderState state;  // at the begin of `slices`
+  OrderState state;  // at the beginning of `slices`
   RankSlices slices;
   EpochOrder order;
   std::uint64_t step = 0;
@@ -27,19 +27,13 @@ struct Schedule {
   }
   [[nodiscard]] std::uint64_t batches() const {
     const std::uint64_t steps = slices.steps();
-    // With last_batch kKeep this rank may have none at the last step.
+    // With LastBatch::kKeep this rank may have no batch at the last step.
     return steps != 0 && slices.slice(steps - 1).count == 0 ? steps - 1 : steps;
   }
   [[nodiscard]] OrderState state_now() const {
     OrderState now = state;
     now.position = slices.position_after(step);
     return now;
-  }
-  [[nodiscard]] OrderState next_epoch() const {
-    OrderState next = state;
-    ++next.epoch;
-    next.position = 0;
-    return next;
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Reads shards: all that a training program includes, but for batches on a GPU
+/// Includes everything that a training program needs to read shards, except for batches on a GPU
 /// (precache/reader/device_loader.hpp).
 #pragma once
 

@@ -10,30 +10,29 @@
 
 namespace precache {
 
-/// Where a crop is taken.
 enum class CropPosition { kRandom, kCenter };
 
-/// Not larger than the stored tensors.
+/// The size and position of a crop, which must not be larger than the stored tensors.
 struct Crop {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   CropPosition place = CropPosition::kRandom;
 };
 
-/// What is done to stored tensors on their way into a batch; by default nothing.
+/// The changes that are made to stored tensors when they are copied into a batch; by default none.
 ///
 /// A uint8 pixel x that becomes a float is x/255, then (x/255 - mean) / std with `normalize`.
 /// Tensors that are stored as floats can be cropped, flipped, re-ordered and cast to another float
 /// type, but neither normalized nor made uint8.
 struct BatchTransform {
   std::optional<Crop> crop{};
-  bool flip = false;  // mirror a random half of the samples, left to right
+  bool flip = false;  // mirror half of the samples, chosen at random, left to right
   std::optional<Normalization> normalize{};
   std::optional<DType> dtype{};    // none: float32 with `normalize`, else as stored
   std::optional<Layout> layout{};  // none: as stored
 
-  /// What tensors become. Throws InvalidArgument if the parts contradict each other or do not fit
-  /// the stored tensors.
+  /// The spec of transformed tensors. Throws InvalidArgument if the parts contradict each other or
+  /// do not fit the stored tensors.
   [[nodiscard]] TensorSpec result(const TensorSpec& stored) const;
 };
 

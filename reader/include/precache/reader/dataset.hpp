@@ -20,58 +20,63 @@ namespace precache {
 class MappedShard;
 class ShardSet;
 
+/// How to open a dataset.
 struct OpenOptions {
-  /// What the tensors are, for shards that do not say (TFRecords of raw bytes without a manifest).
-  /// Opening those that say something else throws InvalidArgument.
+  /// The spec of the tensors, for shards that do not contain it (TFRecords of raw bytes without a
+  /// manifest). Opening shards that contain another spec throws InvalidArgument.
   std::optional<TensorSpec> spec;
-  /// Mappings and file descriptors that are kept open; views that are held count on top. 0: a
-  /// quarter of the descriptors that the process may have, at most 1024.
+  /// The number of shards that are kept mapped and open; views that are held come on top. 0: a
+  /// quarter of the process's limit of descriptors, at most 1024.
   std::size_t max_open_shards = 0;
-  /// Check each record as it is read, by the CRC that it carries: all TFRecords have one, tar and
-  /// HDF5 shards if precache wrote them. Of other tars, the checksums of headers are checked.
+  /// Check each record with its CRC as it is read. All TFRecords have CRCs; tar and HDF5 shards
+  /// have them if precache wrote them. In other tar files, only the checksums of headers are
+  /// checked.
   bool verify_on_read = false;
-  /// Turn SIGBUS on our mappings (a shard was cut, a disk fails) into exceptions. A process in
-  /// which no dataset was opened with this is ended by it, as is any program that maps files.
+  /// Turn SIGBUS on mapped shards (a shard was truncated, a disk fails) into exceptions. Without
+  /// this, SIGBUS ends the process, like any program that maps files.
   bool handle_bus_errors = true;
-  /// What of shards without a manifest is the image, and what the label: the ending of a file in a
-  /// tar, a feature of a TFRecord, a dataset of an HDF5 file. Empty: found by its usual names.
+  /// The image and the label of shards without a manifest: the extension of a file in a tar, a
+  /// feature of a TFRecord, a dataset of an HDF5 file. Empty: found by the usual names.
   std::string image_key;
   std::string label_key;
-  /// Samples of shards without a manifest have no labels, whatever is there.
+  /// Ignore the labels of shards without a manifest.
   bool without_labels = false;
-  /// Threads that scan shards without a manifest. 0: as many as the process may use.
+  /// The number of threads that scan shards without a manifest. 0: all that the process may use.
   unsigned scan_threads = 0;
-  /// The `precache` command, which reads HDF5 files without a manifest in a process of its own: the
-  /// HDF5 library has memory faults on files that were made for that. Empty: the one on PATH.
+  /// The `precache` command. It reads HDF5 files without a manifest in a separate process, because
+  /// crafted files can crash the HDF5 library. Empty: the command on PATH.
   std::filesystem::path helper;
 };
 
-/// Keeps a shard's memory mapped. Bytes that were read through it are good if check() returns.
-/// Copies are cheap and keep the same mapping; any thread may use one.
+/// Keeps a shard mapped. Bytes that were read before check() returns are good.
+///
+/// Copies are cheap and keep the same mapping. Any thread may use one.
 class Lease {
  public:
-  /// Throws CorruptData if the shard was cut, written to or could not be read since it was opened.
+  /// Throws CorruptData if the shard was truncated or written to, or if reading failed.
   void check() const;
 
  private:
   friend class Dataset;
   friend class Sample;
   explicit Lease(std::shared_ptr<const MappedShard> shard) : shard_(std::move(shard)) {}
-  std::shared_ptr<const MappedShard> shard_;  // none: nothing to keep
+  std::shared_ptr<const MappedShard> shard_;  // none for empty rows
 };
 
-/// One sample, as it lies in its shard. Its bytes stay valid while it, or a copy of its lease,
-/// lives; a view of a temporary sample does not compile:
+/// A view of one sample in its mapped shard.
+///
+/// Its bytes stay valid while the sample or a copy of its lease exists. A view of a temporary
+/// sample does not compile:
 ///
 ///     const Sample sample = dataset[0];
 ///     use(sample.as<std::uint8_t>());  // dataset[0].as<...>() would dangle
 class Sample {
  public:
-  /// The tensor, or the encoded image; read-only memory.
+  /// The tensor or the encoded image, in read-only memory.
   [[nodiscard]] std::span<const std::byte> bytes() const& { return bytes_; }
   std::span<const std::byte> bytes() const&& = delete;
-  /// The tensor's elements. Throws InvalidArgument if they are not of type T, Unsupported if the
-  /// sample is not a tensor or the shard has it at an address that is not aligned for T.
+  /// The elements of the tensor. Throws InvalidArgument if their type is not T, Unsupported if the
+  /// sample is not a tensor or its address is not aligned for T.
   template <TensorElement T>
   [[nodiscard]] std::span<const T> as() const& {
     check_elements(kDTypeOf<T>);
@@ -79,7 +84,7 @@ class Sample {
   }
   template <TensorElement T>
   std::span<const T> as() const&& = delete;
-  /// -1 where there is none.
+  /// -1 if the sample has none.
   [[nodiscard]] std::int64_t label() const { return label_; }
   /// Reads the key from the shard. Throws CorruptData.
   [[nodiscard]] std::string key() const;
@@ -104,9 +109,10 @@ class Sample {
   std::uint64_t index_;
 };
 
-/// Tensors of neighbouring samples: row i lies at `data() + i * stride_bytes()`. Read-only memory
-/// that stays valid while this, or a copy of its lease, lives; views of temporary rows do not
-/// compile.
+/// A view of the tensors of neighbouring samples: row i is at `data() + i * stride_bytes()`.
+///
+/// The memory is read-only and stays valid while the rows or a copy of their lease exist. Views of
+/// temporary rows do not compile.
 class Rows {
  public:
   [[nodiscard]] std::size_t size() const { return count_; }
@@ -118,8 +124,8 @@ class Rows {
     return {data_ + i * stride_bytes_, spec_.size_bytes()};
   }
   std::span<const std::byte> operator[](std::size_t i) const&& = delete;
-  /// The elements of every row. Throws InvalidArgument if they are not of type T, Unsupported if
-  /// the shard has a row at an address that is not aligned for T.
+  /// The elements of every row. Throws InvalidArgument if their type is not T, Unsupported if a row
+  /// is not aligned for T.
   template <TensorElement T>
   [[nodiscard]] TypedRows<const T> as() const& {
     return {spec_, data_, count_, stride_bytes_};
@@ -146,41 +152,40 @@ class Rows {
   Lease lease_;
 };
 
-/// All samples of some shards, in the order of the shards.
+/// The samples of one or more shards, in the order of the shards.
 ///
-/// A handle: copies are cheap and mean the same dataset. Any number of threads may use one at once.
+/// Copies are cheap and refer to the same dataset. Any number of threads may use one at once.
 class Dataset {
  public:
   /// Opens a dataset folder, a shard, or several: `path` may be a pattern (`*`, `?`, `[a-z]`,
-  /// `{000000..000012}`, `{a,b}`, and `@000012` for `{000000..000012}`). Shards that a
-  /// `dataset.json` next to them lists are opened by it; others, of whatever origin, are scanned
-  /// once.
+  /// `{000000..000012}`, `{a,b}`, and `@000012` for `{000000..000012}`). The `dataset.json` next
+  /// to shards describes them; shards without one, such as third-party files, are scanned once.
   ///
-  /// `split` names one of a folder's splits; empty: its only one, else `train`. Throws IoError,
-  /// CorruptData, Unsupported, and InvalidArgument for a split or pattern that names nothing.
+  /// `split` names one of a folder's splits; empty: the only one, else `train`. Throws IoError,
+  /// CorruptData, Unsupported, and InvalidArgument if no split or file matches.
   [[nodiscard]] static Dataset open(const std::filesystem::path& path, std::string_view split = {},
                                     const OpenOptions& options = {});
-  /// Several shards, in this order.
+  /// Opens these shards, in this order.
   [[nodiscard]] static Dataset open(const std::vector<std::filesystem::path>& shards,
                                     const OpenOptions& options = {});
 
   [[nodiscard]] std::uint64_t size() const;
   [[nodiscard]] std::size_t shard_count() const;
-  /// Whether every sample is a tensor of the same spec.
+  /// True if every sample is a tensor of the same spec.
   [[nodiscard]] bool has_spec() const;
   /// Throws Unsupported, with the reason, if samples are not tensors of one spec.
   [[nodiscard]] TensorSpec spec() const;
-  /// Class names by label; empty where the shards do not say.
+  /// Class names by label; empty if the shards have none.
   [[nodiscard]] const std::vector<std::string>& classes() const&;
   [[nodiscard]] std::vector<std::string> classes() && { return classes(); }
 
-  /// Throws InvalidArgument if there is no such sample, IoError or CorruptData if its shard cannot
-  /// be read, or the dataset was replaced since it was opened.
+  /// Throws InvalidArgument if there is no such sample; IoError or CorruptData if its shard cannot
+  /// be read or the dataset was replaced since it was opened.
   [[nodiscard]] Sample operator[](std::uint64_t index) const;
-  /// Throws as operator[] does; InvalidArgument if the rows are not all in one shard (see
-  /// contiguous_rows), Unsupported if they are not tensors or do not lie at equal distances.
+  /// Throws the exceptions of operator[]; InvalidArgument if the rows are not all in one shard (see
+  /// contiguous_rows), Unsupported if they are not tensors at equal distances.
   [[nodiscard]] Rows rows(std::uint64_t first, std::uint64_t count) const;
-  /// How many rows from `first` on lie in one shard.
+  /// The number of rows from `first` to the end of its shard.
   [[nodiscard]] std::uint64_t contiguous_rows(std::uint64_t first) const;
 
  private:

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "precache/formats/tensor_spec.hpp"
@@ -27,10 +28,10 @@ class DeviceLease;
 
 /// How the tensors of a batch reach the GPU (docs/gpu.md).
 enum class DevicePath {
-  kAuto,     // in place where the dataset may be registered, else staged
-  kStaged,   // gathered by threads into pinned memory, then one copy
-  kStrided,  // in place: one copy of equally distant rows for each run of neighbours
-  kGather,   // in place: one call that copies every row from where it lies
+  kAuto,     // kStrided or kGather if the shards can be pinned, else kStaged
+  kStaged,   // threads gather the tensors in pinned memory, then one copy moves them
+  kStrided,  // from pinned shards: one strided copy for each run of neighbours
+  kGather,   // from pinned shards: one call that copies every row
 };
 
 /// "auto", "staged", "strided", "gather".
@@ -38,27 +39,28 @@ enum class DevicePath {
 /// Throws InvalidArgument for an unknown name.
 [[nodiscard]] DevicePath parse_device_path(std::string_view name);
 
+/// Which GPU gets the batches, and how.
 struct DeviceOptions {
-  int device = 0;  // as CUDA counts them
-  /// Batches on the device: those that the consumer holds, and those that are on their way.
+  int device = 0;  // CUDA's number of the GPU
+  /// Batches on the device: those that the consumer holds, and those that are being copied.
   std::size_t device_batches = 3;
-  /// Anything but kAuto is what is done or an error, never something else.
+  /// A path other than kAuto is used or refused with an error, never replaced by another.
   DevicePath device_path = DevicePath::kAuto;
-  /// Shards are pinned (registered with CUDA), all or none, if they are no larger together. That
-  /// takes as much memory, which cannot be swapped out, and the time to read them when the loader
-  /// is made. The default, 0, pins none, so kAuto uses kStaged. Every loader pins for itself, in
-  /// every process: what all of them may take has to fit into memory.
+  /// Pins all shards (registers them with CUDA) if their total size is at most this. Pinned shards
+  /// take as much memory, which cannot be swapped out, and are read when the loader is made. The
+  /// default, 0, pins none, so kAuto uses kStaged. Every loader of every process pins its own
+  /// copy: the sum must fit into memory.
   std::uint64_t pin_shards_up_to_bytes = 0;
 };
 
 /// Tensors and labels of some samples in the memory of a GPU.
 ///
 /// The data is valid once ready_event() has completed: make the stream that uses it wait with
-/// wait_on(), and give the memory back with release() when the last use is on a stream. Streams are
-/// `cudaStream_t`, events `cudaEvent_t`, of the loader's device. A batch may be used and released
-/// on any thread, and outlive its loader. In a forked process wait_on(), wait(), release() and the
-/// exports throw InvalidArgument, and dropping it or its tensors does nothing. Views of a temporary
-/// batch do not compile.
+/// wait_on(), and call release() once the last use is on a stream. The destructor of a batch that
+/// was not released waits until the device is idle. Streams are `cudaStream_t`, events
+/// `cudaEvent_t`, of the loader's device. Any thread may use and release a batch, and it may
+/// outlive its loader. In a forked process wait_on(), wait(), release() and the exports throw
+/// InvalidArgument, and destructors do nothing. Views of a temporary batch do not compile.
 ///
 ///     while (auto batch = loader.next()) {
 ///       batch->wait_on(stream);
@@ -67,52 +69,48 @@ struct DeviceOptions {
 ///     }
 class DeviceBatch {
  public:
-  DeviceBatch(DeviceBatch&&) noexcept;
-  DeviceBatch& operator=(DeviceBatch&&) noexcept;
-  /// Without release(), waits until the device has nothing to do.
-  ~DeviceBatch();
-
   [[nodiscard]] std::size_t size() const { return parts_.samples.size(); }
-  /// What each row is; rows follow each other without a gap.
+  /// The type and shape of each row. Rows follow each other without a gap.
   [[nodiscard]] TensorSpec spec() const { return parts_.spec; }
-  /// The elements of all rows, on the device, aligned to 256 bytes. Throws InvalidArgument if they
-  /// are not of type T.
+  /// The elements of all rows, on the device, aligned to 256 bytes. Throws InvalidArgument if their
+  /// type is not T.
   template <TensorElement T>
   [[nodiscard]] T* as() const& {
     return static_cast<T*>(images_of(kDTypeOf<T>));
   }
   template <TensorElement T>
   T* as() const&& = delete;
-  /// The same, of any type.
+  /// The same for any type.
   [[nodiscard]] void* images() const& { return parts_.images; }
   void* images() const&& = delete;
-  /// On the device: an int64 for each sample, -1 where there is none.
+  /// On the device: a label for each sample, -1 if it has none.
   [[nodiscard]] std::int64_t* labels() const& { return parts_.labels; }
   std::int64_t* labels() const&& = delete;
-  /// Which samples of the dataset these are.
+  /// The indices of the samples in the dataset.
   [[nodiscard]] std::span<const std::uint64_t> samples() const& { return parts_.samples; }
   std::span<const std::uint64_t> samples() const&& = delete;
   [[nodiscard]] int device() const { return parts_.device; }
-  /// Which way it took; never kAuto.
+  /// The path that was used, never kAuto.
   [[nodiscard]] DevicePath path() const { return parts_.path; }
 
-  /// The event after which images and labels are there.
+  /// Completes when images and labels are on the device.
   [[nodiscard]] CUevent_st* ready_event() const& { return parts_.ready_event; }
   CUevent_st* ready_event() const&& = delete;
-  /// What is put on `stream` from now on comes after that event. Throws DeviceError.
+  /// Makes later work on `stream` wait for that event. Throws DeviceError.
   void wait_on(CUstream_st* stream) const;
-  /// Waits for the event on the host. Throws DeviceError.
+  /// Blocks the calling thread until that event. Throws DeviceError.
   void wait() const;
-  /// Ends the use of this batch: the memory is used again after what is on `stream` now. Throws
-  /// DeviceError, and InvalidArgument if the batch was released or a tensor of it is held.
+  /// Ends the use of this batch: its memory is used again after the work that is on `stream` now.
+  /// Throws DeviceError, and InvalidArgument if the batch was released or a tensor of it is held.
   void release(CUstream_st* stream);
 
   enum class Part { kImages, kLabels };
-  /// A tensor (kDLCUDA) that holds the batch until its deleter is called, whatever becomes of this
-  /// object. `stream` is the consumer's: it waits for the data, and the memory is used again after
-  /// what is on it when the last holder is gone: it must outlive the tensor, and be the same for
-  /// every thread (not cudaStreamPerThread). Uses on other streams must be ordered before that.
-  /// Throws as release() does.
+  /// A tensor (kDLCUDA) that keeps the memory of the batch until its deleter is called, even after
+  /// this object is gone. `stream` is the consumer's. It waits for the data; once the batch and all
+  /// its tensors are gone, the memory is used again after the work that is then on `stream`. So
+  /// `stream` must outlive the tensor and be the same in every thread (not cudaStreamPerThread),
+  /// and uses on other streams must be ordered before that work. Throws the exceptions of
+  /// release().
   [[nodiscard]] DLManagedTensor* to_dlpack(Part part, CUstream_st* stream) const;
   /// The same, for consumers of DLPack 1.0 and later.
   [[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(Part part, CUstream_st* stream) const;
@@ -128,78 +126,56 @@ class DeviceBatch {
     int device = 0;
     DevicePath path = DevicePath::kStaged;
   };
-  struct Holder;
-  DeviceBatch(Parts parts, std::unique_ptr<DeviceLease> lease);
+  DeviceBatch(Parts parts, std::shared_ptr<DeviceLease> lease)
+      : parts_(std::move(parts)), lease_(std::move(lease)) {}
   [[nodiscard]] void* images_of(DType asked) const;
-  [[nodiscard]] Holder& holder() const;
+  [[nodiscard]] DeviceLease& lease() const;
   template <typename Managed>
   [[nodiscard]] Managed* make_dlpack(Part part, CUstream_st* stream) const;
 
   Parts parts_;
-  std::shared_ptr<Holder> holder_;
+  std::shared_ptr<DeviceLease> lease_;  // none: released
 };
 
-/// What was loaded, and how, since the loader was made.
+/// Counts of the batches that were loaded since the loader was made.
 struct DeviceStats {
   std::uint64_t batches = 0;  // returned
-  std::uint64_t staged = 0;   // of those that were put on the device, returned or not
+  std::uint64_t staged = 0;   // copied to the device by each path, returned or not
   std::uint64_t strided = 0;
   std::uint64_t gathered = 0;
   std::uint64_t bytes_copied = 0;             // to the device
   std::uint64_t bytes_registered = 0;         // of shards
-  std::chrono::nanoseconds device_waited{0};  // in next(), for copies that were not done
-  /// Why batches take the path they take, a sentence.
+  std::chrono::nanoseconds device_waited{0};  // by next(), for unfinished copies
+  /// A sentence that says why batches take their path.
   std::string reason;
-  /// Of the loader that reads for this one; `batches` is what that handed over.
+  /// The stats of the part that reads; `batches` is the number that it passed on.
   LoaderStats host;
 };
 
-/// A Loader whose batches lie in the memory of a GPU, put there ahead of their use.
+/// A Loader whose batches are in the memory of a GPU, copied there ahead of their use.
 ///
 /// Order, seeds, ranks, epochs and pixels are those of a Loader with the same options, bit for bit.
-/// Crop, flip, normalisation, cast and order of axes are done on the device. Copies have their own
-/// stream, and wait there, not here, until the memory of an earlier batch is released; next()
-/// itself waits for the disk, and for the device only where that is `device_batches` batches late.
-/// Use one loader from one thread at a time; several devices need several loaders. The caller's
-/// current device is left as it is. In a forked process every call throws InvalidArgument.
-class DeviceLoader {
+/// The device crops, flips, normalises, casts and reorders the axes. Copies have their own stream
+/// and wait there until the memory of an earlier batch is released. next() waits for storage, and
+/// for the device only if that is `device_batches` batches late. Several devices need several
+/// loaders. The caller's current device does not change.
+class DeviceLoader : public LoaderBase {
  public:
-  /// Throws what Loader's constructor throws; Unsupported if this build has no CUDA, there is no
-  /// driver or GPU, or there is work for the kernel and the build has none for this GPU;
-  /// InvalidArgument for a device or path that cannot be; DeviceError.
+  /// Throws the exceptions of Loader's constructor; Unsupported if the build has no CUDA, the
+  /// machine has no driver or no GPU, or the transform needs a kernel that the build does not have;
+  /// InvalidArgument for a device or path that does not exist or does not fit; DeviceError.
   DeviceLoader(Dataset dataset, const LoaderOptions& options, const DeviceOptions& device = {});
-  DeviceLoader(DeviceLoader&&) noexcept;
-  DeviceLoader& operator=(DeviceLoader&&) noexcept;
-  ~DeviceLoader();
 
   /// The next batch, or none at the end of the epoch; the call after that begins the next epoch.
-  /// Throws as Loader::next does; InvalidArgument if the consumer holds all
-  /// `device_batches`; DeviceError, and then all memory but that of batches that are held is freed
-  /// and every call throws the same.
+  /// Throws the exceptions of Loader::next; InvalidArgument if the consumer holds all
+  /// `device_batches`; DeviceError, which frees all memory except that of batches that are held,
+  /// and which every later call throws again.
   [[nodiscard]] std::optional<DeviceBatch> next();
-  /// Blocks until next() need not wait for the disk or `time` has passed; false if it would still
-  /// wait. Lets a caller look for something else meanwhile, such as Ctrl-C.
-  [[nodiscard]] bool wait_for(std::chrono::nanoseconds time);
-
-  /// As of a Loader, counted in batches that next() returned.
-  [[nodiscard]] std::uint64_t batches_per_epoch() const;
-  [[nodiscard]] std::uint64_t batches_left() const;
-  [[nodiscard]] std::uint64_t epoch() const;
-  void set_epoch(std::uint64_t epoch);
-  [[nodiscard]] OrderState state() const;
-  void resume(const OrderState& state);
-
-  /// What each row of a batch is.
-  [[nodiscard]] TensorSpec spec() const;
   [[nodiscard]] DeviceStats stats() const;
-  /// Options that work but will not do what was probably meant, each a sentence.
-  [[nodiscard]] std::vector<std::string> warnings() const;
 
  private:
   class Impl;
-  /// Throws InvalidArgument in a process that was forked since.
   [[nodiscard]] Impl& impl() const;
-  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace precache

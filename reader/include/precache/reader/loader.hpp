@@ -2,9 +2,9 @@
 /// Batches for training, filled ahead of their use.
 ///
 /// A Loader reads a Dataset epoch by epoch. Its threads read, crop, flip, normalize and convert the
-/// samples of the next batches while the consumer uses the present one. The order of the samples
-/// depends on (seed, epoch) and the shuffle alone, so a run can be continued from its state(), with
-/// another number of ranks, too.
+/// samples of the next batches while the consumer uses the current one. The order of the samples
+/// depends only on the seed, the epoch and the shuffle, so a run can be resumed from its state(),
+/// even with another number of ranks.
 ///
 ///     precache::LoaderOptions options;
 ///     options.batch_size = 32;
@@ -36,29 +36,36 @@
 namespace precache {
 
 class BatchPipeline;
+class LoaderCore;
 struct BatchBuffer;
 
+/// How a Loader makes batches.
 struct LoaderOptions {
   std::uint64_t batch_size = 256;  // of this rank
   OrderOptions order{};
   std::uint64_t seed = 0;  // of the order, the crops and the flips
-  std::uint64_t rank = 0;  // which slice of each step this process takes
+  std::uint64_t rank = 0;  // the slice of each step that this process takes
   std::uint64_t world_size = 1;
   LastBatch last_batch = LastBatch::kDrop;
+  /// Read only these samples: an epoch has as many positions, and the order is that of the
+  /// positions. Crops and flips stay those of the samples.
+  std::optional<std::vector<std::uint64_t>> subset{};
+  /// If not empty, Shuffle::kWeighted: one weight for each position of the subset or the dataset.
+  std::vector<double> weights{};
   BatchTransform transform{};
-  unsigned threads = 0;  // that fill batches; 0: as many as the process may use
-  /// Batches that are filled ahead of the consumer. Memory is bounded by these and those that the
+  unsigned threads = 0;  // 0: all that the process may use
+  /// The number of batches that are filled ahead. Memory is bounded by these and those that the
   /// consumer holds.
   std::size_t prefetch = 3;
-  /// Copy every batch, for consumers that write to them. Otherwise neighbours without a transform
-  /// are views of the shard's pages.
+  /// Copy every batch, for consumers that write to them. Otherwise, neighbours without a transform
+  /// are a view of the shard.
   bool writable = false;
 };
 
 /// Tensors and labels of some samples.
 ///
-/// The memory stays as it is until the batch is destroyed, even after the loader is; then it is
-/// used again. Views of a temporary batch do not compile. Any thread may use a batch, one at a
+/// The batch keeps its memory until it is destroyed, even after the loader; then the loader uses
+/// the memory again. Views of a temporary batch do not compile. Use a batch from one thread at a
 /// time.
 class Batch {
  public:
@@ -67,10 +74,10 @@ class Batch {
   ~Batch();
 
   [[nodiscard]] std::size_t size() const;
-  /// What each row is.
+  /// The type and shape of each row.
   [[nodiscard]] TensorSpec spec() const;
-  /// The elements of every row: `as<float>()[i]` are those of sample i. T is std::uint8_t, Float16,
-  /// Bfloat16 or float. Throws InvalidArgument if it is not the type of the elements.
+  /// The elements of every row: `as<float>()[i]` has those of sample i. T is std::uint8_t, Float16,
+  /// Bfloat16 or float. Throws InvalidArgument if the elements have another type.
   template <TensorElement T>
   [[nodiscard]] TypedRows<const T> as() const& {
     return {spec(), data(), size(), stride_bytes()};
@@ -82,7 +89,7 @@ class Batch {
   [[nodiscard]] TypedRows<T> as_writable() & {
     return {spec(), make_writable(), size(), stride_bytes()};
   }
-  /// Row i lies at `data() + i * stride_bytes()`, aligned for its elements. Rows follow each other
+  /// Row i is at `data() + i * stride_bytes()`, aligned for its elements. Rows follow each other
   /// without a gap unless the batch is a view.
   [[nodiscard]] const std::byte* data() const&;
   const std::byte* data() const&& = delete;
@@ -90,20 +97,20 @@ class Batch {
   /// REQUIRES: i < size().
   [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const&;
   std::span<const std::byte> operator[](std::size_t i) const&& = delete;
-  /// Memory of this batch alone, at the same stride; data() is the same from now on. No other
-  /// batch, no other epoch and no file sees what is written to it. A view is mapped again for that,
-  /// and pages are copied when they are written to. Throws IoError if the system refuses.
+  /// Returns memory that only this batch uses, with the same stride; data() is the same from now
+  /// on. Writes to it change no other batch, no other epoch and no file. A view is mapped again for
+  /// that, and its pages are copied when they are written to. Throws IoError.
   [[nodiscard]] std::byte* make_writable() &;
-  /// -1 where a sample has none.
+  /// -1 for a sample without a label.
   [[nodiscard]] std::span<const std::int64_t> labels() const&;
   std::span<const std::int64_t> labels() const&& = delete;
-  /// Which samples of the dataset these are.
+  /// The indices of the samples in the dataset.
   [[nodiscard]] std::span<const std::uint64_t> samples() const&;
   std::span<const std::uint64_t> samples() const&& = delete;
-  /// Whether the rows are the shard's own pages, not a copy.
+  /// True if the rows are pages of the shard, not a copy.
   [[nodiscard]] bool is_view() const;
-  /// Throws CorruptData if this is a view of a shard that was cut, written to or could not be read
-  /// since: what was read of it may be wrong.
+  /// Throws CorruptData if this is a view of a shard that was truncated or written to since, or
+  /// that could not be read. Bytes that were read before the call may then be wrong.
   void check() const;
 
  private:
@@ -112,63 +119,76 @@ class Batch {
   std::unique_ptr<BatchBuffer> buffer_;
 };
 
-/// Who waited for whom, since the loader was made.
+/// Counts and waiting times since the loader was made.
 struct LoaderStats {
   std::uint64_t batches = 0;                    // returned
-  std::uint64_t views = 0;                      // of them, without a copy
-  std::uint64_t bytes_touched = 0;              // of shards, for batches filled so far
-  std::chrono::nanoseconds consumer_waited{0};  // in next(), for a batch
-  std::chrono::nanoseconds workers_waited{0};   // each thread, for room to fill
-  double batches_ahead = 0;  // mean number that were ready when next() was called
+  std::uint64_t views = 0;                      // of these, returned without a copy
+  std::uint64_t bytes_touched = 0;              // of shards, for all batches filled so far
+  std::chrono::nanoseconds consumer_waited{0};  // by next(), for a batch
+  std::chrono::nanoseconds workers_waited{0};   // by each thread, for room to fill
+  double batches_ahead = 0;  // mean number of ready batches when next() was called
 
-  /// A sentence: "the consumer waits ..." or "the workers wait ...", with what to change.
+  /// A sentence that says whether the consumer or the workers wait, and what to change.
   [[nodiscard]] std::string bottleneck() const;
 };
 
-/// Hands out the batches of one epoch after another, filled ahead by its own threads.
+/// The position of a Loader or DeviceLoader in its run; only used through these two.
 ///
-/// Batches come in the order of docs/reader.md whatever the number of threads. Use one loader from
-/// one thread at a time. In a process that was forked since, every call throws InvalidArgument:
-/// make another loader there. Batches and datasets still work there.
-class Loader {
+/// Use one loader from one thread at a time. In a process that was forked since the loader was
+/// made, every call throws InvalidArgument: make another loader there.
+class LoaderBase {
  public:
-  /// Starts the threads. Throws InvalidArgument for options that make no sense, Unsupported if the
-  /// samples are not tensors of one spec.
-  explicit Loader(Dataset dataset, const LoaderOptions& options = {});
-  Loader(Loader&&) noexcept;
-  Loader& operator=(Loader&&) noexcept;
-  /// Waits for the threads. Batches that were returned stay valid.
-  ~Loader();
-
-  /// The next batch, or none at the end of the epoch; the call after that begins the next epoch.
-  /// Throws IoError or CorruptData, naming the shard, where one cannot be read; state() is then
-  /// that before the batch, and every call throws the same until resume() or set_epoch().
-  [[nodiscard]] std::optional<Batch> next();
-  /// Blocks until the next batch is ready or `time` has passed; false if it is not ready. Lets a
-  /// caller look for something else meanwhile, such as Ctrl-C.
+  /// Blocks until next() need not wait for storage, or until `time` has passed; false if it would
+  /// still wait. Lets a caller do something else meanwhile, such as checking for Ctrl-C.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds time);
 
-  /// Batches of a whole epoch, and those that are left of this one.
+  /// The number of batches of a whole epoch, and of those of this epoch that next() has not
+  /// returned yet.
   [[nodiscard]] std::uint64_t batches_per_epoch() const;
   [[nodiscard]] std::uint64_t batches_left() const;
   [[nodiscard]] std::uint64_t epoch() const;
   /// Continues at the beginning of an epoch.
   void set_epoch(std::uint64_t epoch);
-  /// Where the run stands: after the batches that next() returned, whatever was filled ahead.
+  /// The progress after the last batch that next() returned; batches filled ahead do not count.
+  /// After the last batch of an epoch it is the beginning of the next one.
   [[nodiscard]] OrderState state() const;
-  /// Continues from a state, with its seed and order. Throws InvalidArgument if it belongs to a
-  /// dataset of another size, or makes no sense.
+  /// Resumes from a state, with its seed and order; if no rank has a batch left in its epoch, with
+  /// the next one. Throws InvalidArgument if the state is invalid or belongs to a dataset of
+  /// another size.
   void resume(const OrderState& state);
 
-  /// What each row of a batch is.
+  /// The type and shape of each row of a batch.
   [[nodiscard]] TensorSpec spec() const;
-  [[nodiscard]] LoaderStats stats() const;
-  /// Options that work but will not do what was probably meant, each a sentence.
+  /// Sentences about options that are valid but probably not meant.
   [[nodiscard]] std::vector<std::string> warnings() const;
 
+ protected:
+  explicit LoaderBase(std::unique_ptr<LoaderCore> core);
+  LoaderBase(LoaderBase&&) noexcept;
+  LoaderBase& operator=(LoaderBase&&) noexcept;
+  ~LoaderBase();
+  [[nodiscard]] LoaderCore& core() const;
+
  private:
-  [[nodiscard]] BatchPipeline& pipeline() const;
-  std::unique_ptr<BatchPipeline> pipeline_;
+  std::unique_ptr<LoaderCore> core_;
+};
+
+/// Returns the batches of one epoch after another; its own threads fill them ahead of their use.
+///
+/// Batches come in the order that docs/reader.md specifies, for any number of threads. The
+/// destructor waits for the threads. Batches that were returned stay valid, and they and datasets
+/// also work in a forked process.
+class Loader : public LoaderBase {
+ public:
+  /// Starts the threads. Throws InvalidArgument for invalid options, Unsupported if the samples are
+  /// not tensors of one spec.
+  explicit Loader(Dataset dataset, const LoaderOptions& options = {});
+
+  /// The next batch, or none at the end of the epoch; the call after that begins the next epoch.
+  /// Throws IoError or CorruptData, with the path of the shard, if a shard cannot be read. state()
+  /// then does not include the batch, and every call throws the same until resume() or set_epoch().
+  [[nodiscard]] std::optional<Batch> next();
+  [[nodiscard]] LoaderStats stats() const;
 };
 
 }  // namespace precache

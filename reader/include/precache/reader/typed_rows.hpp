@@ -11,24 +11,25 @@
 namespace precache {
 namespace detail {
 
-/// Whether rows at `data`, `data + stride_bytes`, ... are aligned for elements of a type.
+/// True if rows at `data`, `data + stride_bytes`, ... are aligned for elements of a type.
 [[nodiscard]] bool is_aligned(DType dtype, const std::byte* data, std::size_t stride_bytes);
-/// Throws InvalidArgument if elements are not of the type that is asked for, Unsupported if rows
-/// are not aligned for it.
+/// Throws InvalidArgument if the elements do not have the type `asked`, Unsupported if rows are not
+/// aligned for it.
 void check_elements(const TensorSpec& spec, DType asked, const std::byte* data,
                     std::size_t stride_bytes);
 
 }  // namespace detail
 
-/// Tensors as elements of type T, which may be const: `rows[i][k]` is element k of tensor i.
+/// A view of tensors as elements of type T, which may be const: `rows[i][k]` is element k of tensor
+/// i.
 ///
-/// A view that borrows the memory of a Batch or of Rows: it is valid while that lives.
+/// It borrows the memory of a Batch or of Rows, which must outlive it.
 template <typename T>
 class TypedRows {
   using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
 
  public:
-  /// Throws as check_elements() does.
+  /// Throws the exceptions of check_elements().
   TypedRows(const TensorSpec& spec, Byte* data, std::size_t count, std::size_t stride_bytes)
       : data_(reinterpret_cast<T*>(data)),
         count_(count),
@@ -43,7 +44,7 @@ class TypedRows {
     return {data_ + i * stride_, row_elements_};
   }
   [[nodiscard]] T* data() const { return data_; }
-  /// Elements from the begin of one row to that of the next.
+  /// The number of elements from the beginning of one row to the next.
   [[nodiscard]] std::size_t stride() const { return stride_; }
 
  private:
