@@ -15,12 +15,8 @@
 namespace precache::device {
 namespace {
 
-// What cudaMalloc aligns to, and more than any load needs.
+// The alignment of cudaMalloc, which is more than any load needs.
 constexpr std::uint64_t kAlignment = 256;
-
-std::uint64_t elements(const TensorSpec& spec) {
-  return spec.size_bytes() / size_bytes(spec.dtype);
-}
 
 /// Throws Unsupported if this build has no kernel for the device.
 void check_kernel(int device) {
@@ -31,7 +27,7 @@ void check_kernel(int device) {
   }
   (void)cudaGetLastError();
   throw Unsupported(
-      fmt::format("this build has no code that device {} can run: {}", device, text_of(error)),
+      fmt::format("this build has no kernel that device {} can run: {}", device, text_of(error)),
       error == cudaErrorUnsupportedPtxVersion
           ? "The driver is too old to compile it: update the driver."
           : "Build with the device's architecture in PRECACHE_CUDA_ARCHITECTURES.");
@@ -66,9 +62,9 @@ BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, const PixelPass
   stored_.row_bytes = stored.size_bytes();
   result_.row_bytes = result.size_bytes();
   if (pass_.is_copy()) return;
-  if (elements(stored) > std::numeric_limits<std::uint32_t>::max()) {
-    throw Unsupported(
-        fmt::format("tensors of {} have too many elements to be changed on a GPU", stored.text()));
+  if (stored.size_bytes() / size_bytes(stored.dtype) > std::numeric_limits<std::uint32_t>::max()) {
+    throw Unsupported(fmt::format("tensors of {} have too many elements to be transformed on a GPU",
+                                  stored.text()));
   }
   check_kernel(device);
   work_.channels = stored.channels;
@@ -80,24 +76,21 @@ BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, const PixelPass
   work_.out_hwc = result.layout == Layout::kHwc;
   work_.in_type = stored.dtype;
   work_.out_type = result.dtype;
-  set_table();
+  for (std::size_t i = 0; i < kTableEntries && stored.dtype == DType::kUint8; ++i) {
+    const ChannelRule& rule = pass_.rules()[i / 256];
+    work_.table[i / 256][i % 256] =
+        result.dtype == DType::kFloat32 ? bits_of(rule.floats[i % 256]) : rule.halves[i % 256];
+  }
   input_ = allocate_device(device, stored_.bytes(largest_batch_, true));
 }
 
-void BatchCopier::set_table() {
-  if (work_.in_type != DType::kUint8) return;
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    const ChannelRule& rule = pass_.rules()[channel];
-    for (std::size_t pixel = 0; pixel < 256; ++pixel) {
-      work_.table[channel][pixel] =
-          work_.out_type == DType::kFloat32 ? bits_of(rule.floats[pixel]) : rule.halves[pixel];
-    }
-  }
+std::uint64_t BatchCopier::buffer_bytes() const {
+  return stored_.bytes(largest_batch_, !pass_.is_copy()) - stored_.labels_at(largest_batch_) +
+         tensor_bytes(largest_batch_);
 }
 
-std::uint64_t BatchCopier::buffer_bytes() const {
-  const std::uint64_t all = stored_.bytes(largest_batch_, !pass_.is_copy());
-  return registered_ == nullptr ? all : all - stored_.labels_at(largest_batch_);
+std::uint64_t BatchCopier::tensor_bytes(std::uint64_t rows) const {
+  return registered_ == nullptr ? stored_.labels_at(rows) : 0;
 }
 
 std::uint64_t BatchCopier::place_bytes() const { return result_.bytes(largest_batch_, false); }
@@ -106,10 +99,8 @@ void BatchCopier::prepare(Batch& batch, const OrderState& state, const DeviceRin
                           std::size_t place) {
   buffer_ = batch.make_writable();
   to_ = pass_.is_copy() ? ring.memory(place) : input_.get();
-  if (registered_ == nullptr) {
-    return write_notes(batch, state, buffer_ + stored_.labels_at(batch.size()));
-  }
-  write_notes(batch, state, buffer_);
+  write_notes(batch, state, buffer_ + tensor_bytes(batch.size()));
+  if (registered_ == nullptr) return;
   find_runs(batch.samples());
   strided_ = path_ == DevicePath::kStrided || (path_ == DevicePath::kAuto && runs_.size() == 1);
   if (!strided_) list_copies(batch.samples());
@@ -119,18 +110,15 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
                                       std::size_t place) {
   const std::uint64_t rows = batch.size();
   const std::uint64_t labels_at = stored_.labels_at(rows);
-  const std::uint64_t bytes = stored_.bytes(rows, !pass_.is_copy());
+  // Labels and draws come from the buffer; so do tensors, unless they come from registered shards.
+  const std::uint64_t first = labels_at - tensor_bytes(rows);
   Copied copied;
-  if (registered_ == nullptr) {
-    check(cudaMemcpyAsync(to_, buffer_, bytes, cudaMemcpyHostToDevice, ring.stream()),
-          "cudaMemcpyAsync", device_);
-    copied.bytes = bytes;
-  } else {
-    check(cudaMemcpyAsync(to_ + labels_at, buffer_, bytes - labels_at, cudaMemcpyHostToDevice,
-                          ring.stream()),
-          "cudaMemcpyAsync", device_);
+  copied.bytes = stored_.bytes(rows, !pass_.is_copy()) - first;
+  check(cudaMemcpyAsync(to_ + first, buffer_, copied.bytes, cudaMemcpyHostToDevice, ring.stream()),
+        "cudaMemcpyAsync", device_);
+  if (registered_ != nullptr) {
     copied.path = strided_ ? DevicePath::kStrided : DevicePath::kGather;
-    copied.bytes = bytes - labels_at + rows * stored_.row_bytes;
+    copied.bytes += rows * stored_.row_bytes;
     strided_ ? copy_runs(ring.stream()) : gather(ring.stream());
   }
   copied.labels = reinterpret_cast<std::int64_t*>(ring.memory(place) + result_.labels_at(rows));
@@ -145,7 +133,7 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
   return copied;
 }
 
-/// Labels, and what is drawn for each sample.
+/// Writes the labels, and the draw of each sample.
 void BatchCopier::write_notes(const Batch& batch, const OrderState& state, std::byte* notes) const {
   const std::uint64_t rows = batch.size();
   std::memcpy(notes, batch.labels().data(), rows * sizeof(std::int64_t));
@@ -173,7 +161,7 @@ void BatchCopier::find_runs(std::span<const std::uint64_t> samples) {
     const std::uint64_t most =
         equal ? std::min<std::uint64_t>(samples.size() - i, shards_->rows_from(first)) : 1;
     while (run.rows < most && samples[i + run.rows] == samples[i] + run.rows) ++run.rows;
-    // CUDA looks at the pitch of a single row, too, and a manifest may say anything there.
+    // CUDA also checks the pitch of a single row, and a manifest may give any value there.
     if (run.rows == 1) run.stride_bytes = stored_.row_bytes;
     i += run.rows;
     runs_.push_back(run);

@@ -13,30 +13,30 @@
 
 namespace precache::device {
 
-/// Where a batch's parts lie in one piece of memory: tensors, labels, choices.
+/// The offsets of a batch's tensors, labels and draws in one piece of memory.
 ///
-/// The same on both sides, so that one copy moves all of them.
+/// They are the same on host and device, so that one copy moves everything.
 struct BatchLayout {
   std::uint64_t row_bytes = 0;
 
   [[nodiscard]] std::uint64_t labels_at(std::uint64_t rows) const;
   [[nodiscard]] std::uint64_t choices_at(std::uint64_t rows) const;
-  /// With the choices, or up to them.
+  /// The size with or without the draws.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t rows, bool with_choices) const;
 };
 
-/// Puts batches on a device's stream: copies, then the kernel if there is something to change.
+/// Puts the copies of batches on a device's stream, and the kernel if there is a transform.
 class BatchCopier {
  public:
-  /// With `registered`, tensors are copied from there; else from the batches, which have them
+  /// Copies tensors from `registered` if it is set, else from the batches, which hold them
   /// gathered. Throws Unsupported for tensors that are too large and for a device that this build
-  /// has no kernel for, DeviceError.
-  /// REQUIRES: `device` is the current one; `registered` outlives this.
+  /// has no kernel for, DeviceError. REQUIRES: `device` is the current one; `registered` outlives
+  /// this.
   BatchCopier(std::shared_ptr<const ShardSet> shards, const PixelPass& pass,
               std::uint64_t largest_batch, const RegisteredShards* registered, DevicePath path,
               int device);
 
-  /// Of a host's buffer for one batch, and of a place in the ring.
+  /// The sizes of a host buffer for one batch, and of a place in the ring.
   [[nodiscard]] std::uint64_t buffer_bytes() const;
   [[nodiscard]] std::uint64_t place_bytes() const;
 
@@ -45,28 +45,29 @@ class BatchCopier {
     std::uint64_t bytes = 0;
     std::int64_t* labels = nullptr;  // on the device
   };
-  /// All of copy() that may run out of memory, so that nothing is on its way then. The batch is one
-  /// of a loader without a transform, of the epoch and seed of `state`.
+  /// Does the part of copy() that may run out of memory, before any copy starts. The batch has
+  /// stored tensors of the epoch and seed of `state`.
   void prepare(Batch& batch, const OrderState& state, const DeviceRing& ring, std::size_t place);
-  /// Copies the batch that was prepared last. Uses its buffer until the place is ready. Throws
-  /// DeviceError alone.
+  /// Copies the batch that was prepared last. Uses its buffer until the place is ready. Throws only
+  /// DeviceError.
   /// REQUIRES: the ring's device is the current one.
   Copied copy(const Batch& batch, const DeviceRing& ring, std::size_t place);
 
  private:
-  /// Rows of the batch that lie at equal distances in one shard.
+  /// Rows of the batch at equal distances in one shard.
   struct Run {
     const std::byte* data = nullptr;
     std::uint64_t stride_bytes = 0;
     std::uint64_t rows = 0;
   };
+  /// The bytes of tensors in a host buffer, before the labels.
+  [[nodiscard]] std::uint64_t tensor_bytes(std::uint64_t rows) const;
   void find_runs(std::span<const std::uint64_t> samples);
   void write_notes(const Batch& batch, const OrderState& state, std::byte* notes) const;
   void list_copies(std::span<const std::uint64_t> samples);
   void copy_runs(cudaStream_t stream) const;
   void gather(cudaStream_t stream);
   [[nodiscard]] const std::byte* tensor_of(std::uint64_t sample) const;
-  void set_table();
 
   std::shared_ptr<const ShardSet> shards_;
   PixelPass pass_;
@@ -77,8 +78,9 @@ class BatchCopier {
   BatchLayout stored_;
   BatchLayout result_;
   PixelWork work_;
-  DeviceMemory input_;  // a batch as it is stored; none if it stays so. All of a stream take turns
-  // Of the batch that was prepared:
+  DeviceMemory
+      input_;  // a stored batch; none without a transform. One is enough: the stream runs in order
+  // The batch that was prepared last:
   std::byte* buffer_ = nullptr;
   std::byte* to_ = nullptr;  // on the device
   bool strided_ = false;

@@ -10,12 +10,12 @@
 namespace precache::device {
 namespace {
 
-/// What to do about a driver that is not there or too old; CUDA has one error for both.
+/// A hint for a driver that is missing or too old; CUDA has one error for both.
 std::string driver_hint() {
   int version = 0;
   if (cudaDriverGetVersion(&version) != cudaSuccess) (void)cudaGetLastError();
   constexpr std::string_view kNeeded = "this build needs r580 or later (CUDA 13)";
-  if (version == 0) return fmt::format("There is no driver: {}.", kNeeded);
+  if (version == 0) return fmt::format("No NVIDIA driver is installed: {}.", kNeeded);
   return fmt::format("The driver is for CUDA {}.{}: {}.", version / 1000, version % 1000 / 10,
                      kNeeded);
 }
@@ -23,21 +23,22 @@ std::string driver_hint() {
 std::string hint_for(cudaError_t error, std::string_view call) {
   if (error == cudaErrorInsufficientDriver) return driver_hint();
   if (error == cudaErrorInitializationError) {
-    return "A process that was forked after CUDA was used cannot use it: start it by spawn.";
+    return "A process that was forked after CUDA was used cannot use CUDA: start it with spawn.";
   }
   if (error != cudaErrorMemoryAllocation) return {};
   if (call == "cudaHostAlloc") {
     return "Pinned memory holds `prefetch` + `device_batches` batches: reduce these or "
            "`batch_size`.";
   }
-  return "The device holds `device_batches` batches and one as it is stored: reduce it or "
+  return "The device holds `device_batches` batches and one stored batch: reduce `device_batches` "
+         "or "
          "`batch_size`.";
 }
 
-/// The driver's results have the numbers of the runtime's errors.
+/// The driver's results have the same numbers as the runtime's errors.
 cudaError_t as_runtime(CUresult result) { return static_cast<cudaError_t>(result); }
 
-/// A call of libcuda's, which we are not linked with.
+/// Finds a function of libcuda, which this library does not link.
 template <typename Function>
 cudaError_t find_in_driver(const char* name, Function& function) {
   constexpr unsigned kVersion = 12000;  // whose signatures cuda.h has
@@ -73,9 +74,9 @@ void check_device(int device) {
   if (error != cudaSuccess || count == 0) {
     (void)cudaGetLastError();
     const std::string hint = hint_for(error, "cudaGetDeviceCount");
-    throw Unsupported(fmt::format("there is no GPU to put batches on: {}",
-                                  error == cudaSuccess ? "CUDA counts no devices" : text_of(error)),
-                      hint.empty() ? "See what nvidia-smi says; a Loader needs no GPU." : hint);
+    throw Unsupported(fmt::format("there is no GPU for the batches: {}",
+                                  error == cudaSuccess ? "CUDA found no devices" : text_of(error)),
+                      hint.empty() ? "Run nvidia-smi to see the GPUs; a Loader needs none." : hint);
   }
   if (device < 0 || device >= count) {
     throw InvalidArgument(
@@ -100,7 +101,7 @@ CurrentDevice::Result CurrentDevice::push() noexcept {
   if (before == device_) return {};
   decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
   decltype(&cuCtxPushCurrent) push_context = nullptr;
-  // All of them first, so that what is pushed can be popped.
+  // All functions first, so that a pushed context can be popped.
   for (const auto find : {find_in_driver("cuDevicePrimaryCtxRetain", retain),
                           find_in_driver("cuDevicePrimaryCtxRelease", release_),
                           find_in_driver("cuCtxPushCurrent", push_context),
@@ -120,7 +121,7 @@ CurrentDevice::~CurrentDevice() {
   if (!pushed_) return;
   CUcontext context = nullptr;
   (void)pop_(&context);
-  (void)release_(device_);  // the runtime has a hold of its own on it, so it stays
+  (void)release_(device_);  // the runtime still holds the context, so it stays
 }
 
 Stream make_stream(int device) {
@@ -129,8 +130,8 @@ Stream make_stream(int device) {
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange",
         device);
   cudaStream_t stream = nullptr;
-  // Non-blocking: work on the legacy default stream neither waits for copies nor they for it. The
-  // kernel's blocks go before those of a training step, which would let it wait for the step's end.
+  // Non-blocking: copies and the legacy default stream do not wait for each other. The priority
+  // lets the kernel run before the blocks of a training step instead of after the whole step.
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
         "cudaStreamCreateWithPriority", device);
   return Stream(stream);
@@ -152,7 +153,7 @@ DeviceMemory allocate_device(int device, std::size_t bytes) {
 
 PinnedMemory allocate_pinned(int device, std::size_t bytes) {
   void* memory = nullptr;
-  // Portable costs nothing, and lets a process with several devices use it for any.
+  // Portable memory costs nothing and works for all devices of the process.
   check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", device);
   return PinnedMemory(static_cast<std::byte*>(memory));
 }

@@ -10,30 +10,29 @@
 #include <string>
 #include <type_traits>
 
-/// What CUDA hands out, in objects that give it back. Their destructors ignore errors: these are
-/// late news of something that failed before.
+/// Owners of CUDA resources. Their destructors ignore errors, which belong to earlier calls.
 namespace precache::device {
 
 /// "out of memory (cudaErrorMemoryAllocation)".
 [[nodiscard]] std::string text_of(cudaError_t error);
 
-/// Throws DeviceError, which names the call and the device, if a call did not succeed; the error is
-/// then not left behind for the caller's next cudaGetLastError().
+/// Throws DeviceError, with the call and the device, if a call did not succeed, and clears the
+/// error so that the caller's next cudaGetLastError() does not return it.
 void check(cudaError_t error, const char* call, int device);
 
-/// Throws Unsupported if there is no driver or no GPU, InvalidArgument if there is no such device;
-/// DeviceError. The device has a context then, which is nobody's current one.
+/// Throws Unsupported if there is no driver or no GPU, InvalidArgument if there is no such device,
+/// DeviceError. Gives the device a context, but does not make it current.
 void check_device(int device);
 
-/// Makes a device the calling thread's current one, and the one before again in the end.
+/// Makes a device the current one of the calling thread, and restores the previous one at the end.
 ///
-/// cudaSetDevice() would not do: to set back a thread that never chose a device makes a context on
-/// device 0, some hundred MiB of its memory. The driver's stack of contexts leaves no trace.
+/// Restoring with cudaSetDevice() would create a context on device 0, some hundred MiB, in a thread
+/// that never chose a device. The driver's stack of contexts leaves no trace.
 class CurrentDevice {
  public:
   /// Throws DeviceError.  REQUIRES: check_device().
   explicit CurrentDevice(int device);
-  /// For destructors: goes on with the device that is current if nothing can be done.
+  /// For destructors: keeps the current device if the call fails.
   CurrentDevice(int device, std::nothrow_t) noexcept;
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
@@ -65,7 +64,7 @@ using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, GiveBack<cudaE
 using DeviceMemory = std::unique_ptr<std::byte, GiveBack<cudaFree>>;
 using PinnedMemory = std::unique_ptr<std::byte, GiveBack<cudaFreeHost>>;
 
-/// Who waits for an event. A host that waits for one of a stream's spins, with a core of its own.
+/// Who waits for an event. A host that waits for a kStreamsWait event keeps a core busy.
 enum class EventUse { kHostWaits, kStreamsWait };
 
 /// All throw DeviceError.  REQUIRES: `device` is the current one.

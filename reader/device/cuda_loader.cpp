@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cassert>
 #include <deque>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include "formats/os/fork.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/device/batch_copier.hpp"
 #include "reader/device/cuda_handles.hpp"
@@ -16,6 +14,7 @@
 #include "reader/device/device_ring.hpp"
 #include "reader/device/registered_shards.hpp"
 #include "reader/loader/batch_pipeline.hpp"
+#include "reader/loader/option_checks.hpp"
 #include "reader/loader/pixel_pass.hpp"
 
 namespace precache {
@@ -26,18 +25,15 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostBatches = 1024;
 
 void validate(const LoaderOptions& options, const DeviceOptions& device) {
-  if (device.device_batches == 0 || device.device_batches > kMostBatches) {
-    throw InvalidArgument(fmt::format("`device_batches` must be between 1 and {}, got {}",
-                                      kMostBatches, device.device_batches));
-  }
+  check_count("device_batches", device.device_batches, kMostBatches);
+  check_count("prefetch", options.prefetch, kMostBatches);
   if (device.device_path == DevicePath::kStrided && options.order.shuffle != Shuffle::kNone) {
-    throw InvalidArgument("strided copies take neighbours, but the order is shuffled",
-                          "Use `device_path` gather, or no `shuffle`.");
+    throw InvalidArgument("strided copies need neighbours, but the order is shuffled",
+                          "Use `device_path` gather, or turn `shuffle` off.");
   }
 }
 
-/// Pinned memory for batches: all that is ever needed at once, allocated at first, since to pin and
-/// unpin takes milliseconds.
+/// Pinned memory for batches. All of it is allocated at first, because pinning takes milliseconds.
 class PinnedBuffers {
  public:
   PinnedBuffers(int device, std::size_t count, std::size_t bytes) {
@@ -46,7 +42,7 @@ class PinnedBuffers {
       free_.push_back(all_.back().get());
     }
   }
-  /// REQUIRES: the buffer is destroyed before this is, and there are not more than `count`.
+  /// REQUIRES: fewer than `count` buffers are taken; the buffer does not outlive this object.
   AlignedBuffer take() {
     const std::lock_guard lock(mutex_);
     assert(!free_.empty());
@@ -66,14 +62,12 @@ class PinnedBuffers {
 
 }  // namespace
 
-/// A loader of stored tensors, whose batches are put into the ring as far ahead as there is room
-/// whenever next() is called.
-class DeviceLoader::Impl {
+/// Reads stored tensors with a BatchPipeline. Each call of next() copies as many of its batches
+/// into the ring as there is room for.
+class DeviceLoader::Impl : public LoaderCore {
  public:
   Impl(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
-      : device_(device.device),
-        pass_(dataset.spec(), options.transform),
-        warnings_(pass_.warnings()) {
+      : LoaderCore(options), device_(device.device), pass_(dataset.spec(), options.transform) {
     validate(options, device);
     device::check_device(device_);
     const device::CurrentDevice current(device_);
@@ -84,8 +78,6 @@ class DeviceLoader::Impl {
     batches_left_ = core_->loader.batches_left();
     batches_per_epoch_ = core_->loader.batches_per_epoch();
   }
-
-  [[nodiscard]] bool is_of_this_process() const { return generation_ == fork_generation(); }
 
   std::optional<DeviceBatch> next() {
     if (failure_) std::rethrow_exception(failure_);
@@ -101,17 +93,17 @@ class DeviceLoader::Impl {
       core_.reset();
       throw;
     } catch (const std::bad_alloc&) {
-      must_resume_ = true;  // a batch that was read may be gone
+      must_resume_ = true;  // a batch that was read may be lost
       throw;
     }
   }
 
-  bool wait_for(std::chrono::nanoseconds time) {
-    // After a failure, or with a batch on its way, the disk is not what next() waits for.
+  bool wait_for(std::chrono::nanoseconds time) override {
+    // After a failure, or with a batch on its way, next() does not wait for storage.
     return failure_ || !core_->queue.empty() || core_->loader.wait_for(time);
   }
 
-  void resume(const OrderState& state) {
+  void resume(const OrderState& state) override {
     if (failure_) std::rethrow_exception(failure_);
     core_->loader.resume(state);  // throws before anything changes
     for (const Entry& entry : core_->queue) {
@@ -124,28 +116,28 @@ class DeviceLoader::Impl {
     batches_left_ = core_->loader.batches_left();
   }
 
-  [[nodiscard]] std::uint64_t batches_per_epoch() const { return batches_per_epoch_; }
-  [[nodiscard]] std::uint64_t batches_left() const { return batches_left_; }
-  [[nodiscard]] OrderState state() const { return state_; }
-  [[nodiscard]] bool has_failed() const { return failure_ || reading_failed_; }
-  [[nodiscard]] const TensorSpec& spec() const { return pass_.result(); }
+  [[nodiscard]] std::uint64_t batches_per_epoch() const override { return batches_per_epoch_; }
+  [[nodiscard]] std::uint64_t batches_left() const override { return batches_left_; }
+  [[nodiscard]] OrderState state() const override { return state_; }
+  [[nodiscard]] bool has_failed() const override { return failure_ || reading_failed_; }
+  [[nodiscard]] const TensorSpec& spec() const override { return pass_.result(); }
   [[nodiscard]] DeviceStats stats() const {
     DeviceStats stats = stats_;
     if (core_ != nullptr) stats.host = core_->loader.stats();
     return stats;
   }
-  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  [[nodiscard]] std::vector<std::string> warnings() const override { return pass_.warnings(); }
 
  private:
-  /// What next() will return: a place of the ring, or the epoch's end.
+  /// The next result of next(): a place of the ring, or the end of the epoch.
   struct Entry {
     std::optional<std::size_t> place;
     DeviceBatch::Parts parts;
-    OrderState state;  // once it is returned
+    OrderState state;  // after it is returned
     std::uint64_t batches_left = 0;
   };
 
-  /// All that is freed when the device fails, in the order in which it is made.
+  /// Everything that is freed when the device fails, in the order of construction.
   struct Core {
     Core(const Dataset& dataset, const PixelPass& pass, const LoaderOptions& options,
          const DeviceOptions& device)
@@ -154,24 +146,17 @@ class DeviceLoader::Impl {
                  source.registered.get(), device.device_path, device.device),
           ring(std::make_shared<device::DeviceRing>(device.device, device.device_batches,
                                                     copier.place_bytes())),
-          pinned(device.device, checked_buffers(options, device), copier.buffer_bytes()),
+          // One for each batch that is filled ahead, and for each that may be being copied.
+          pinned(device.device, options.prefetch + device.device_batches, copier.buffer_bytes()),
           loader(dataset.shards_, stored(options), {[this] { return pinned.take(); }, in_place()}),
           batches(device.device_batches) {}
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
     ~Core() {
-      // What follows gives back memory that copies may still read.
+      // The members' destructors free memory that copies may still read.
       if (cudaStreamSynchronize(ring->stream()) != cudaSuccess) (void)cudaGetLastError();
     }
 
-    /// Every batch that is filled ahead, and every one whose copy may be under way.
-    static std::size_t checked_buffers(const LoaderOptions& options, const DeviceOptions& device) {
-      if (options.prefetch == 0 || options.prefetch > kMostBatches) {
-        throw InvalidArgument(fmt::format("`prefetch` must be between 1 and {}, got {}",
-                                          kMostBatches, options.prefetch));
-      }
-      return options.prefetch + device.device_batches;
-    }
     [[nodiscard]] ShardBytes in_place() const {
       if (source.registered == nullptr) return {};
       return [shards = source.registered.get()](std::size_t shard) { return shards->bytes(shard); };
@@ -187,7 +172,7 @@ class DeviceLoader::Impl {
     std::shared_ptr<device::DeviceRing> ring;
     PinnedBuffers pinned;
     BatchPipeline loader;
-    std::vector<std::optional<Batch>> batches;  // by place, what was copied to it last
+    std::vector<std::optional<Batch>> batches;  // by place, the batch that was copied to it last
     std::deque<Entry> queue;
   };
 
@@ -198,7 +183,6 @@ class DeviceLoader::Impl {
     }
   };
 
-  /// What is first in the queue, for the consumer.
   std::optional<DeviceBatch> take() {
     Entry entry = std::move(core_->queue.front());
     core_->queue.pop_front();
@@ -212,7 +196,7 @@ class DeviceLoader::Impl {
     return batch;
   }
 
-  /// Puts batches into all free places, as long as that takes no waiting; into one at least.
+  /// Fills free places as long as no wait is needed, but at least one place.
   void fill_ahead() {
     device::DeviceRing& ring = *core_->ring;
     for (;;) {
@@ -221,7 +205,7 @@ class DeviceLoader::Impl {
       if (!place) {
         if (must) {
           throw InvalidArgument(
-              fmt::format("all {} batches on the device are held", ring.size()),
+              fmt::format("all {} batches on the device are in use", ring.size()),
               "Release batches before asking for more, or raise `device_batches`.");
         }
         return;
@@ -235,13 +219,13 @@ class DeviceLoader::Impl {
       } catch (const Error&) {
         reading_failed_ = true;
         if (must) throw;
-        return;  // thrown again when all that was read before is returned
+        return;  // thrown again once the batches before it are returned
       }
     }
   }
 
-  /// Ends the use of the buffer that a place was filled from. False if its copy is not done and
-  /// `wait` is not set.
+  /// Frees the buffer that a place was filled from. Returns false if the copy is not finished and
+  /// `wait` is false.
   bool drop_batch(std::size_t place, bool wait) {
     auto& batch = core_->batches[place];
     if (!batch) return true;
@@ -260,7 +244,7 @@ class DeviceLoader::Impl {
     return true;
   }
 
-  /// False at the end of an epoch.
+  /// Reads the next batch and starts its copy. Returns false at the end of an epoch.
   bool load(std::size_t place) {
     device::DeviceRing& ring = *core_->ring;
     std::optional<Batch> next = core_->loader.next();
@@ -271,7 +255,7 @@ class DeviceLoader::Impl {
       core_->queue.push_back(std::move(entry));
       return false;
     }
-    // What takes memory comes first: when the place is taken, a failing device is all that is left.
+    // All allocations come first: once the place is taken, only the device can fail.
     core_->copier.prepare(*next, entry.state, ring, place);
     entry.place = place;
     entry.parts = {pass_.result(),
@@ -283,33 +267,27 @@ class DeviceLoader::Impl {
                    {}};
     core_->queue.push_back(std::move(entry));
     ring.take_first_free();
-    // Kept here before anything is copied: should a call fail, copies that were begun go on.
+    // Kept before anything is copied: if a call fails, copies that have begun continue.
     const Batch& batch = core_->batches[place].emplace(std::move(*next));
     ring.wait_for_users(place);
     const device::BatchCopier::Copied copied = core_->copier.copy(batch, ring, place);
     device::check(cudaEventRecord(ring.ready(place), ring.stream()), "cudaEventRecord", device_);
     core_->queue.back().parts.labels = copied.labels;
     core_->queue.back().parts.path = copied.path;
-    count(copied);
-    return true;
-  }
-
-  void count(const device::BatchCopier::Copied& copied) {
     stats_.bytes_copied += copied.bytes;
     ++(copied.path == DevicePath::kStaged    ? stats_.staged
        : copied.path == DevicePath::kStrided ? stats_.strided
                                              : stats_.gathered);
+    return true;
   }
 
-  const std::uint64_t generation_ = fork_generation();
   const int device_;
   const PixelPass pass_;
-  const std::vector<std::string> warnings_;
   std::unique_ptr<Core, DropCore> core_;  // none after a failure
   std::exception_ptr failure_;
-  bool reading_failed_ = false;  // ahead of what was returned
-  bool must_resume_ = false;     // what was returned is all that is sure
-  OrderState state_;             // behind what was returned
+  bool reading_failed_ = false;  // for a batch that was not asked for yet
+  bool must_resume_ = false;     // batches after the returned ones may be lost
+  OrderState state_;             // after the last returned batch
   std::uint64_t batches_left_ = 0;
   std::uint64_t batches_per_epoch_ = 0;
   DeviceStats stats_;
@@ -317,46 +295,10 @@ class DeviceLoader::Impl {
 
 DeviceLoader::DeviceLoader(Dataset dataset, const LoaderOptions& options,
                            const DeviceOptions& device)
-    : impl_(std::make_unique<Impl>(dataset, options, device)) {}
-DeviceLoader::DeviceLoader(DeviceLoader&&) noexcept = default;
+    : LoaderBase(std::make_unique<Impl>(dataset, options, device)) {}
 
-DeviceLoader& DeviceLoader::operator=(DeviceLoader&& other) noexcept {
-  std::swap(impl_, other.impl_);
-  return *this;
-}
-
-DeviceLoader::~DeviceLoader() {
-  // Neither the threads nor CUDA are there.
-  if (impl_ != nullptr && !impl_->is_of_this_process()) (void)impl_.release();
-}
-
-DeviceLoader::Impl& DeviceLoader::impl() const {
-  if (!impl_->is_of_this_process()) {
-    throw InvalidArgument("a loader cannot be used in a process that was forked since it was made",
-                          "Make the loader in the process that uses it.");
-  }
-  return *impl_;
-}
-
+DeviceLoader::Impl& DeviceLoader::impl() const { return static_cast<Impl&>(core()); }
 std::optional<DeviceBatch> DeviceLoader::next() { return impl().next(); }
-bool DeviceLoader::wait_for(std::chrono::nanoseconds time) { return impl().wait_for(time); }
-std::uint64_t DeviceLoader::batches_per_epoch() const { return impl().batches_per_epoch(); }
-std::uint64_t DeviceLoader::batches_left() const { return impl().batches_left(); }
-std::uint64_t DeviceLoader::epoch() const { return impl().state().epoch; }
-
-void DeviceLoader::set_epoch(std::uint64_t epoch) {
-  OrderState state = impl().state();
-  // What is on its way stays good, unless it failed: the reason may be gone.
-  if (state.epoch == epoch && state.position == 0 && !impl().has_failed()) return;
-  state.epoch = epoch;
-  state.position = 0;
-  impl().resume(state);
-}
-
-OrderState DeviceLoader::state() const { return impl().state(); }
-void DeviceLoader::resume(const OrderState& state) { impl().resume(state); }
-TensorSpec DeviceLoader::spec() const { return impl().spec(); }
 DeviceStats DeviceLoader::stats() const { return impl().stats(); }
-std::vector<std::string> DeviceLoader::warnings() const { return impl().warnings(); }
 
 }  // namespace precache

@@ -7,121 +7,70 @@
 #include "precache/formats/error.hpp"
 #include "reader/device/device_lease.hpp"
 #include "reader/device/dlpack.hpp"
+#include "reader/loader/option_checks.hpp"
 
 namespace precache {
 
-std::string_view name(DevicePath path) {
-  switch (path) {
-    case DevicePath::kAuto:
-      return "auto";
-    case DevicePath::kStaged:
-      return "staged";
-    case DevicePath::kStrided:
-      return "strided";
-    case DevicePath::kGather:
-      return "gather";
-  }
-  return "?";
-}
-
-DevicePath parse_device_path(std::string_view text) {
-  for (const DevicePath path :
-       {DevicePath::kAuto, DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
-    if (name(path) == text) return path;
-  }
-  throw InvalidArgument("`device_path` must be one of auto, staged, strided, gather; got '" +
-                        std::string(text) + "'");
-}
-
-/// A batch's place, shared by the batch and the tensors that were made of it.
-struct DeviceBatch::Holder {
-  std::unique_ptr<DeviceLease> lease;  // none: released
-  std::vector<CUstream_st*> streams;   // that tensors were handed to, each once
-
-  explicit Holder(std::unique_ptr<DeviceLease> place) : lease(std::move(place)) {}
-  Holder(const Holder&) = delete;
-  Holder& operator=(const Holder&) = delete;
-  void note(CUstream_st* stream) {
-    if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
-  }
-  ~Holder() {
-    if (lease == nullptr || streams.empty()) return;
-    try {
-      lease->release(streams);
-    } catch (...) {
-      // A destructor cannot throw. The lease, which was not released, waits for the device instead;
-      // if that fails, it tells the loader, whose next call throws.
-    }
-  }
-};
-
 namespace {
 
+constexpr std::array<std::string_view, 4> kPathNames{"auto", "staged", "strided", "gather"};
+
 DLDataType dlpack_type(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_bytes(dtype));
-  switch (dtype) {
-    case DType::kUint8:
-      return {dlpack::kUint, bits, 1};
-    case DType::kBfloat16:
-      return {dlpack::kBfloat, bits, 1};
-    case DType::kFloat16:
-    case DType::kFloat32:
-      break;
-  }
-  return {dlpack::kFloat, bits, 1};
+  const std::uint8_t code = dtype == DType::kUint8      ? dlpack::kUint
+                            : dtype == DType::kBfloat16 ? dlpack::kBfloat
+                                                        : dlpack::kFloat;
+  return {code, static_cast<std::uint8_t>(8 * size_bytes(dtype)), 1};
 }
 
-/// What a tensor that was handed out points to.
+/// The memory that an exported tensor points to.
 template <typename Managed>
 struct Export {
   Managed managed{};
   std::array<std::int64_t, 4> shape{};
   std::array<std::int64_t, 4> strides{};
-  std::shared_ptr<void> holder;
+  std::shared_ptr<void> lease;
 };
 
 }  // namespace
 
-DeviceBatch::DeviceBatch(Parts parts, std::unique_ptr<DeviceLease> lease)
-    : parts_(std::move(parts)), holder_(std::make_shared<Holder>(std::move(lease))) {}
-DeviceBatch::DeviceBatch(DeviceBatch&&) noexcept = default;
-DeviceBatch& DeviceBatch::operator=(DeviceBatch&&) noexcept = default;
-DeviceBatch::~DeviceBatch() = default;
+std::string_view name(DevicePath path) { return kPathNames.at(static_cast<std::size_t>(path)); }
+
+DevicePath parse_device_path(std::string_view text) {
+  return parse_name<DevicePath>(text, kPathNames, "device_path");
+}
 
 void* DeviceBatch::images_of(DType asked) const {
   detail::check_elements(parts_.spec, asked, nullptr, 0);
   return parts_.images;
 }
 
-DeviceBatch::Holder& DeviceBatch::holder() const {
-  if (holder_ == nullptr || holder_->lease == nullptr) {
-    throw InvalidArgument("the batch was released: its memory may hold another one by now");
+DeviceLease& DeviceBatch::lease() const {
+  if (lease_ == nullptr) {
+    throw InvalidArgument("the batch was released, so its memory may hold another batch");
   }
-  return *holder_;
+  return *lease_;
 }
 
-void DeviceBatch::wait_on(CUstream_st* stream) const { holder().lease->wait_on(stream); }
-
-void DeviceBatch::wait() const { holder().lease->wait(); }
+void DeviceBatch::wait_on(CUstream_st* stream) const { lease().wait_on(stream); }
+void DeviceBatch::wait() const { lease().wait(); }
 
 void DeviceBatch::release(CUstream_st* stream) {
-  Holder& place = holder();
-  if (holder_.use_count() != 1) {
+  (void)lease();
+  if (lease_.use_count() != 1) {
     throw InvalidArgument("a tensor of the batch is still held, so it cannot be released",
-                          "It is released when the last of its tensors is.");
+                          "The batch is released with the last of its tensors.");
   }
-  const std::unique_ptr<DeviceLease> lease = std::move(place.lease);
-  place.note(stream);
-  lease->release(place.streams);
+  const std::shared_ptr<DeviceLease> ending = std::move(lease_);
+  ending->note(stream);
+  ending->release();
 }
 
 template <typename Managed>
 Managed* DeviceBatch::make_dlpack(Part part, CUstream_st* stream) const {
-  Holder& place = holder();
+  lease().wait_on(stream);
   auto exported = std::make_unique<Export<Managed>>();
-  exported->holder = holder_;
-  place.lease->wait_on(stream);
-  place.note(stream);  // last of what may fail: streams that have no tensor are not waited for
+  exported->lease = lease_;
+  lease().note(stream);  // after all that may fail: a stream without a tensor is not waited for
   exported->shape[0] = static_cast<std::int64_t>(size());
   const bool images = part == Part::kImages;
   if (images) std::copy_n(spec().shape().begin(), 3, exported->shape.begin() + 1);

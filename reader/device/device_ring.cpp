@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/device/device_ring.hpp"
 
+#include <utility>
+
 #include "formats/os/fork.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::device {
 
-class DeviceRing::Lease : public DeviceLease {
+class DeviceRing::Lease final : public DeviceLease {
  public:
   Lease(std::shared_ptr<DeviceRing> ring, std::size_t place)
       : ring_(std::move(ring)), place_(place) {}
@@ -15,9 +17,13 @@ class DeviceRing::Lease : public DeviceLease {
 
   ~Lease() override {
     if (!is_of_this_process()) {
-      // CUDA is not there: what the ring has cannot be given back.
+      // Without CUDA the ring cannot be destroyed, so it is leaked.
       (void)new std::shared_ptr<DeviceRing>(std::move(ring_));
       return;
+    }
+    try {
+      if (!streams_.empty()) release();
+    } catch (...) {  // waits for the device instead; if that fails, the loader's next call throws
     }
     if (released_) return;
     try {
@@ -42,9 +48,9 @@ class DeviceRing::Lease : public DeviceLease {
     check(cudaEventSynchronize(ring_->ready(place_)), "cudaEventSynchronize", ring_->device_);
   }
 
-  void release(std::span<CUstream_st* const> streams) override {
+  void release() override {
     check_process();
-    ring_->release(place_, streams);
+    ring_->release(place_, std::exchange(streams_, {}));
     released_ = true;
   }
 
@@ -105,9 +111,9 @@ void DeviceRing::give_back(std::size_t place) {
   free_.push_back(place);
 }
 
-std::unique_ptr<DeviceLease> DeviceRing::lend(std::size_t place) {
+std::shared_ptr<DeviceLease> DeviceRing::lend(std::size_t place) {
   try {
-    return std::make_unique<Lease>(shared_from_this(), place);
+    return std::make_shared<Lease>(shared_from_this(), place);
   } catch (...) {
     give_back(place);
     throw;
@@ -115,13 +121,13 @@ std::unique_ptr<DeviceLease> DeviceRing::lend(std::size_t place) {
 }
 
 void DeviceRing::wait_for_users(std::size_t place) const {
-  // One that was never recorded, or not by the last users, is done.
+  // An event that was never recorded, or by earlier users only, has completed.
   for (const Event& released : places_[place].released) {
     check(cudaStreamWaitEvent(stream_.get(), released.get(), 0), "cudaStreamWaitEvent", device_);
   }
 }
 
-void DeviceRing::release(std::size_t place, std::span<CUstream_st* const> streams) {
+void DeviceRing::release(std::size_t place, const std::vector<CUstream_st*>& streams) {
   const CurrentDevice current(device_);
   std::vector<Event>& released = places_[place].released;
   for (std::size_t i = 0; i < streams.size(); ++i) {

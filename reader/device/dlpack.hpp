@@ -3,8 +3,7 @@
 
 #include <cstdint>
 
-/// The structures of DLPack that we hand out, as its specification (version 1.0) lays them out in
-/// memory.
+/// The structures of DLPack that batches export, with the memory layout of its specification 1.0.
 extern "C" {
 
 struct DLPackVersion {

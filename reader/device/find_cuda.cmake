@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Decides whether batches can be put on a GPU: sets PRECACHE_HAS_CUDA and says so in one line.
+# Decides whether this build can load batches to a GPU: sets PRECACHE_HAS_CUDA and prints one line.
 #
-# nvcc compiles one small file by a rule of ours instead of CMake's language CUDA, which would link every program with
+# nvcc compiles one small file by a custom rule instead of CMake's language CUDA, which would link every program with
 # nvcc, and with GCC where Clang compiles the rest.
 set(PRECACHE_WITH_CUDA AUTO CACHE STRING "Load batches to GPUs: ON, OFF, or AUTO for as the CUDA Toolkit is found")
 set_property(CACHE PRECACHE_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)

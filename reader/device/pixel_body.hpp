@@ -4,10 +4,9 @@
 #include <cstdint>
 
 #include "formats/bytes/half_float.hpp"
-#include "reader/device/pixel_pack.hpp"
 #include "reader/device/pixel_work.hpp"
 
-/// What the kernel does: a GPU runs it, and so do tests on the CPU, bit for bit as PixelPass.
+/// The body of the kernel. Tests also run it on the CPU; the results equal PixelPass bit for bit.
 namespace precache::device {
 
 struct Keep {
@@ -25,7 +24,7 @@ struct LookUp {
   }
 };
 
-/// Between float types, as bits.
+/// Converts between float types, which are passed as bits.
 template <DType kFrom, DType kTo, typename Out>
 struct Cast {
   template <typename In>
@@ -44,7 +43,7 @@ struct Cast {
   }
 };
 
-/// Where an element of the result stands in its image.
+/// The position of an element of the result in its image.
 struct Position {
   std::uint32_t channel;
   std::uint32_t y;
@@ -83,8 +82,8 @@ struct Position {
   }
 };
 
-/// Elements from `at` on that lie in the stored tensor as in the result: one after another, or, in
-/// a flipped row, one before another.
+/// The number of elements from `at` on that are neighbours in the stored tensor too; in a flipped
+/// row they are stored in reverse.
 PRECACHE_HOST_DEVICE inline std::uint32_t run_length(const PixelWork& work, const Position& at,
                                                      const AugmentationDraw& choice) {
   if (work.in_hwc != work.out_hwc && work.channels != 1) return 1;
@@ -92,7 +91,7 @@ PRECACHE_HOST_DEVICE inline std::uint32_t run_length(const PixelWork& work, cons
   return choice.flip ? 1 : (work.width - at.x) * work.channels - at.channel;
 }
 
-/// One thread's store: kChunkBytes of one sample, or what is left of it.
+/// Computes and stores one chunk: kChunkBytes of one sample, or the rest of it.
 template <typename In, typename Out, typename Convert>
 PRECACHE_HOST_DEVICE inline void write_chunk(const PixelWork& work, const Convert& convert,
                                              std::uint32_t sample, std::uint32_t chunk) {
@@ -129,7 +128,7 @@ PRECACHE_HOST_DEVICE inline void write_chunk(const PixelWork& work, const Conver
   if (count == kCount && is_aligned<OutPack>(out)) {
     move_aligned(reinterpret_cast<OutPack*>(out), &result);
   } else {
-    // Unrolled, so that all indices are known: else `result` would have to lie in memory.
+    // Unrolled, so that all indices are known; otherwise `result` would be in memory.
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -179,9 +178,8 @@ PRECACHE_HOST_DEVICE inline void pixel_share(const PixelWork& work, const std::u
   }
 }
 
-/// All that one thread does when its block has the table; the first thread of a sample takes its
-/// label along. The types are told apart out here: a choice within the loops
-/// made the compiler keep what each would need, in 224 registers.
+/// The work of one thread, once its block has the table. The first thread of a sample copies the
+/// label. The types are chosen out here: a choice in the loops cost 224 registers.
 PRECACHE_HOST_DEVICE inline void run_thread(const PixelWork& work, const std::uint32_t* table,
                                             const Share& share) {
   if (share.first_chunk == 0) {

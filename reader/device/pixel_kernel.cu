@@ -8,16 +8,16 @@ using precache::device::PixelWork;
 
 constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerProcessor = 4;  // 64 registers a thread; five would spill
-// Each block copies the table, 3 KiB, so it should write more than that.
+// Each block copies the table of 3 KiB, so it should write more than that.
 constexpr unsigned kChunksPerThread = 8;
 constexpr unsigned kLargestGridY = 65535;
 
 }  // namespace
 
-// A plain name, by which tests find it.
+// extern "C", so that tests find the kernel by its name.
 extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     precache_pixel_kernel(const __grid_constant__ PixelWork work) {
-  // Threads of a warp look up different pixels: constant memory would serve them one by one.
+  // The threads of a warp look up different pixels, which constant memory would serve one by one.
   __shared__ std::uint32_t table[precache::device::kTableEntries];
   const precache::device::ThreadPlace place{blockIdx.x, blockIdx.y, threadIdx.x,
                                             gridDim.x,  gridDim.y,  blockDim.x};

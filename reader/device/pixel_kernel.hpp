@@ -7,11 +7,11 @@
 
 namespace precache::device {
 
-/// Whether the current device can run the kernel, which it may have to compile first: cudaSuccess,
-/// or why not.
+/// cudaSuccess if the current device can run the kernel, else the reason. The driver may have to
+/// compile it first.
 [[nodiscard]] cudaError_t find_pixels_kernel();
 
-/// Puts the work on a stream of the current device. All its pointers are the device's.
+/// Puts the work on a stream of the current device. All pointers in it are device memory.
 [[nodiscard]] cudaError_t launch_pixels(const PixelWork& work, cudaStream_t stream);
 
 }  // namespace precache::device

@@ -3,18 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <stdexcept>
 
 #include "formats/bytes/host_device.hpp"
 #include "precache/formats/dtype.hpp"
-#include "reader/loader/augmentation_draw.hpp"
+#include "reader/loader/pixel_kernels.hpp"
 
-/// What the kernel is given, and how its threads divide it.
+/// The argument of the kernel, and how its threads divide the work.
 namespace precache::device {
 
-/// One batch's way from stored tensors to what was asked for; the kernel's only argument.
+/// One batch to transform; the only argument of the kernel.
 struct PixelWork {
-  const std::byte* in = nullptr;  // tensors one after another
-  std::byte* out = nullptr;       // likewise
+  const std::byte* in = nullptr;  // stored tensors, without gaps
+  std::byte* out = nullptr;       // transformed tensors, without gaps
   const AugmentationDraw* choices = nullptr;
   const std::int64_t* labels_in = nullptr;
   std::int64_t* labels_out = nullptr;
@@ -28,26 +30,49 @@ struct PixelWork {
   bool out_hwc = false;
   DType in_type = DType::kUint8;
   DType out_type = DType::kUint8;
-  /// The bits that a pixel becomes, for uint8 that becomes a float: true divisions took place when
-  /// it was made. One row for each channel (and the fourth, ...: modulo 3, as ChannelRule).
+  /// The bits of the float for each pixel, computed with true divisions; for uint8 to floats only.
+  /// One row for each channel modulo 3, like ChannelRule.
   std::uint32_t table[3][256] = {};
 };
 
 constexpr std::uint32_t kTableEntries = 3 * 256;
 constexpr std::uint32_t kChunkBytes = 16;  // a thread's store
 
+/// kCount elements that one or two instructions load or store.
+template <typename T, std::uint32_t kCount>
+struct alignas(sizeof(T) * kCount < kChunkBytes ? sizeof(T) * kCount : kChunkBytes) Pack {
+  T at[kCount];
+};
+
+template <typename T>
+PRECACHE_HOST_DEVICE inline bool is_aligned(const void* at) {
+  return reinterpret_cast<std::uintptr_t>(at) % alignof(T) == 0;
+}
+
+/// A memcpy() that nvcc does not split into single bytes. On the CPU it throws for addresses that a
+/// GPU could not access.
+template <typename To, typename From>
+PRECACHE_HOST_DEVICE inline void move_aligned(To* to, const From* from) {
+#ifdef __CUDA_ARCH__
+  *reinterpret_cast<From*>(to) = *from;
+#else
+  if (!is_aligned<From>(to) || !is_aligned<From>(from)) throw std::logic_error("misaligned access");
+  std::memcpy(to, from, sizeof *from);
+#endif
+}
+
 PRECACHE_HOST_DEVICE inline std::uint32_t element_bytes(DType type) {
   return type == DType::kUint8 ? 1 : type == DType::kFloat32 ? 4 : 2;
 }
 
-/// Stores of a thread that make one sample; the last may be short.
+/// The number of stores that write one sample; the last may be short.
 PRECACHE_HOST_DEVICE inline std::uint32_t chunks_per_sample(const PixelWork& work) {
   const std::uint32_t per_chunk = kChunkBytes / element_bytes(work.out_type);
   const std::uint32_t elements = work.channels * work.height * work.width;
   return elements / per_chunk + (elements % per_chunk != 0 ? 1 : 0);
 }
 
-/// Which chunks are a thread's: of every `sample_step`-th sample every `chunk_step`-th.
+/// The chunks of a thread: every `chunk_step`-th of every `sample_step`-th sample.
 struct Share {
   std::uint32_t first_sample;
   std::uint32_t sample_step;
@@ -55,7 +80,7 @@ struct Share {
   std::uint32_t chunk_step;
 };
 
-/// Where a thread stands in its launch, in CUDA's words.
+/// The position of a thread in its launch; comments have CUDA's names.
 struct ThreadPlace {
   std::uint32_t block_x;  // blockIdx
   std::uint32_t block_y;
@@ -70,7 +95,7 @@ PRECACHE_HOST_DEVICE inline Share share_of(const ThreadPlace& place) {
           place.blocks_x * place.threads};
 }
 
-/// A thread's part of a block's copy of the work's table, of kTableEntries.
+/// Copies a thread's share of the table to the block's `table`, of kTableEntries.
 PRECACHE_HOST_DEVICE inline void copy_table(const PixelWork& work, const ThreadPlace& place,
                                             std::uint32_t* table) {
   for (std::uint32_t i = place.thread; i < kTableEntries; i += place.threads) {

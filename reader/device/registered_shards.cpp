@@ -9,17 +9,6 @@
 #include "reader/device/cuda_handles.hpp"
 
 namespace precache::device {
-namespace {
-
-std::uint64_t total_bytes(const ShardSet& shards) {
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < shards.shard_count(); ++i) {
-    total = checked_add(total, shards.index(i).bytes);
-  }
-  return total;
-}
-
-}  // namespace
 
 RegisteredShards::RegisteredShards(const ShardSet& shards, int device) {
   int read_only = 0;
@@ -34,8 +23,8 @@ RegisteredShards::RegisteredShards(const ShardSet& shards, int device) {
         ++registered_;
         continue;
       }
-      // A fork would copy the pages of a private mapping that is pinned, all of them at once. A
-      // kernel that cannot keep them from children only lacks that.
+      // A fork would copy all pages of a private mapping that is pinned. Old kernels cannot prevent
+      // it, which is only slower.
       (void)madvise(range.bytes().data(), range.bytes().size(), MADV_DONTFORK);
       const cudaError_t error =
           cudaHostRegister(range.bytes().data(), range.bytes().size(),
@@ -46,7 +35,7 @@ RegisteredShards::RegisteredShards(const ShardSet& shards, int device) {
                                       shard->path().string(), device, text_of(error)));
       }
       ++registered_;
-      shard->check();  // after the reading: what became memory is good
+      shard->check();  // after the pages were read, so that they are known to be good
     }
   } catch (...) {
     unregister();
@@ -71,29 +60,34 @@ Source choose_source(const ShardSet& shards, const DeviceOptions& options) {
   if (options.pin_shards_up_to_bytes == 0 && !asked) {
     return {nullptr, 0, "Staged: `pin_shards_up_to_bytes` is 0, so no shards are pinned."};
   }
-  const std::uint64_t bytes = total_bytes(shards);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < shards.shard_count(); ++i) {
+    bytes = checked_add(bytes, shards.index(i).bytes);
+  }
   if (bytes > options.pin_shards_up_to_bytes) {
     std::string why = fmt::format("the shards have {} bytes, more than the {} that may be pinned",
                                   bytes, options.pin_shards_up_to_bytes);
-    if (asked)
+    if (asked) {
       throw InvalidArgument(why, "Raise `pin_shards_up_to_bytes`, or use `device_path` staged.");
+    }
     return {nullptr, 0, "Staged: " + why + "."};
   }
+  const auto not_pinned = [&](const Error& error) -> Source {
+    if (asked) throw;
+    return {nullptr, 0, fmt::format("Staged: {}.", error.what())};
+  };
   try {
-    auto registered = std::make_unique<RegisteredShards>(shards, options.device);
-    return {std::move(registered), bytes,
-            asked
-                ? fmt::format("{} was asked for.",
-                              options.device_path == DevicePath::kStrided ? "Strided" : "Gather")
+    return {std::make_unique<RegisteredShards>(shards, options.device), bytes,
+            options.device_path == DevicePath::kStrided ? "Strided was asked for."
+            : options.device_path == DevicePath::kGather
+                ? "Gather was asked for."
                 : fmt::format("In place: all {} bytes of shards are registered; neighbours of one "
                               "shard go strided, others by gather.",
                               bytes)};
   } catch (const DeviceError& error) {
-    if (asked) throw;
-    return {nullptr, 0, fmt::format("Staged: {}.", error.what())};
+    return not_pinned(error);
   } catch (const IoError& error) {  // too many mappings or open files
-    if (asked) throw;
-    return {nullptr, 0, fmt::format("Staged: {}.", error.what())};
+    return not_pinned(error);
   }
 }
 

@@ -13,19 +13,20 @@
 
 namespace precache::device {
 
-/// All shards of a dataset in mappings that a GPU copies from.
+/// All shards of a dataset in mappings that are registered with CUDA, so that a GPU copies from
+/// them.
 ///
-/// Drivers take a private writable mapping, whose pages become memory of the process's own then;
-/// a read-only one, which copies nothing, only where the device says so. A forked process does not
-/// have the mappings.
+/// A read-only mapping, which copies nothing, is used if the device supports it. Otherwise the
+/// mapping is private and writable, and its pages become the process's own memory. A forked process
+/// does not have the mappings.
 class RegisteredShards {
  public:
-  /// Registers them all. Throws DeviceError if the driver refuses one, and then none is; IoError,
-  /// CorruptData.  REQUIRES: `device` is the current one.
+  /// Registers all shards. Throws DeviceError if the driver refuses one (then none is registered),
+  /// IoError, CorruptData.  REQUIRES: `device` is the current one.
   RegisteredShards(const ShardSet& shards, int device);
   RegisteredShards(const RegisteredShards&) = delete;
   RegisteredShards& operator=(const RegisteredShards&) = delete;
-  /// REQUIRES: no copy from them is under way.
+  /// REQUIRES: no copy from the shards is running.
   ~RegisteredShards();
 
   [[nodiscard]] std::span<const std::byte> bytes(std::size_t shard) const {
@@ -36,17 +37,17 @@ class RegisteredShards {
   void unregister();
 
   std::deque<PrivateRange> ranges_;
-  std::size_t registered_ = 0;  // the first so many
+  std::size_t registered_ = 0;  // that many from the front
 };
 
-/// Where tensors are copied from, and why: from the registered shards, or from pinned batches.
+/// The memory that tensors are copied from, and the reason.
 struct Source {
   std::unique_ptr<RegisteredShards> registered;  // none: from pinned batches
   std::uint64_t bytes_registered = 0;
   std::string reason;
 };
 
-/// Throws InvalidArgument, IoError or DeviceError if a path that was asked for is not possible.
+/// Throws InvalidArgument, IoError or DeviceError if the chosen path is not possible.
 /// REQUIRES: `options.device` is the current one.
 [[nodiscard]] Source choose_source(const ShardSet& shards, const DeviceOptions& options);
 

@@ -22,8 +22,8 @@ void check_elements(const TensorSpec& spec, DType asked, const std::byte* data,
   }
   if (!is_aligned(asked, data, stride_bytes)) {
     throw Unsupported(
-        fmt::format("the {} values lie at addresses that are not aligned for them", name(asked)),
-        "Copy the bytes, or use a Loader, which does.");
+        fmt::format("the {} values are at addresses that are not aligned for them", name(asked)),
+        "Copy the bytes, or use a Loader, which copies them.");
   }
 }
 
@@ -35,8 +35,9 @@ bool is_aligned(DType dtype, const std::byte* data, std::size_t stride_bytes) {
 }  // namespace detail
 
 void Sample::check_elements(DType asked) const {
-  if (!shards_->spec())
+  if (!shards_->spec()) {
     throw Unsupported("the sample is not a tensor: " + shards_->unsupported_reason());
+  }
   detail::check_elements(*shards_->spec(), asked, bytes_.data(), 0);
 }
 
@@ -50,10 +51,9 @@ std::string Sample::key() const {
 }
 
 std::uint64_t Dataset::size() const { return shards_->samples(); }
-
 std::size_t Dataset::shard_count() const { return shards_->shard_count(); }
-
 bool Dataset::has_spec() const { return shards_->spec().has_value(); }
+const std::vector<std::string>& Dataset::classes() const& { return shards_->classes(); }
 
 TensorSpec Dataset::spec() const {
   if (!shards_->spec()) {
@@ -62,8 +62,6 @@ TensorSpec Dataset::spec() const {
   }
   return *shards_->spec();
 }
-
-const std::vector<std::string>& Dataset::classes() const& { return shards_->classes(); }
 
 Sample Dataset::operator[](std::uint64_t index) const {
   if (index >= size()) {
@@ -89,23 +87,25 @@ std::uint64_t Dataset::contiguous_rows(std::uint64_t first) const {
 
 Rows Dataset::rows(std::uint64_t first, std::uint64_t count) const {
   if (first > size() || count > size() - first) {
-    throw InvalidArgument(fmt::format("there are no {} rows from {} on: the dataset has {} samples",
-                                      count, first, size()));
+    throw InvalidArgument(fmt::format(
+        "`first` and `count` must be within the {} samples of the dataset, got {} and {}", size(),
+        first, count));
   }
   const TensorSpec tensor = spec();
   if (count == 0) return {tensor, nullptr, 0, 0, Lease(nullptr)};
   const ShardSet::Location place = shards_->locate(first);
   if (count > shards_->rows_from(place)) {
-    throw InvalidArgument(fmt::format("{} rows from {} on span more than one shard", count, first),
-                          fmt::format("Ask for at most {} of them.", shards_->rows_from(place)));
+    throw InvalidArgument(
+        fmt::format("{} rows from row {} are in more than one shard", count, first),
+        fmt::format("Ask for at most {} of them.", shards_->rows_from(place)));
   }
   auto mapped = shards_->map(place.shard);
   const ColumnValues& values = shards_->values(place.shard);
   const auto& stride = shards_->stride(place.shard);
   if (!stride && count > 1) {
     throw Unsupported(
-        fmt::format("the samples of '{}' do not lie at equal distances", mapped->path().string()),
-        "They can be read one by one.");
+        fmt::format("the samples of '{}' are not at equal distances", mapped->path().string()),
+        "Read them one by one.");
   }
   if (shards_->verify_on_read()) {
     mapped->checked([&] {

@@ -17,7 +17,7 @@ std::int64_t coarse_now_ns() {
 }
 
 bool ManifestWatch::is_current(Ask ask, const std::function<bool()>& says_the_same) const {
-  // Before the look: other threads need not look as well. Unless it is good, the next one has to.
+  // Set before the check, so that other threads skip it; reset if the check fails.
   next_ns_.store(coarse_now_ns() + kLookEveryNs, std::memory_order_relaxed);
   const bool is_current = look(ask, says_the_same);
   if (!is_current) next_ns_.store(0, std::memory_order_relaxed);

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -15,15 +14,11 @@
 namespace precache {
 namespace {
 
-// One fault maps all cached pages of the aligned 64 KiB around it (fault_around_bytes). A touch for
-// each is cheaper than MADV_POPULATE_READ, which visits every page (docs/reader.md).
+// One fault maps all cached pages of the aligned 64 KiB around it (fault_around_bytes). Touching
+// each window is cheaper than MADV_POPULATE_READ, which visits every page (docs/reader.md).
 constexpr std::size_t kFaultAround = 64 << 10;
 
 std::atomic<std::size_t> mapped_count{0};
-
-std::size_t to_next_window(const std::byte* at) {
-  return kFaultAround - reinterpret_cast<std::uintptr_t>(at) % kFaultAround;
-}
 
 std::uint64_t page_bytes() {
   static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -31,7 +26,7 @@ std::uint64_t page_bytes() {
 }
 
 File open_regular(const std::filesystem::path& path) {
-  // O_NONBLOCK: a pipe of that name is refused here and not waited for.
+  // O_NONBLOCK: opening a pipe does not wait for a writer, so it can be refused.
   File file(path, O_RDONLY | O_NONBLOCK);
   struct stat status {};
   if (::fstat(file.descriptor(), &status) != 0) throw IoError("cannot stat", path, errno);
@@ -44,8 +39,7 @@ File open_regular(const std::filesystem::path& path) {
 
 }  // namespace
 
-Mapping::Mapping(const File& file, std::uint64_t offset, std::size_t size, int protection)
-    : size_(size) {
+Mapping::Mapping(const File& file, std::uint64_t offset, std::size_t size, int protection) {
   if (size == 0) return;
   void* base = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_NORESERVE, file.descriptor(),
                       static_cast<off_t>(offset));
@@ -57,25 +51,12 @@ Mapping::Mapping(const File& file, std::uint64_t offset, std::size_t size, int p
                         "A smaller `max_open_shards` keeps fewer shards mapped at a time."
                       : "");
   }
-  base_ = static_cast<std::byte*>(base);
-}
-
-Mapping::Mapping(Mapping&& other) noexcept
-    : base_(std::exchange(other.base_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  std::swap(base_, other.base_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-Mapping::~Mapping() {
-  if (base_ != nullptr) ::munmap(base_, size_);
+  base_ = {static_cast<std::byte*>(base), Unmap{size}};
 }
 
 MappedShard::MappedShard(const std::filesystem::path& path)
     : file_(open_regular(path)),
-      state_(state_of(file_)),
+      state_(file_.state()),
       mapping_(file_, 0, state_.bytes, PROT_READ),
       watch_(mapping_.bytes().data(), mapping_.bytes().size(), lost_),
       touched_(window_of(state_.bytes) + 1) {
@@ -92,15 +73,14 @@ std::size_t MappedShard::window_of(std::uint64_t offset) const {
 }
 
 void MappedShard::touch(std::uint64_t offset, std::uint64_t size) const {
-  const std::uint64_t end = offset + size;
-  while (offset < end) {
-    std::atomic<bool>& touched = touched_[window_of(offset)];
-    const std::uint64_t stop = offset + to_next_window(bytes().data() + offset);
-    if (!touched.load(std::memory_order_relaxed)) {
-      touch_pages(bytes().subspan(offset, std::min(end, stop) - offset));
-      touched.store(true, std::memory_order_relaxed);
+  const std::byte* const end = bytes().data() + offset + size;
+  std::size_t window = window_of(offset);
+  for (const std::byte* at = bytes().data() + offset; at < end; ++window) {
+    if (!touched_[window].load(std::memory_order_relaxed)) {
+      (void)*static_cast<const volatile std::byte*>(at);
+      touched_[window].store(true, std::memory_order_relaxed);
     }
-    offset = stop;
+    at += kFaultAround - reinterpret_cast<std::uintptr_t>(at) % kFaultAround;
   }
 }
 
@@ -109,15 +89,16 @@ bool MappedShard::is_touched(std::uint64_t offset) const {
 }
 
 void MappedShard::check() const {
-  const FileState now = state_of(file_);
+  const FileState now = file_.state();
   if (now.bytes < state_.bytes) {
-    throw CorruptData(path(), now.bytes, "the file was cut while it was being read");
+    throw CorruptData(path(), now.bytes, "the file was truncated while it was being read");
   }
   if (now != state_) {
     throw CorruptData(path(), 0, "the file was written to while it was being read");
   }
   if (lost_.load()) {
-    throw CorruptData(path(), 0, "a part of the file could not be read (cut, or a failing disk)");
+    throw CorruptData(path(), 0,
+                      "a part of the file could not be read (truncated, or a failing disk)");
   }
 }
 
@@ -128,12 +109,5 @@ PrivateRange::PrivateRange(std::shared_ptr<const MappedShard> shard, std::uint64
                protection),
       bytes_(mapping_.bytes().subspan(offset % page_bytes())),
       watch_(mapping_.bytes().data(), mapping_.bytes().size(), shard_->lost()) {}
-
-void touch_pages(std::span<const std::byte> bytes) {
-  for (std::size_t i = 0; i < bytes.size();) {
-    (void)*static_cast<const volatile std::byte*>(bytes.data() + i);
-    i += to_next_window(bytes.data() + i);
-  }
-}
 
 }  // namespace precache

@@ -13,31 +13,31 @@
 
 #include "formats/os/bus_fault.hpp"
 #include "formats/os/file.hpp"
-#include "formats/os/file_state.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 
-/// Addresses that unmap themselves. An empty file gives an empty mapping.
+/// A mapped part of a file, unmapped by the destructor. An empty file gives an empty mapping.
 class Mapping {
  public:
-  Mapping() = default;
-  /// `protection` as for mmap(2); writes stay private. Throws IoError.
+  /// `protection` is that of mmap(2); writes stay private. Throws IoError.
   Mapping(const File& file, std::uint64_t offset, std::size_t size, int protection);
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-  ~Mapping();
-  [[nodiscard]] std::span<std::byte> bytes() const { return {base_, size_}; }
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    return {base_.get(), base_.get_deleter().size};
+  }
 
  private:
-  std::byte* base_ = nullptr;
-  std::size_t size_ = 0;
+  struct Unmap {
+    std::size_t size;
+    void operator()(std::byte* base) const { ::munmap(base, size); }
+  };
+  std::unique_ptr<std::byte, Unmap> base_{nullptr, Unmap{0}};
 };
 
-/// A shard that is open and mapped whole, for reading.
+/// An open shard whose whole file is mapped for reading.
 ///
-/// A file that is deleted or replaced by another of its name stays readable here. One that is cut
-/// or written to is found by check(). Any number of threads may use one at once.
+/// The mapping stays readable if the file is deleted or replaced. check() finds out if the file was
+/// truncated or written to. Any number of threads may use one at once.
 class MappedShard {
  public:
   /// Throws IoError.
@@ -46,25 +46,26 @@ class MappedShard {
   MappedShard& operator=(const MappedShard&) = delete;
   ~MappedShard();
 
-  /// How many there are in this process.
+  /// The number of open shards of this process.
   [[nodiscard]] static std::size_t open_count();
 
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
   [[nodiscard]] const File& file() const { return file_; }
   [[nodiscard]] const FileState& state() const { return state_; }
   [[nodiscard]] std::span<const std::byte> bytes() const { return mapping_.bytes(); }
-  /// For mappings of parts of the file: a fault in them loses the shard too.
+  /// Set by a bus fault in this or in another mapping of the file.
   [[nodiscard]] std::atomic<bool>& lost() const { return lost_; }
 
-  /// As touch_pages() for a part of bytes(). Costs next to nothing where it was done before.
+  /// Fills the page tables for a part of bytes() that is in the page cache, so that reading it
+  /// causes no page faults. Costs next to nothing the second time.
   void touch(std::uint64_t offset, std::uint64_t size) const;
-  /// Whether the byte, or one that is mapped together with it, was touched before.
+  /// True if the byte, or one that is mapped together with it, was touched before.
   [[nodiscard]] bool is_touched(std::uint64_t offset) const;
-  /// Throws CorruptData if the file was cut or changed since it was opened, or reading failed: what
-  /// was read of it until now may be wrong.
+  /// Throws CorruptData if the file was truncated or changed since it was opened, or if reading
+  /// failed. Bytes that were read before the call may then be wrong.
   void check() const;
-  /// Returns what `read` makes of the bytes. Where that is CorruptData and check() knows why, as
-  /// the zeros behind the end of a file that was cut are no label, it throws what check() throws.
+  /// Returns the result of `read`. If it throws CorruptData because the file was truncated or
+  /// changed, throws the exception of check() instead, which names the cause.
   template <typename Read>
   auto checked(const Read& read) const {
     try {
@@ -83,14 +84,13 @@ class MappedShard {
   mutable std::atomic<bool> lost_{false};
   Mapping mapping_;
   bus_fault::Watch watch_;
-  mutable std::vector<std::atomic<bool>> touched_;  // by windows that one fault maps
+  mutable std::vector<std::atomic<bool>> touched_;  // by window that one fault maps
 };
 
-/// A part of a shard in a mapping of its own, to read and to write: nobody else sees the writes,
-/// and the file does not change.
+/// A private mapping of a part of a shard. Writes change neither the file nor other mappings.
 class PrivateRange {
  public:
-  /// REQUIRES: offset + size lies in the shard. Throws IoError.
+  /// REQUIRES: offset + size is within the shard. Throws IoError.
   PrivateRange(std::shared_ptr<const MappedShard> shard, std::uint64_t offset, std::size_t size,
                int protection = PROT_READ | PROT_WRITE);
 
@@ -102,9 +102,5 @@ class PrivateRange {
   std::span<std::byte> bytes_;
   bus_fault::Watch watch_;
 };
-
-/// Fills the page tables for mapped bytes that are in the page cache, so that their reader takes no
-/// faults.
-void touch_pages(std::span<const std::byte> bytes);
 
 }  // namespace precache

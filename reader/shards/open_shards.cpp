@@ -17,38 +17,28 @@ namespace {
 
 using Path = std::filesystem::path;
 
-ShardIndex index_from(const Manifest& manifest, const ShardEntry& entry) {
-  ShardIndex index;
-  index.format = manifest.format;
-  index.bytes = entry.bytes;
-  index.samples = entry.samples;
-  index.spec = manifest.spec;
-  index.columns = entry.columns;
-  return index;
-}
-
-/// A caller who is wrong about the tensors would compute with something else than he thinks.
+/// Refuses a spec that differs from the shard: the caller would misread the tensors.
 void check_spec(const ShardSet::Shard& shard, const TensorSpec& given) {
   if (shard.index.samples == 0 || !shard.index.spec || *shard.index.spec == given) return;
   throw InvalidArgument(fmt::format("the tensors of '{}' are {}, not {}", shard.path.string(),
                                     shard.index.spec->text(), given.text()),
-                        "Leave out `spec`: it is for shards that do not say what they hold.");
+                        "Leave out `spec`: it is for shards that do not contain it.");
 }
 
-/// Keys say what a scan should find, and shards of a manifest are not scanned.
+/// Refuses keys for shards with a manifest: keys are for scans, and these are not scanned.
 void refuse_keys_of_known(const std::vector<ListedShard>& listed, const OpenOptions& options) {
   if (options.image_key.empty() && options.label_key.empty() && !options.without_labels) return;
   for (const ListedShard& shard : listed) {
     if (shard.entry == nullptr) continue;
     throw InvalidArgument(
-        fmt::format("the manifest next to '{}' says what its images and labels are",
+        fmt::format("the manifest next to '{}' already defines its images and labels",
                     shard.path.string()),
         "`image_key`, `label_key` and opening without labels are for shards that have no "
         "manifest.");
   }
 }
 
-/// A label that the file has and this cannot give is not silently left out.
+/// Refuses labels that cannot be returned, instead of leaving them out silently.
 std::shared_ptr<const ShardSet> with_fit_labels(std::shared_ptr<const ShardSet> shards) {
   if (shards->mismatched_labels().empty()) return shards;
   throw InvalidArgument(shards->mismatched_labels() + "; a label is one integer or name",
@@ -83,13 +73,20 @@ std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& list
 }
 
 ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options) {
-  const std::filesystem::path path = std::filesystem::absolute(listed.path);  // is mapped later
+  const std::filesystem::path path = std::filesystem::absolute(
+      listed.path);  // the working directory may change before it is mapped
   if (listed.entry == nullptr) {
     const MappedShard mapped(listed.path);
     return {path, scan_mapped(mapped, listed, options), mapped.state()};
   }
-  return {
-      path, index_from(*listed.manifest, *listed.entry), {}, listed.entry->crc32c, listed.watch};
+  const ShardEntry& entry = *listed.entry;
+  ShardIndex index;
+  index.format = listed.manifest->format;
+  index.bytes = entry.bytes;
+  index.samples = entry.samples;
+  index.spec = listed.manifest->spec;
+  index.columns = entry.columns;
+  return {path, std::move(index), {}, entry.crc32c, listed.watch};
 }
 
 ShardIndex scan_mapped(const MappedShard& mapped, const ListedShard& listed,

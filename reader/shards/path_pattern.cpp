@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "formats/bytes/text.hpp"
@@ -23,23 +22,25 @@ constexpr const char* kTooMany = "names more than a million files";
   throw InvalidArgument(fmt::format("'{}' {}", pattern, reason));
 }
 
-/// What stands between braces: `A..B`, as wide as A is written, or `a,b,c`.
+/// The alternatives of a brace list: `A..B`, padded to the width of A, or `a,b,c`.
 std::vector<std::string> alternatives(const std::string& pattern, std::string_view list) {
   if (list.find('{') != std::string_view::npos) refuse(pattern, "has braces within braces");
   std::vector<std::string> all;
   if (const std::size_t dots = list.find(".."); dots != std::string_view::npos) {
     const auto first = parse_number<std::uint64_t>(list.substr(0, dots));
     const auto last = parse_number<std::uint64_t>(list.substr(dots + 2));
-    if (!first || !last || *first > *last)
-      refuse(pattern, "has braces that do not hold a range of numbers");
+    if (!first || !last || *first > *last) {
+      refuse(pattern, "has braces that do not contain a range of numbers");
+    }
     if (*last - *first >= kMostNames) refuse(pattern, kTooMany);
     for (std::uint64_t i = 0; i <= *last - *first; ++i) {
       all.push_back(fmt::format("{:0{}}", *first + i, dots));
     }
     return all;
   }
-  if (list.find(',') == std::string_view::npos)
-    refuse(pattern, "has braces that do not hold a list");
+  if (list.find(',') == std::string_view::npos) {
+    refuse(pattern, "has braces that do not contain a list");
+  }
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t comma = std::min(list.find(',', begin), list.size());
     all.emplace_back(list.substr(begin, comma - begin));
@@ -48,9 +49,9 @@ std::vector<std::string> alternatives(const std::string& pattern, std::string_vi
   return all;
 }
 
-/// `@000012` as `{000000..000012}`, where digits follow the sign in the file's name.
+/// Replaces `@000012` in the file name by `{000000..000012}`.
 std::string without_shorthand(std::string pattern) {
-  // Folders may well be called run@2024.
+  // Only in the file name: a folder may be called run@2024.
   const std::size_t name = pattern.rfind('/') + 1;  // npos + 1 is 0
   for (std::size_t at = pattern.find('@', name); at != std::string::npos;
        at = pattern.find('@', at + 1)) {
@@ -86,8 +87,8 @@ std::vector<std::string> expand_braces(const std::string& text, const std::strin
 }
 
 std::vector<std::filesystem::path> matches(const std::string& pattern) {
-  // Where nothing is, nothing matches; other errors end the search. A thread's, as glob() hands
-  // nothing through.
+  // A missing folder has no matches; other errors end the search. thread_local, because glob()
+  // passes no argument to the callback.
   static thread_local int search_error;
   search_error = 0;
   const auto on_error = [](const char*, int error) {
@@ -105,7 +106,7 @@ std::vector<std::filesystem::path> matches(const std::string& pattern) {
   if (result != 0) {
     throw IoError("cannot search", pattern, result == GLOB_NOSPACE ? ENOMEM : search_error);
   }
-  std::sort(names.begin(), names.end());  // glob() would sort as the user's language does
+  std::sort(names.begin(), names.end());  // glob() would sort by the user's locale
   return {names.begin(), names.end()};
 }
 

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 namespace precache {
 
-/// The files that a pattern names: `*`, `?` and `[a-z]` match, sorted by bytes; `{000000..000012}`,
-/// `{a,b}` and `@000012` (short for `{000000..000012}`) list, in the order given, and each must
-/// exist when it is opened. A path that exists means itself.
+/// The files that a pattern names. `*`, `?` and `[a-z]` match existing files, sorted by bytes.
+/// `{000000..000012}`, `{a,b}` and `@000012` (short for `{000000..000012}`) list files in the given
+/// order; each of them must exist when it is opened. A path that exists is not a pattern.
 ///
 /// Throws InvalidArgument if nothing matches, or a list is malformed, nested or longer than a
 /// million; IoError if a folder cannot be searched.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/shards/shard_listing.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -32,24 +32,20 @@ std::string_view without_total(std::string_view file) {
   return file.substr(0, of);
 }
 
-/// Of a manifest of either kind.
+/// The split of a manifest of either kind.
 template <typename Split>
 const Split& choose_split(const std::map<std::string, Split>& splits, std::string_view split,
                           const Path& path) {
   if (split.empty() && splits.size() == 1) return splits.begin()->second;
   const auto found = splits.find(split.empty() ? "train" : std::string(split));
   if (found != splits.end()) return found->second;
-  std::string known;
-  for (const auto& [known_name, entry] : splits) {
-    known += (known.empty() ? "" : ", ") + known_name;
-  }
-  if (known.empty()) throw InvalidArgument(fmt::format("'{}' has no splits", path.string()));
+  if (splits.empty()) throw InvalidArgument(fmt::format("'{}' has no splits", path.string()));
   throw InvalidArgument(split.empty() ? fmt::format("'{}' has several splits", path.string())
                                       : fmt::format("'{}' has no split '{}'", path.string(), split),
-                        "It has: " + known + ".");
+                        fmt::format("It has: {}.", joined_keys(splits)));
 }
 
-/// Whether a word of a shard's prefix, as "train" of "mnist-train", is one of these.
+/// True if a prefix of shard names contains one of these words, such as "train" in "mnist-train".
 bool has_word(std::string_view prefix, const std::set<std::string_view>& words) {
   for (std::size_t begin = 0; begin <= prefix.size();) {
     const std::size_t end = std::min(prefix.find_first_of("-_.", begin), prefix.size());
@@ -61,53 +57,35 @@ bool has_word(std::string_view prefix, const std::set<std::string_view>& words) 
 
 bool is_for_training(std::string_view prefix) { return has_word(prefix, {"train", "training"}); }
 
-bool is_for_tests(std::string_view prefix) {
-  return has_word(prefix, {"dev", "eval", "test", "testing", "val", "valid", "validation"});
-}
-
 NameGroups groups_by_prefix(const std::vector<Path>& shards) {
   NameGroups groups;
   for (const Path& shard : shards) groups[shard_prefix(shard)].push_back(shard);
   return groups;
 }
 
-/// The group that a split's name means: of this prefix, or the only one that has it as a word.
-std::optional<std::string> group_named(const NameGroups& groups, std::string_view split) {
-  std::vector<std::string> found;
-  for (const auto& [prefix, paths] : groups) {
-    if (prefix == split) return prefix;
-    if (has_word(prefix, {split})) found.push_back(prefix);
-  }
-  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
-}
-
-/// Of shards that no manifest describes, those of one split. Without a name: the only group that is
-/// for training; all, if their names tell of no splits.
+/// The shards of one split, for shards without a manifest: the group with this prefix, or else the
+/// only group whose prefix contains the word. Without a name, the only group for training; all
+/// shards if their names have no splits.
 std::vector<Path> of_split(const std::vector<Path>& paths, std::string_view split,
                            const Path& folder) {
   const NameGroups groups = split.empty() ? groups_by_name(paths) : groups_by_prefix(paths);
   if (split.empty() && groups.size() == 1) return paths;
-  std::optional<std::string> chosen;
-  if (!split.empty()) {
-    chosen = group_named(groups, split);
-  } else {
-    std::vector<std::string> training;
-    for (const auto& [prefix, shards] : groups) {
-      if (is_for_training(prefix)) training.push_back(prefix);
+  std::vector<const std::vector<Path>*> found;
+  for (const auto& [prefix, shards] : groups) {
+    if (!split.empty() && prefix == split) return shards;
+    if (split.empty() ? is_for_training(prefix) : has_word(prefix, {split})) {
+      found.push_back(&shards);
     }
-    if (training.size() == 1) chosen = training.front();
   }
-  if (chosen) return groups.at(*chosen);
-  std::vector<std::string> known;
-  for (const auto& [prefix, shards] : groups) known.push_back(prefix);
+  if (found.size() == 1) return *found.front();
   throw InvalidArgument(
       split.empty() ? fmt::format("'{}' has shards of several splits", folder.string())
                     : fmt::format("'{}' has no shards of a split '{}'", folder.string(), split),
       fmt::format("It has: {}. Choose a `split`, or take several with a pattern ('{}').",
-                  fmt::join(known, ", "), (folder / "*.tar").string()));
+                  joined_keys(groups), (folder / "*.tar").string()));
 }
 
-/// The shards of a folder that no manifest describes, by name.
+/// The shards of a folder without a manifest, by name.
 std::vector<Path> shards_in(const Path& folder) {
   std::error_code error;
   std::vector<Path> paths;
@@ -127,16 +105,16 @@ std::vector<Path> shards_in(const Path& folder) {
   return paths;
 }
 
-/// REQUIRES: called before the manifest is read, so that one that replaces it meanwhile is noticed.
+/// REQUIRES: called before the manifest is read, so that a replacement in between is noticed.
 std::shared_ptr<const ManifestWatch> watch_manifest(const Path& path) {
   const auto state = state_at(path, Ask::kByOpening);
-  if (!state) return nullptr;  // reading it says so
+  if (!state) return nullptr;  // the read that follows will throw
   std::error_code ignored;
   const Path absolute = std::filesystem::absolute(path, ignored);
   return std::make_shared<const ManifestWatch>(absolute, *state);
 }
 
-/// What `make` says of each shard of a split, or of all splits.
+/// Calls `make` for each shard of a split, or of all splits.
 template <typename Split, typename Make>
 std::vector<ListedShard> list_splits(const std::map<std::string, Split>& splits,
                                      std::optional<std::string_view> split, const Path& folder,
@@ -158,18 +136,18 @@ std::vector<ListedShard> list_manifest(const Path& folder, std::optional<std::st
   });
 }
 
-/// What a manifest of encoded images lists; nothing if there is none.
+/// The shards in a manifest of encoded images; none without one.
 std::vector<ListedShard> list_encoded(const Path& folder, std::optional<std::string_view> split) {
   const auto watch = watch_manifest(folder / kEncodedManifestName);
   const auto encoded = std::make_shared<const EncodedFolder>(EncodedFolder::find(folder));
   const auto& splits = encoded->manifest.splits;
   if (splits.empty()) return {};
-  return list_splits(splits, split, folder, [&](const EncodedShardEntry& entry) {
+  return list_splits(splits, split, folder, [&](const ShardEntry& entry) {
     return ListedShard{folder / entry.file, nullptr, nullptr, encoded, &entry, watch};
   });
 }
 
-/// By file name, what a folder's manifests list; nothing if it has none.
+/// The shards in the manifests of a folder, by file name; none without a manifest.
 std::map<std::string, ListedShard> neighbours(const Path& folder) {
   std::error_code ignored;
   std::map<std::string, ListedShard> found;
@@ -184,12 +162,6 @@ std::map<std::string, ListedShard> neighbours(const Path& folder) {
 }
 
 }  // namespace
-
-std::optional<std::uint64_t> ListedShard::known_bytes() const {
-  if (entry != nullptr) return entry->bytes;
-  if (encoded_entry != nullptr) return encoded_entry->bytes;
-  return std::nullopt;
-}
 
 const std::string& ListedShard::split() const {
   const auto found = std::ranges::find_if(manifest->splits, [&](const auto& named) {
@@ -235,10 +207,12 @@ std::string shard_prefix(const Path& shard) {
 
 NameGroups groups_by_name(const std::vector<Path>& shards) {
   NameGroups groups = groups_by_prefix(shards);
-  const bool tells_of_splits = std::ranges::any_of(groups, [](const auto& group) {
-    return is_for_training(group.first) || is_for_tests(group.first);
+  const bool has_splits = std::ranges::any_of(groups, [](const auto& group) {
+    const std::string& prefix = group.first;
+    return is_for_training(prefix) ||
+           has_word(prefix, {"dev", "eval", "test", "testing", "val", "valid", "validation"});
   });
-  if (tells_of_splits || groups.empty()) return groups;
+  if (has_splits || groups.empty()) return groups;
   return {{std::string(), shards}};
 }
 
@@ -264,7 +238,7 @@ std::vector<ListedShard> list_shards(const Path& path, std::optional<std::string
     const auto is_sidecar = [](const Path& file) {
       return is_sidecar_name(file.filename().native());
     };
-    // One that is named alone is meant.
+    // A sidecar that is named by itself stays.
     if (!std::ranges::all_of(paths, is_sidecar)) std::erase_if(paths, is_sidecar);
     return list_shards(paths);
   }

@@ -41,7 +41,7 @@ std::size_t default_open_shards() {
   return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, kMostOpenShards);
 }
 
-/// A table of places may be there for the labels alone.
+/// The distance between payloads. An index may have a table of places only because of its labels.
 std::optional<std::uint64_t> stride_of(const ShardIndex& index) {
   const auto& places = index.places;
   if (places.empty()) return index.columns.image.stride;
@@ -82,7 +82,7 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
       entries_[i].mapped = shard.mapped;
       entries_[i].recent = std::prev(recent_.end());
     }
-    shard.mapped.reset();  // it stays mapped only within the limit
+    shard.mapped.reset();  // stays mapped only within the limit
     values_.emplace_back(shard.index, shard.path);
     strides_.push_back(stride_of(shard.index));
     first_samples_.push_back(checked_add(first_samples_.back(), shard.index.samples));
@@ -135,7 +135,7 @@ void ShardSet::number_names() {
   const std::set<std::string> names = names_of(shards_);
   if (names.empty()) return;
   const bool has_numbers = are_integers(names);
-  // Classes that a file lists may have an order of their own.
+  // The class list of a file may have another order than the alphabet.
   const std::set<std::string> known(classes_.begin(), classes_.end());
   if (!has_numbers && !std::ranges::includes(known, names)) {
     classes_.assign(names.begin(), names.end());
@@ -154,8 +154,8 @@ void ShardSet::number_names() {
 }
 
 ShardSet::Location ShardSet::locate(std::uint64_t sample) const {
-  const auto behind = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
-  const auto shard = static_cast<std::size_t>(behind - first_samples_.begin()) - 1;
+  const auto next = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+  const auto shard = static_cast<std::size_t>(next - first_samples_.begin()) - 1;
   return {shard, sample - first_samples_[shard]};
 }
 
@@ -230,9 +230,10 @@ std::shared_ptr<const MappedShard> ShardSet::map(std::size_t shard) const {
     look_around(shard);
     return mapped;
   }
-  // Storage may take its time, so nobody else waits meanwhile; two threads may do this at once.
+  // Without the lock, because storage may be slow. Two threads may do this at once.
   auto mapped = open_mapping(shard);
-  check_manifest(shard, Ask::kByOpening);  // after the mapping: it belongs to this manifest
+  check_manifest(shard,
+                 Ask::kByOpening);  // after mapping, so that the file belongs to this manifest
   const std::uint64_t expected = shards_[shard].index.bytes;
   if (mapped->state().bytes != expected) {
     throw CorruptData(mapped->path(), std::min(mapped->state().bytes, expected),
@@ -244,7 +245,7 @@ std::shared_ptr<const MappedShard> ShardSet::map(std::size_t shard) const {
   Entry& entry = entries_[shard];
   if (entry.mapped != nullptr) return entry.mapped;
   if (entry.first_state && *entry.first_state != mapped->state()) {
-    throw CorruptData(mapped->path(), 0, "the file is not the one that was read before");
+    throw CorruptData(mapped->path(), 0, "the file was replaced since it was read");
   }
   if (recent_.size() >= options_.max_open_shards) {
     evicted = std::move(entries_[recent_.back()].mapped);

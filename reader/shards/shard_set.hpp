@@ -8,7 +8,6 @@
 #include <list>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +21,8 @@
 
 namespace precache {
 
-/// The shards of a dataset: which sample is where, and mappings that are made when first needed and
-/// kept within a limit.
+/// The shards of a dataset. Knows the position of each sample, and maps shards when they are first
+/// needed, up to a limit.
 ///
 /// Any number of threads may use one at once.
 class ShardSet {
@@ -31,11 +30,11 @@ class ShardSet {
   struct Shard {
     std::filesystem::path path;
     ShardIndex index;
-    std::optional<FileState> state{};  // when it was scanned
-    // Of those that a manifest describes, instead of a state:
+    std::optional<FileState> state{};  // at the time of the scan
+    // For shards with a manifest, instead of a state:
     std::uint32_t crc32c = 0;
     std::shared_ptr<const ManifestWatch> watch{};
-    std::shared_ptr<const MappedShard> mapped{};  // if it is mapped already
+    std::shared_ptr<const MappedShard> mapped{};  // if it is already mapped
   };
 
   /// Throws CorruptData if an index does not fit its shard.
@@ -45,11 +44,11 @@ class ShardSet {
   [[nodiscard]] std::size_t shard_count() const { return shards_.size(); }
   [[nodiscard]] const std::vector<std::string>& classes() const { return classes_; }
   [[nodiscard]] const std::optional<TensorSpec>& spec() const { return spec_; }
-  /// Why there is no spec.
+  /// The reason if there is no spec.
   [[nodiscard]] const std::string& unsupported_reason() const { return unsupported_reason_; }
-  /// What some samples have in place of a label, with its file; empty if there is none.
+  /// Describes a value that some samples have instead of a label, and its file; else empty.
   [[nodiscard]] const std::string& mismatched_labels() const { return mismatched_labels_; }
-  /// If there are no labels: what there is that may be meant as them, with its file.
+  /// If there are no labels: describes values that may be meant as labels, and their file.
   [[nodiscard]] const std::string& maybe_labels() const { return maybe_labels_; }
   [[nodiscard]] bool verify_on_read() const { return options_.verify_on_read; }
   [[nodiscard]] bool handle_bus_errors() const { return options_.handle_bus_errors; }
@@ -60,19 +59,19 @@ class ShardSet {
   };
   /// REQUIRES: sample < samples().
   [[nodiscard]] Location locate(std::uint64_t sample) const;
-  /// How many samples of the shard are at `place` or behind it.
+  /// The number of samples from `place` to the end of the shard.
   [[nodiscard]] std::uint64_t rows_from(const Location& place) const {
     return shards_[place.shard].index.samples - place.row;
   }
 
   /// Maps the shard if it is not mapped. Throws IoError, and CorruptData if its size is not that of
-  /// its index, it is another file than at first, or the dataset was replaced since it was opened.
-  /// That is noticed whenever a shard is mapped, and by the way at most some 50 ms later.
+  /// its index, if the file was replaced, or if the dataset was replaced since it was opened. This
+  /// is checked whenever a shard is mapped, and at other calls every 50 ms.
   [[nodiscard]] std::shared_ptr<const MappedShard> map(std::size_t shard) const;
 
   [[nodiscard]] const ColumnValues& values(std::size_t shard) const { return values_[shard]; }
   [[nodiscard]] const ShardIndex& index(std::size_t shard) const { return shards_[shard].index; }
-  /// How far the payloads of neighbours lie apart; none if the distances differ.
+  /// The distance between the payloads of neighbours; none if it varies.
   [[nodiscard]] const std::optional<std::uint64_t>& stride(std::size_t shard) const {
     return strides_[shard];
   }
@@ -80,23 +79,23 @@ class ShardSet {
  private:
   struct Entry {
     std::shared_ptr<const MappedShard> mapped;
-    std::optional<FileState> first_state;     // when it was mapped for the first time
+    std::optional<FileState> first_state;     // of the first mapping
     std::list<std::size_t>::iterator recent;  // valid while mapped
   };
 
-  /// Where labels are names, makes numbers of all shards' together of them.
+  /// Turns labels that are names into numbers, the same in all shards.
   void number_names();
-  /// Checks from time to time what others may change while a shard is mapped.
+  /// Checks every kLookEveryNs whether the signal handler or the manifest was replaced.
   void look_around(std::size_t shard) const;
-  /// Puts our handler of SIGBUS in front again, where another was installed since.
+  /// Installs the handler of SIGBUS again if another one was installed since.
   void keep_handler() const;
-  /// Throws CorruptData if the shard's manifest was replaced by one that says something else.
+  /// Throws CorruptData if the manifest of the shard was replaced by a different one.
   void check_manifest(std::size_t shard, Ask ask) const;
-  /// Whether a manifest says of the shards that have this watch what was said of them before.
+  /// True if a manifest describes the shards of this watch as before.
   [[nodiscard]] bool agrees_with(const Manifest& manifest, const ManifestWatch& watch) const;
-  /// Throws as check_manifest() does where that is the reason that the file is missing.
+  /// If the file is missing because the dataset was replaced, throws the error of check_manifest().
   [[nodiscard]] std::shared_ptr<const MappedShard> open_mapping(std::size_t shard) const;
-  /// Takes away labels that are captions.
+  /// Removes labels that are captions.
   void drop_captions();
   void note_missing_labels();
   /// Null if the shard is not mapped.
@@ -111,13 +110,13 @@ class ShardSet {
   std::optional<TensorSpec> spec_;
   std::string unsupported_reason_;
   mutable std::atomic<std::int64_t> next_handler_ns_{0};
-  mutable std::atomic<std::uint64_t> generation_{0};  // of forks, when the handler was looked at
+  mutable std::atomic<std::uint64_t> generation_{0};  // of forks, at the last check of the handler
   std::string mismatched_labels_;
   std::string maybe_labels_;
 
   mutable ForkSafeMutex mutex_;
   mutable std::vector<Entry> entries_;
-  mutable std::list<std::size_t> recent_;  // mapped shards, the one used last first
+  mutable std::list<std::size_t> recent_;  // mapped shards, the most recently used first
 };
 
 }  // namespace precache
