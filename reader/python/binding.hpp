@@ -8,34 +8,38 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <vector>
 
 #include "precache/formats/tensor_spec.hpp"
 
-// The parts of the module `_reader`. It hands out memory as arrays of bytes and labels; what the
-// bytes mean is put on them by `_arrays.py`, as numpy can do with types that nanobind cannot name.
+// The module `_reader` returns arrays of bytes and of labels. `_arrays.py` gives the bytes their
+// dtype and shape, because numpy has types that nanobind cannot name.
 namespace precache::python {
 
 namespace nb = nanobind;
 
-/// Tensors as bytes, one a row. Whoever has an array keeps what it lies in.
+/// Tensors as bytes, one in each row. An array keeps its memory alive.
 using ByteRows = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<2>>;
 using ConstByteRows = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<2>>;
+/// Numbers of samples that Python gives.
+using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Labels = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 
-/// dtype, layout and shape, as `Spec` of the package takes them.
+/// dtype, layout and shape, the arguments of the package's `Spec`.
 [[nodiscard]] nb::tuple spec_tuple(const TensorSpec& spec);
 
-/// Keys, class names and messages with paths in them are UTF-8 in whatever locale, or meant to be:
-/// other bytes are kept as Python keeps them in file names.
+/// Decodes keys, class names and messages as UTF-8 in any locale. Other bytes become surrogates, as
+/// in Python's file names.
 [[nodiscard]] nb::object text_of(std::string_view bytes);
 
-/// Lets other threads of Python run while it lives.
+/// Releases the GIL during its lifetime.
 ///
-/// Unlike nb::gil_scoped_release it stands the end of the interpreter. Python before 3.14 ends a
-/// daemon thread that comes back then by pthread_exit(), which unwinds the stack as an exception
-/// does: no function of nanobind lets that pass, and the process would abort. Such a thread sleeps
-/// instead until the process is gone.
+/// Unlike nb::gil_scoped_release it survives the end of the interpreter. Python before 3.14 then
+/// ends a daemon thread that wants the GIL back with pthread_exit(), which unwinds the stack like
+/// an exception. Functions of nanobind do not let it pass, so the process would abort. Here, such a
+/// thread sleeps until the process has ended.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -53,11 +57,27 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-/// Calls while other threads of Python run, and returns what the call does.
+/// The result of a call that runs without the GIL.
 template <typename Call>
 auto without_gil(const Call& call) {
   const WithoutGil released;
   return call();
+}
+
+/// Deletes `kept` when the array that it owns is deleted.
+template <typename Kept>
+nb::capsule owner_of(std::unique_ptr<Kept> kept) {
+  Kept* const raw = kept.get();
+  nb::capsule capsule(raw, [](void* pointer) noexcept { delete static_cast<Kept*>(pointer); });
+  (void)kept.release();
+  return capsule;
+}
+
+[[nodiscard]] inline Labels labels_array(std::vector<std::int64_t> labels) {
+  auto kept = std::make_unique<std::vector<std::int64_t>>(std::move(labels));
+  std::int64_t* const data = kept->data();
+  const std::size_t count = kept->size();
+  return {data, {count}, owner_of(std::move(kept))};
 }
 
 void add_errors();

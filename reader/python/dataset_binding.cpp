@@ -17,19 +17,9 @@ namespace precache::python {
 namespace {
 
 using Paths = std::vector<std::filesystem::path>;
-using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using RowsToFill = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-/// Deletes `kept` when the array that it owns goes.
-template <typename Kept>
-nb::capsule owner_of(std::unique_ptr<Kept> kept) {
-  Kept* const raw = kept.get();
-  nb::capsule capsule(raw, [](void* pointer) noexcept { delete static_cast<Kept*>(pointer); });
-  (void)kept.release();
-  return capsule;
-}
-
-/// As spec_tuple gives it.
+/// The same parts as spec_tuple() returns.
 using SpecParts =
     std::tuple<std::string, std::string, std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>;
 
@@ -45,7 +35,7 @@ std::optional<TensorSpec> spec_of(const std::optional<SpecParts>& parts) {
   return spec;
 }
 
-/// One sample's bytes as a row, and its label.
+/// A view of one sample's bytes as a row, and its label.
 nb::tuple sample(const Dataset& dataset, std::uint64_t index) {
   auto kept = without_gil([&] { return std::make_unique<Sample>(dataset[index]); });
   const auto bytes = kept->bytes();
@@ -54,7 +44,7 @@ nb::tuple sample(const Dataset& dataset, std::uint64_t index) {
   return nb::make_tuple(ConstByteRows(bytes.data(), {1, bytes.size()}, owner), label);
 }
 
-/// The same in memory of its own; what is read of a shard while that is cut is not handed out.
+/// A copy. If the shard was truncated meanwhile, throws instead of returning zeros.
 nb::tuple copied_sample(const Dataset& dataset, std::uint64_t index) {
   std::int64_t label = 0;
   auto kept = without_gil([&] {
@@ -70,7 +60,7 @@ nb::tuple copied_sample(const Dataset& dataset, std::uint64_t index) {
   return nb::make_tuple(ByteRows(data, {1, size}, owner_of(std::move(kept))), label);
 }
 
-/// Neighbours of one shard, where they lie.
+/// A view of neighbours in one shard.
 ConstByteRows rows(const Dataset& dataset, std::uint64_t first, std::uint64_t count) {
   auto kept = without_gil([&] { return std::make_unique<Rows>(dataset.rows(first, count)); });
   const std::byte* const data = kept->data();
@@ -79,8 +69,8 @@ ConstByteRows rows(const Dataset& dataset, std::uint64_t first, std::uint64_t co
   return ConstByteRows(data, {count, dataset.spec().size_bytes()}, owner, {stride, 1});
 }
 
-/// Copies samples, in this order, into memory that numpy allocated: it takes huge pages, without
-/// which the faults of a new batch cost more than the copy.
+/// Copies samples, in this order, into memory that numpy allocated. numpy asks for huge pages;
+/// without them the page faults of a new batch cost more than the copy.
 void gather(const Dataset& dataset, const Indices& indices, const RowsToFill& out) {
   const std::size_t row_bytes = dataset.spec().size_bytes();
   if (out.shape(0) != indices.shape(0) || out.shape(1) != row_bytes) {
@@ -95,16 +85,13 @@ void gather(const Dataset& dataset, const Indices& indices, const RowsToFill& ou
 }
 
 Labels labels(const Dataset& dataset, const Indices& indices) {
-  auto kept = std::make_unique<std::vector<std::int64_t>>(indices.shape(0));
-  {
-    const WithoutGil released;
-    for (std::size_t i = 0; i < kept->size(); ++i) {
-      (*kept)[i] = dataset[static_cast<std::uint64_t>(indices(i))].label();
+  return labels_array(without_gil([&] {
+    std::vector<std::int64_t> labels(indices.shape(0));
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      labels[i] = dataset[static_cast<std::uint64_t>(indices(i))].label();
     }
-  }
-  std::int64_t* const data = kept->data();
-  const std::size_t count = kept->size();
-  return Labels(data, {count}, owner_of(std::move(kept)));
+    return labels;
+  }));
 }
 
 nb::object key(const Dataset& dataset, std::uint64_t index) {

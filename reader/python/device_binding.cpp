@@ -9,7 +9,7 @@
 namespace precache::python {
 namespace {
 
-/// The name of a capsule tells what is in it; a consumer who takes that gives it another.
+/// The name of a capsule identifies its content. A consumer that takes the content renames it.
 template <typename Managed>
 constexpr const char* kCapsuleName = "dltensor";
 template <>
@@ -19,7 +19,7 @@ template <typename Managed>
 nb::object capsule_of(Managed* tensor) {
   std::unique_ptr<Managed, void (*)(Managed*)> kept(tensor, tensor->deleter);
   PyObject* const capsule = PyCapsule_New(tensor, kCapsuleName<Managed>, [](PyObject* dying) {
-    if (PyCapsule_IsValid(dying, kCapsuleName<Managed>) == 0) return;  // somebody took it
+    if (PyCapsule_IsValid(dying, kCapsuleName<Managed>) == 0) return;  // a consumer took the tensor
     auto* const held = static_cast<Managed*>(PyCapsule_GetPointer(dying, kCapsuleName<Managed>));
     held->deleter(held);
   });
@@ -28,7 +28,7 @@ nb::object capsule_of(Managed* tensor) {
   return nb::steal(capsule);
 }
 
-/// Keeps the GIL: a batch notes its streams without a lock.
+/// Keeps the GIL, because a batch notes its streams without a lock.
 nb::object dlpack(const DeviceBatch& batch, bool labels, std::uintptr_t stream, bool versioned) {
   const auto part = labels ? DeviceBatch::Part::kLabels : DeviceBatch::Part::kImages;
   auto* const handle =

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "precache/formats/error.hpp"
 #include "reader/python/binding.hpp"
@@ -13,7 +12,7 @@
 namespace precache::python {
 namespace {
 
-/// Sets the exception of `_errors.py` that has the name of a C++ one.
+/// Raises the exception of `_errors.py` for the C++ exception `kind`.
 void raise(const char* kind, const std::string& message, const std::string& hint,
            nb::object path = nb::none(), nb::object offset = nb::none(),
            nb::object code = nb::none()) {
@@ -21,11 +20,6 @@ void raise(const char* kind, const std::string& message, const std::string& hint
       nb::module_::import_("precache._errors")
           .attr("make_error")(kind, text_of(message), text_of(hint), path, offset, code);
   PyErr_SetObject(exception.type().ptr(), exception.ptr());
-}
-
-void raise(const char* kind, const Error& error, nb::object path = nb::none(),
-           nb::object offset = nb::none(), nb::object code = nb::none()) {
-  raise(kind, error.what(), error.hint(), std::move(path), std::move(offset), std::move(code));
 }
 
 nb::object path_of(const std::filesystem::path& path) {
@@ -36,19 +30,21 @@ void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const InvalidArgument& error) {
-    raise("InvalidArgument", error);
+    raise("InvalidArgument", error.what(), error.hint());
   } catch (const IoError& error) {
-    raise("IoError", error, path_of(error.path()), nb::none(), nb::int_(error.code()));
+    raise("IoError", error.what(), error.hint(), path_of(error.path()), nb::none(),
+          nb::int_(error.code()));
   } catch (const CorruptData& error) {
-    raise("CorruptData", error, path_of(error.path()), nb::int_(error.offset()));
+    raise("CorruptData", error.what(), error.hint(), path_of(error.path()),
+          nb::int_(error.offset()));
   } catch (const Unsupported& error) {
-    raise("Unsupported", error);
+    raise("Unsupported", error.what(), error.hint());
   } catch (const DeviceError& error) {
-    raise("DeviceError", error);
+    raise("DeviceError", error.what(), error.hint());
   } catch (const std::filesystem::filesystem_error& error) {
     raise("IoError", error.what(), "", path_of(error.path1()), nb::none(),
           nb::int_(error.code().value()));
-  } catch (const std::system_error& error) {  // of std::thread; nothing else of ours throws it
+  } catch (const std::system_error& error) {  // only std::thread throws it here
     raise("IoError", std::string("cannot start a thread: ") + error.what(),
           "Use fewer threads, or allow the process more of them or more memory.", nb::none(),
           nb::none(), nb::int_(error.code().value()));

@@ -3,9 +3,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
-#include <algorithm>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -16,8 +14,9 @@ namespace precache::python {
 namespace {
 
 using Channels = std::array<float, 3>;
+using Weights = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// Rows of a batch. They are declared writable if asked, whatever the memory is.
+/// The rows of a batch; `writable` only sets the flag of the array.
 nb::object images(nb::handle self, bool writable) {
   const auto& batch = nb::cast<const Batch&>(self);
   const std::size_t row_bytes = batch.spec().size_bytes();
@@ -28,14 +27,9 @@ nb::object images(nb::handle self, bool writable) {
   return nb::cast(ByteRows(data, {batch.size(), row_bytes}, self, {stride, 1}));
 }
 
-/// Labels in memory of their own: they outlive the batch for a few bytes.
+/// A copy, so that labels do not keep the memory of the whole batch.
 Labels labels(const Batch& batch) {
-  const std::span<const std::int64_t> values = batch.labels();
-  auto* const data = new std::int64_t[std::max<std::size_t>(values.size(), 1)];
-  const nb::capsule owner(
-      data, [](void* pointer) noexcept { delete[] static_cast<std::int64_t*>(pointer); });
-  std::ranges::copy(values, data);
-  return {data, {values.size()}, owner};
+  return labels_array({batch.labels().begin(), batch.labels().end()});
 }
 
 using Normalize = std::pair<Channels, Channels>;
@@ -44,19 +38,20 @@ using CropSize = std::tuple<std::uint32_t, std::uint32_t, std::string>;
 Crop crop_of(const CropSize& size) {
   const auto& [height, width, place] = size;
   if (place != "random" && place != "center") {
-    throw InvalidArgument("`crop` must be at random or center, got '" + place + "'");
+    throw InvalidArgument("the position of `crop` must be random or center, got '" + place + "'");
   }
   return {height, width, place == "center" ? CropPosition::kCenter : CropPosition::kRandom};
 }
 
-/// As the package's `Loader` documents them.
+/// `Loader` of the package documents the arguments.
 void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::string& shuffle,
                   std::uint64_t block_rows, std::uint64_t window_blocks, std::uint64_t seed,
                   std::uint64_t rank, std::uint64_t world_size, const std::string& last_batch,
                   const std::optional<CropSize>& crop, bool flip,
                   const std::optional<Normalize>& normalize,
                   const std::optional<std::string>& dtype, const std::optional<std::string>& layout,
-                  unsigned threads, std::size_t prefetch, bool writable) {
+                  unsigned threads, std::size_t prefetch, bool writable,
+                  const std::optional<Indices>& subset, const std::optional<Weights>& weights) {
   LoaderOptions options;
   options.batch_size = batch_size;
   options.order = {parse_shuffle(shuffle), block_rows, window_blocks};
@@ -72,6 +67,8 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
   options.threads = threads;
   options.prefetch = prefetch;
   options.writable = writable;
+  if (subset) options.subset.emplace(subset->data(), subset->data() + subset->shape(0));
+  if (weights) options.weights.assign(weights->data(), weights->data() + weights->shape(0));
   new (self) LoaderOptions(options);
 }
 
@@ -97,9 +94,8 @@ nb::dict stats_dict(const LoaderStats& stats) {
 void add_loader(nb::module_& module) {
   nb::class_<Batch>(module, "Batch")
       .def("__len__", &Batch::size)
-      .def(
-          "images", [](nb::handle self, bool writable) { return images(self, writable); },
-          nb::arg("writable"), nb::sig("def images(self, writable: bool) -> NDArray[numpy.uint8]"))
+      .def("images", &images, nb::arg("writable"),
+           nb::sig("def images(self, writable: bool) -> NDArray[numpy.uint8]"))
       .def("labels", &labels)
       .def_prop_ro("is_view", &Batch::is_view);
 
@@ -108,7 +104,8 @@ void add_loader(nb::module_& module) {
            nb::arg("block_rows"), nb::arg("window_blocks"), nb::arg("seed"), nb::arg("rank"),
            nb::arg("world_size"), nb::arg("last_batch"), nb::arg("crop").none(), nb::arg("flip"),
            nb::arg("normalize").none(), nb::arg("dtype").none(), nb::arg("layout").none(),
-           nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"));
+           nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"), nb::arg("subset").none(),
+           nb::arg("weights").none());
 
   nb::class_<Held<Loader>> loader(module, "Loader");
   loader.def("__init__", &make_loader, nb::arg("dataset"), nb::arg("options"))

@@ -18,10 +18,10 @@ namespace precache::python {
   return std::chrono::duration<double>(time).count();
 }
 
-/// A loader whose end does not stop the interpreter: its threads are waited for, and what they wait
-/// for may be a disk that takes minutes.
+/// A loader whose destructor releases the GIL: it waits for its threads, and these may wait minutes
+/// for a slow disk.
 ///
-/// It ends with the last reference, so never while another thread is in one of its calls.
+/// The last reference destroys it, so no other thread is in one of its calls then.
 template <typename AnyLoader>
 class Held : public AnyLoader {
  public:
@@ -34,10 +34,11 @@ class Held : public AnyLoader {
   }
 };
 
-/// As `stats()` of the package gives them.
+/// The result of `stats()` in the package.
 [[nodiscard]] nb::dict stats_dict(const LoaderStats& stats);
 
-/// Looks for Ctrl-C every now and then: a disk may keep a loader waiting for minutes.
+/// Waits for the next batch, which may take minutes on a slow disk, and checks for Ctrl-C
+/// meanwhile.
 template <typename AnyLoader>
 auto next_batch(AnyLoader& loader) {
   constexpr std::chrono::milliseconds kPatience{100};
@@ -50,7 +51,7 @@ auto next_batch(AnyLoader& loader) {
   }
 }
 
-/// What every loader of ours has, wherever its batches lie.
+/// Binds the methods that Loader and DeviceLoader share.
 template <typename AnyLoader>
 void add_loader_methods(nb::class_<AnyLoader>& bound) {
   bound.def("next", &next_batch<AnyLoader>)

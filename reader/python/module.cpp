@@ -19,8 +19,8 @@ nb::object text_of(std::string_view bytes) {
 }  // namespace precache::python
 
 NB_MODULE(_reader, module) {
-  nanobind::set_leak_warnings(false);  // arrays may be alive when the interpreter ends
-  module.doc() = "What the package `precache` is made of. Use that.";
+  nanobind::set_leak_warnings(false);  // arrays may outlive the interpreter
+  module.doc() = "Implementation of the package `precache`; import that instead.";
   module.attr("version") = nanobind::str(precache::kVersion.data(), precache::kVersion.size());
   precache::python::add_errors();
   precache::python::add_dataset(module);

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pre-transformed tensor shards: made once, read without a copy.
+"""Pre-transformed tensor shards: built once, read without a copy.
 
 >>> dataset = precache.open(folder)
 >>> image, label = dataset[0]
 >>> for images, labels in precache.Loader(dataset, batch_size=4, shuffle="full"):
 ...     pass  # your step
 
-`precache.torch` and `precache.tensorflow` give the tensors of those; `build`, `convert`, `pack`, `inspect`, `verify` and
-`index` are the commands of the same names. See docs/python.md.
+`precache.torch` and `precache.tensorflow` return their tensors. `build`, `convert`, `pack`, `inspect`, `verify` and
+`index` run the commands of the same names. See docs/python.md.
 """
 
 from . import _reader
@@ -24,7 +24,8 @@ from ._errors import (
     TooManyBadImages,
     Unsupported,
 )
-from ._loader import Crop, Loader
+from ._loader import Loader
+from ._options import Crop
 from ._process import command_path
 from ._progress import Progress
 
@@ -55,5 +56,5 @@ __all__ = [
 ]
 
 for _public in [globals()[name] for name in __all__]:
-    if isinstance(_public, type):  # tracebacks and repr() call them as programs do
+    if isinstance(_public, type):  # tracebacks and repr() show the public name
         _public.__module__ = __name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m precache` and the console script `precache`: the command itself, in place of this process."""
+"""`python -m precache` and the console script `precache`: replaces this process by the command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from precache._process import cannot_run, command_path
 
 
 def main() -> int:
-    """Becomes the command; returns only if there is none."""
+    """Runs the command in place of this process; returns only if it cannot be run."""
     try:
         _become(command_path())
     except Error as error:
@@ -22,7 +22,7 @@ def main() -> int:
 
 
 def _become(command: str) -> NoReturn:
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and exec would hand that down
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the command would inherit that
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execv(command, ["precache", *sys.argv[1:]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tensors are, and numpy arrays of them made of bytes."""
+"""Describes tensors, and turns bytes into numpy arrays of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._errors import Unsupported
 
 
 class Spec(NamedTuple):
-    """What every sample of a dataset, or every row of a loader's batches, is.
+    """dtype, layout and shape of every sample of a dataset, or of every row of a loader's batches.
 
     >>> Spec("uint8", "chw", (3, 224, 224)).nbytes
     150528
@@ -25,14 +25,14 @@ class Spec(NamedTuple):
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The type as numpy has it. bfloat16 is the one of the package `ml_dtypes`, which has to be there."""
+        """The numpy type of the elements. bfloat16 needs the package `ml_dtypes`."""
         if self.dtype != "bfloat16":
             return np.dtype(self.dtype)
         try:
             import ml_dtypes
         except ImportError:
             raise Unsupported(
-                "numpy needs the package ml_dtypes for bfloat16, and it is not installed",
+                "numpy needs the package ml_dtypes for bfloat16, which is not installed",
                 hint="Run `pip install ml_dtypes`, use precache.torch, or ask the loader for another dtype.",
             ) from None
         bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
@@ -46,10 +46,10 @@ class Spec(NamedTuple):
 
     @property
     def text(self) -> str:
-        """In words: "uint8 3x224x224 chw"."""
+        """As text: "uint8 3x224x224 chw"."""
         return f"{self.dtype} {'x'.join(map(str, self.shape))} {self.layout}"
 
 
 def as_tensors(rows: np.ndarray[Any, Any], spec: Spec) -> np.ndarray[Any, Any]:
-    """Bytes, a row for each tensor, seen as tensors; nothing is copied."""
+    """Views rows of bytes, one for each tensor, as tensors; nothing is copied."""
     return rows.view(spec.numpy_dtype).reshape(len(rows), *spec.shape)

@@ -2,21 +2,24 @@
 """The commands of precache as functions.
 
 Their parameters are the options of the command, with underscores: `precache build --shard-size 1GiB` is
-`build(..., shard_size="1GiB")`. What is None is not given. `precache COMMAND --help` and docs/cli.md say what they mean.
+`build(..., shard_size="1GiB")`. `precache COMMAND --help` and docs/cli.md describe them in full.
 """
 
 from __future__ import annotations
 
+import inspect as _inspect
 import os
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Union
 
 import numpy as np
 
 from . import _options
+from ._errors import IoError
 from ._process import command_path as command_path
 from ._process import run
-from ._progress import ProgressOption
+from ._progress import ProgressOption, say
 
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Iterable[Path]]
@@ -27,6 +30,7 @@ IndexKind = Literal["dali", "wids", "vds", "tfds"]
 Channels = Union[float, Sequence[float]]
 Normalization = Union[str, "tuple[Channels, Channels]"]
 
+_RETRY_SECONDS = 0.3
 _FLAGS = {"all", "dry_run", "finish", "overwrite", "shuffle"}
 
 
@@ -34,94 +38,103 @@ def build(
     source: Path,
     out: Path,
     *,
-    size: int | tuple[int, int] | str | None = None,
-    fit: Literal["crop", "stretch", "pad"] | None = None,
+    size: int | tuple[int, int] | str = 224,
+    fit: Literal["crop", "stretch", "pad"] = "crop",
     resize: int | None = None,
-    filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] | None = None,
-    pad_value: int | None = None,
-    dtype: DType | Any | None = None,
+    filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear",
+    pad_value: int = 0,
+    dtype: DType | Any = "uint8",
     normalize: Normalization | None = None,
-    layout: Layout | None = None,
-    color: Literal["rgb", "gray"] | None = None,
+    layout: Layout = "chw",
+    color: Literal["rgb", "gray"] = "rgb",
     exif: Literal["apply", "ignore"] | None = None,
     preset: Literal["imagenet"] | None = None,
-    format: Format | None = None,
-    split: str | None = None,
-    labels: Path | None = None,
+    format: Format = "tar",
+    split: str = "train",
+    labels: Path = "folder",
+    path_column: str | None = None,
+    label_column: str | None = None,
+    label_regex: str | None = None,
     image_key: str | None = None,
     label_key: str | None = None,
     proto: Path | None = None,
     message: str | None = None,
     classes: Path | None = None,
-    shard_size: int | str | None = None,
+    shard_size: int | str = "512MiB",
     shards: int | None = None,
     overwrite: bool = False,
-    keys: Literal["full", "short"] | None = None,
-    seed: int | None = None,
+    keys: Literal["full", "short"] = "full",
+    seed: int = 0,
     shuffle: bool = True,
-    on_error: Literal["skip", "fail"] | None = None,
-    max_bad: float | str | None = None,
-    max_pixels: int | None = None,
+    on_error: Literal["skip", "fail"] = "skip",
+    max_bad: float | str = 1,
+    max_pixels: int = 178_956_970,
     index: IndexKind | Sequence[IndexKind] | None = None,
     part: tuple[int, int] | str | None = None,
     finish: bool = False,
     jobs: int | None = None,
     dry_run: bool = False,
+    wait: bool = False,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Turns a folder of images, or shards of them, into training-ready tensor shards.
+    """Turns a folder of images, or shards of encoded images, into training-ready tensor shards.
 
     After an interruption or a kill the same call resumes; on a finished `out` it does nothing.
 
     Args:
         source: A folder with a subfolder for each class, shards of encoded images, or "-" for standard input.
-        out: Folder for the dataset; made if missing.
-        size: Of the tensors: a side, (height, width) or "HxW"; 224 if not given.
-        fit: "crop" (as it is if not given): shorter side to `resize`, then centre crop; "stretch"; or "pad".
-        resize: Shorter side before the crop; the size.
-        filter: How to resize, as Pillow defines it; "bilinear".
-        pad_value: Of the border that fit="pad" adds; 0.
-        dtype: "uint8", which leaves it to the reader to normalise. The same of numpy, torch or JAX will do.
-        normalize: "imagenet", "MEAN/STD" or (mean, std), only for float dtypes.
-        layout: Order of the tensor's axes; "chw".
-        color: "rgb".
-        exif: What to do with the orientation a camera noted; "apply".
-        preset: "imagenet" stands for what torchvision's evaluation does.
-        format: File format of the shards; "tar".
-        split: Name of the split; "train". A further one may join a finished `out`.
+        out: Folder for the dataset; created if missing.
+        size: Height and width of the tensors: a number, (height, width) or "HxW".
+        fit: "crop" resizes the shorter side to `resize`, then crops the centre; "stretch"; or "pad".
+        resize: Shorter side before the crop; by default that of `size`.
+        filter: How to resize, as Pillow defines it.
+        pad_value: Value of the border that fit="pad" adds.
+        dtype: Element type: a name, or the type of numpy, torch or JAX. "uint8" leaves normalisation to the reader.
+        normalize: "imagenet", "MEAN/STD", (mean, std) or torchvision's Normalize; only for float dtypes.
+        layout: Order of the tensor's axes.
+        color: Channels of the tensors.
+        exif: Whether to "apply" (the default) or "ignore" the orientation that a camera recorded.
+        preset: "imagenet" is what torchvision's evaluation does: resize=256, size=224, exif="ignore".
+        format: File format of the shards.
+        split: Name of the split. Another split can be added to a finished `out`.
         labels: "folder", "none", or a CSV file of path and label.
-        image_key: What of a shard is the image, where that cannot be guessed.
-        label_key: The same of labels.
-        proto: For TFRecords of other messages than tf.train.Example: a descriptor set, as `protoc
-            --descriptor_set_out --include_imports` writes it. The keys are paths of fields: "frame.images.image".
-        message: With `proto`: the full name of the message that each record is.
+        path_column: Column of that CSV file with the paths, by its name in the first row; "path" by default.
+        label_column: The same for the labels; "label" by default.
+        label_regex: Takes the label from the path of each image in a folder: the first group of this regular expression.
+        image_key: The TFRecord feature, HDF5 dataset or tar extension of the images, if it cannot be guessed.
+        label_key: The same for labels.
+        proto: For TFRecords of other messages than tf.train.Example: a descriptor set, as written by `protoc
+            --descriptor_set_out --include_imports`. The keys are then paths of fields: "frame.images.image".
+        message: With `proto`: the full name of the message in each record.
         classes: A file that fixes class names and their numbers.
-        shard_size: About how large a shard is: bytes, or such as "1GiB"; "512MiB".
-        shards: How many shards, instead.
-        overwrite: Replace what `out` holds of this split.
-        keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key; "full".
-        seed: Of the shuffle before sharding; 0.
+        shard_size: Approximate size of a shard, in bytes or as text.
+        shards: Number of shards, instead of `shard_size`.
+        overwrite: Replace this split in `out`.
+        keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key.
+        seed: Seed of the shuffle before sharding.
         shuffle: False keeps the order of the paths.
-        on_error: What a bad image does: "skip" lists it in OUT/skipped.tsv, "fail" ends the build.
-        max_bad: More bad images than this, in percent, fail the build; 1.
-        max_pixels: Larger images are bad.
-        index: Kinds of files for other readers to write as well, as `index` does.
-        part: (i, n) or "I/N", counted from 0: only every n-th shard, for many machines on one `out`.
-        finish: Write the manifest when all parts are there.
-        jobs: Worker threads; as many as the process may use.
-        dry_run: Return the plan, write nothing.
-        progress: True or False: show it, or be silent; a function is called with each `Progress`. If None, it is
-            shown on a terminal and in a notebook.
+        on_error: "skip" lists bad images in OUT/skipped.tsv, "fail" ends the build at the first one.
+        max_bad: The build fails if more than this percentage of the images is bad.
+        max_pixels: Images with more pixels are bad.
+        index: Kinds of index files to write for other readers, as `index` does.
+        part: (i, n) or "I/N", counted from 0: only every n-th shard, for several machines that share one `out`.
+        finish: Write the manifest once all parts are complete.
+        jobs: Worker threads; by default one for each CPU of the process.
+        dry_run: Return the plan without writing anything.
+        wait: If another process is writing to `out`, wait for it. So all ranks of a training run may call `build`: one of
+            them builds, the others find it done.
+        progress: True shows a progress bar, False nothing; a function is called with each `Progress`. By default
+            the bar is shown on a terminal and in a notebook.
 
     Returns:
-        The report (docs/commands/build.md has its keys), or with `dry_run` the plan.
+        The report (docs/commands/build.md lists its keys), or the plan with `dry_run`.
 
     Raises:
-        InvalidArgument: A value is wrong, or `out` holds another dataset.
-        IoError: The system refused: no such source, a full disk, another process at work in `out`.
-        TooManyBadImages: More than `max_bad`; its `report` is what would have been returned.
-        CorruptDataError, Unsupported: Of shards as a source.
-        KeyboardInterrupt: The build stopped tidily; the same call resumes it. A second interruption ends it at once.
+        InvalidArgument: An argument is wrong, or `out` holds another dataset.
+        IoError: A path does not exist, the disk is full, or another process is writing to `out`.
+        TooManyBadImages: More than `max_bad`; its `report` is the one that would have been returned.
+        CorruptDataError, Unsupported: The shards in `source` are damaged or of an unknown kind.
+        KeyboardInterrupt: The build was stopped; the same call resumes it. A second interruption kills it at once.
 
     >>> report = build("images", "shards", size=32, shards=2)
     >>> report["status"], report["samples"], report["shards_done"]
@@ -132,7 +145,19 @@ def build(
     ...     print(error.hint)
     Give N for a square, or HEIGHTxWIDTH.
     """
-    return run(_words("build", locals(), "source", "out"), progress)
+    words, waits = _words(build, locals(), "source", "out"), _options.truth("wait", wait)
+    while True:
+        try:
+            report = run(words, progress)
+        except IoError as error:
+            if not error.message.startswith("another process"):
+                raise
+            if not waits:
+                raise IoError(error.message, f"{error.hint} wait=True waits for it.", error.path) from None
+            time.sleep(_RETRY_SECONDS)
+            continue
+        _say_left_out(report, progress)
+        return report
 
 
 def convert(
@@ -155,52 +180,43 @@ def convert(
     dry_run: bool = False,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Rewrites shards in another format, precision, layout, size or order; what is not asked for stays.
+    """Rewrites shards in another format, precision, layout, size or order; anything not given stays as it is.
 
     Args:
-        source: A dataset folder, a shard of any origin, or a pattern of them.
-        out: Folder for the dataset; made if missing.
-        format: File format of the shards.
-        dtype: Element type of the tensors.
-        normalize: As of `build`; only for what is not normalised yet.
-        layout: Order of the tensor's axes.
+        source: A dataset folder, a shard of any origin, or a pattern of shards.
+        normalize: As in `build`; only for tensors that are not normalised yet.
         split: Only this split of a dataset.
-        shard_size: As of `build`.
-        shards: How many shards a split has.
-        seed: Shuffle with it; without it the order stays.
+        shards: Number of shards of each split.
+        seed: Shuffle with this seed; without it the order stays the same.
         labels: "none" leaves out the labels of shards without a manifest.
-        image_key: What of shards without a manifest is the image, where that cannot be guessed.
-        label_key: The same of labels.
-        overwrite: Replace what `out` holds of these splits.
-        jobs: Worker threads.
-        dry_run: Return the plan, write nothing.
-        progress: As of `build`.
+
+    The other arguments, the errors, and `progress` are those of `build`.
 
     Returns:
-        The report (docs/commands/convert.md has its keys), or with `dry_run` the plan.
-
-    Raises:
-        InvalidArgument, IoError, CorruptDataError, Unsupported, KeyboardInterrupt: As `build` does.
+        The report (docs/commands/convert.md lists its keys), or the plan with `dry_run`.
 
     >>> convert("shards", "halves", format="hdf5", dtype="float16", normalize=(0.5, 0.25))["status"]
     'complete'
     """
-    return run(_words("convert", locals(), "source", "out"), progress)
+    return run(_words(convert, locals(), "source", "out"), progress)
 
 
 def pack(
     source: Path,
     out: Path,
     *,
-    format: Format | None = None,
-    split: str | None = None,
-    labels: Path | None = None,
+    format: Format = "tar",
+    split: str = "train",
+    labels: Path = "folder",
+    path_column: str | None = None,
+    label_column: str | None = None,
+    label_regex: str | None = None,
     image_key: str | None = None,
     label_key: str | None = None,
     proto: Path | None = None,
     message: str | None = None,
     classes: Path | None = None,
-    shard_size: int | str | None = None,
+    shard_size: int | str = "512MiB",
     shards: int | None = None,
     overwrite: bool = False,
     seed: int | None = None,
@@ -209,38 +225,21 @@ def pack(
     dry_run: bool = False,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Packs JPEG and PNG files into shards as they are, to decode and distort them while training.
+    """Packs JPEG and PNG files into shards unchanged, to decode and augment them while training.
 
     Args:
-        source: As of `build`.
-        out: Folder for the shards; made if missing.
-        format: File format of the shards; "tar".
-        split: Name of the split; "train".
-        labels: As of `build`.
-        image_key: As of `build`.
-        label_key: As of `build`.
-        proto: As of `build`.
-        message: As of `build`.
-        classes: As of `build`.
-        shard_size: About how large a shard is; "512MiB".
-        shards: How many shards, instead.
-        overwrite: Replace what `out` holds of this split.
-        seed: Shuffle with it; without it the order of the paths stays, class by class.
-        image_name: In a tar: one extension for all images, whatever they are.
-        jobs: Worker threads.
-        dry_run: Return the plan, write nothing.
-        progress: As of `build`.
+        seed: Shuffle with this seed; without it the images stay in the order of their paths, class by class.
+        image_name: In a tar: one extension for all images, whatever their format.
+
+    The other arguments, the errors, and `progress` are those of `build`.
 
     Returns:
-        The report (docs/commands/pack.md has its keys), or with `dry_run` the plan.
-
-    Raises:
-        InvalidArgument, IoError, CorruptDataError, Unsupported, KeyboardInterrupt: As `build` does.
+        The report (docs/commands/pack.md lists its keys), or the plan with `dry_run`.
 
     >>> pack("images", "packed", seed=0, shards=2)["samples"]
     12
     """
-    return run(_words("pack", locals(), "source", "out"), progress)
+    return run(_words(pack, locals(), "source", "out"), progress)
 
 
 def index(
@@ -251,25 +250,22 @@ def index(
     jobs: int | None = None,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Writes what other readers want to find next to shards.
+    """Writes index files next to shards for other readers.
 
     Args:
-        path: A dataset folder, a shard, or a pattern of them.
-        kind: One or more of "dali", "wids", "vds" and "tfds"; all that fit.
+        path: A dataset folder, a shard, or a pattern of shards.
+        kind: One or more of "dali", "wids", "vds" and "tfds"; by default all that fit the format.
         split: Only this split of a dataset.
-        jobs: Threads.
-        progress: As of `build`; there is only the end of it.
+
+    The other arguments, the errors, and `progress` are those of `build`.
 
     Returns:
         `written`, a list of kind, file and samples, and `missing`, a list of kind, of and reason.
 
-    Raises:
-        InvalidArgument, IoError, CorruptDataError, Unsupported: As `build` does.
-
     >>> [(entry["kind"], entry["samples"]) for entry in index("shards", kind="wids")["written"]]
     [('wids', 12)]
     """
-    return run(_words("index", locals(), "path"), progress)
+    return run(_words(index, locals(), "path"), progress)
 
 
 def inspect(
@@ -281,34 +277,30 @@ def inspect(
     message: str | None = None,
     sheet: Path | None = None,
     html: Path | None = None,
-    samples: int | None = None,
+    samples: int = 24,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Describes what is in shards, written by precache or by other programs.
+    """Describes the contents of shards, written by precache or by other programs.
 
     Args:
-        path: A dataset folder, a shard of any origin, a pattern of them, or a list of these.
+        path: A dataset folder, a shard of any origin, a pattern of shards, or a list of these.
         split: Only this split of a dataset.
-        all: Read every label, value and foreign file, not just some.
-        proto: A descriptor set, as `protoc --descriptor_set_out --include_imports` writes it: names the fields of TFRecords.
-        message: With `proto`: the full name of the message that each record is.
+        all: Read every label, every value and every file without a manifest, instead of a selection.
         sheet: Write a contact sheet of samples to this PNG file.
         html: Write a page with facts, samples and histograms to this file.
-        samples: How many are on the sheet and the page; 24.
-        progress: As of `build`.
+        samples: Number of samples on the sheet and the page.
+
+    The other arguments, the errors, and `progress` are those of `build`.
 
     Returns:
-        What docs/formats/inspect.schema.json specifies: facts["paths"] has an entry for each path. Damage is a fact,
-        too, and listed there in `faults`.
-
-    Raises:
-        InvalidArgument, IoError: As `build` does.
+        The facts that docs/formats/inspect.schema.json specifies; facts["paths"] has an entry for each path. Damage is
+        not an error: it is listed in `faults`.
 
     >>> facts, = inspect("shards")["paths"]
     >>> facts["samples"], facts["tensor"]["shape"]
     (12, [3, 32, 32])
     """
-    return run(_words("inspect", locals(), "path"), progress, faults_are_results=True)
+    return run(_words(inspect, locals(), "path"), progress, faults_are_results=True)
 
 
 def verify(
@@ -318,34 +310,31 @@ def verify(
     jobs: int | None = None,
     progress: ProgressOption = None,
 ) -> dict[str, Any]:
-    """Reads shards from end to end and says whether they are whole.
+    """Reads shards from end to end and reports whether they are whole.
 
     Args:
-        path: A dataset folder, a shard of any origin, a pattern of them, or a list of these.
+        path: A dataset folder, a shard of any origin, a pattern of shards, or a list of these.
         split: Only this split of a dataset.
-        jobs: Threads.
-        progress: As of `build`.
+
+    The other arguments, the errors, and `progress` are those of `build`.
 
     Returns:
-        The report; `whole` is the answer (the report itself is always true). Damage is no exception: each of `faults`
-        has file, offset, record and reason, and so has what could not be checked, in `unsupported`.
-
-    Raises:
-        InvalidArgument, IoError: As `build` does.
+        The report; check `report["whole"]`, because a report itself is always true. Damage is not an error: each entry
+        of `faults` has file, offset, record and reason, as do those of `unsupported`, which could not be checked.
 
     >>> report = verify("shards")
     >>> report["whole"], report["files"], report["faults"]
     (True, 2, [])
     """
-    return run(_words("verify", locals(), "path"), progress, faults_are_results=True)
+    return run(_words(verify, locals(), "path"), progress, faults_are_results=True)
 
 
-def _words(command: str, parameters: dict[str, Any], *positional: str) -> list[str]:
-    """The command line of a function's parameters, by their names."""
-    words = [command, "--json"]
-    for name, value in parameters.items():
-        option = "--" + name.replace("_", "-")
-        if name in positional or name == "progress" or value is None:
+def _words(function: Callable[..., Any], values: dict[str, Any], *positional: str) -> list[str]:
+    """The command line for a function and the values of its parameters. Defaults are left to the command."""
+    words = [function.__name__, "--json"]
+    for name, parameter in _inspect.signature(function).parameters.items():
+        value, option = values[name], "--" + name.replace("_", "-")
+        if name in positional or name in ("progress", "wait") or value is None:
             continue
         if name in _FLAGS:
             is_set = _options.truth(name, value)
@@ -353,29 +342,43 @@ def _words(command: str, parameters: dict[str, Any], *positional: str) -> list[s
                 option, is_set = "--no-shuffle", not is_set
             words += [option] if is_set else []
             continue
+        if type(value) is type(parameter.default) and value == parameter.default:
+            continue
         text = _text(name, value)
-        # With = a value may begin with a dash; an empty one has to be a word.
+        # After =, a value may begin with a dash; an empty one has to be its own word.
         words += [option, text] if text == "" else [f"{option}={text}"]
     words.append("--")
     for name in positional:
-        words += _paths(name, parameters[name])
+        words += _paths(name, values[name])
     return words
 
 
+def _say_left_out(report: dict[str, Any], progress: ProgressOption) -> None:
+    """Says which files a build ignored: torchvision's ImageFolder would take some of them."""
+    left_out = report.get("plan", {}).get("left_out", {})
+    is_new = report.get("shards_done", 0) > report.get("shards_resumed", 0)
+    if left_out and is_new and not callable(progress) and progress is not False:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in left_out.items())
+        say(f"precache: ignored {sum(left_out.values())} files that are not JPEG or PNG: {kinds}")
+
+
 def _paths(name: str, value: Any) -> list[str]:
-    may_be_some = name == "path"
-    if not isinstance(value, (str, bytes, os.PathLike)) and not (may_be_some and isinstance(value, Iterable)):
+    may_be_several = name == "path"
+    if not isinstance(value, (str, bytes, os.PathLike)) and not (may_be_several and isinstance(value, Iterable)):
         raise TypeError(f"{name} is {value!r}, not a path")
     return _options.paths(value)
 
 
 def _text(name: str, value: Any) -> str:
-    """A value as the command line has it."""
+    """A value as the command line takes it."""
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, which is not a value that it takes")
+        raise TypeError(f"{name} is {value!r}, which it cannot be")
     if isinstance(value, (bytes, os.PathLike)):
         return os.fsdecode(value)
-    if name == "dtype" and not isinstance(value, str):  # as numpy, torch or JAX have it
+    if name == "normalize" and value != "imagenet" and not isinstance(value, str):
+        _options.normalization(value)  # checks that it is for x/255
+        value = _options.mean_and_std(value)
+    if name == "dtype" and not isinstance(value, str):  # the type of numpy, torch or JAX
         return _options.dtype(value)
     if isinstance(value, str) or not isinstance(value, Iterable):
         return str(value)

@@ -15,8 +15,8 @@ _LEGACY_STREAM, _STREAM_OF_THREAD = 1, 2
 class DeviceTensor:
     """The images or the labels of a batch on a GPU.
 
-    Whoever takes it by DLPack says on which stream. That stream waits for the data; and the memory is used again,
-    when the last tensor of the batch is gone, after what that stream has to do then.
+    The consumer passes its stream when it takes the tensor by DLPack. That stream waits for the data. Once the last tensor
+    of the batch is gone, the memory is reused after the work that is queued on that stream by then.
     """
 
     def __init__(self, batch: _reader.DeviceBatch, *, labels: bool):
@@ -35,22 +35,22 @@ class DeviceTensor:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule, as the array API of Python lays it down.
+        """A capsule, as Python's array API specifies it.
 
         Args:
             stream: None or 1 for the legacy default stream, else a cudaStream_t.
-            max_version: from (1, 0) on, the capsule has a version.
-            dl_device: may be where it is, and nothing else.
-            copy: is never made.
+            max_version: the capsule is versioned from (1, 0) on.
+            dl_device: must be the device of the batch.
+            copy: True is refused: batches are never copied.
         """
         if copy:
-            raise BufferError("a batch on a GPU is handed over as it is, not copied")
+            raise BufferError("a batch on a GPU cannot be copied by DLPack")
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"a batch on device {self.__dlpack_device__()} cannot be exported to {tuple(dl_device)}")
         if stream in (-1, _STREAM_OF_THREAD):
-            # Whichever thread lets go of the memory, it must be clear what that may still be used by.
-            raise BufferError(f"a batch on a GPU is handed over on one stream, which {stream} is not")
+            # The memory may be released by another thread, whose per-thread stream is not the one that uses it.
+            raise BufferError(f"a batch on a GPU needs one stream for all threads; stream {stream} is not one")
         if stream is not None and stream < 1:
-            raise InvalidArgument(f"stream is {stream}", hint="It can be None, 1 or a cudaStream_t.")
+            raise InvalidArgument(f"stream is {stream}", hint="It must be None, 1 or a cudaStream_t.")
         versioned = max_version is not None and max_version[0] >= 1
         return self._batch.dlpack(self._labels, _LEGACY_STREAM if stream is None else stream, versioned)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls of this package raise: the errors of the C++ library and of the command, as Python knows them.
+"""The exceptions of this package, for errors of the C++ library and of the command.
 
-Each is also the builtin exception that one would expect: `except ValueError` catches InvalidArgument, and `except
-FileNotFoundError` an IoError whose errno says so.
+Each is also a builtin exception: `except ValueError` catches InvalidArgument, and `except FileNotFoundError` an IoError
+with that errno.
 """
 
 from __future__ import annotations
@@ -19,19 +19,14 @@ class Error(Exception):
 
     Attributes:
         message: What happened, where and why; also str() of the error.
-        hint: What to do next; may be empty. It is shown below the message in a traceback.
-        path: The file it is about, or None.
-        offset: The byte of that file, or None.
+        hint: What to do next; may be empty. A traceback shows it below the message.
+        path: The file concerned, or None.
+        offset: The offset in that file, in bytes, or None.
     """
 
     def __init__(
-        self,
-        message: str,
-        hint: str = "",
-        path: str | None = None,
-        offset: int | None = None,
-        errno: int | None = None,
-    ) -> None:
+        self, message: str, hint: str = "", path: str | None = None, offset: int | None = None, errno: int | None = None
+    ):
         super().__init__(message)
         self.message = message
         self.hint = hint
@@ -44,7 +39,7 @@ class Error(Exception):
         return f"{self.message}\n{self.hint}" if sys.version_info < (3, 11) and self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Lets them pass from one process to another."""
+        """Lets errors be pickled, to pass from one process to another."""
         arguments = (self.message, self.hint, self.path, self.offset, getattr(self, "errno", None))
         return make_error, (self._type_name(), *arguments), self.__dict__
 
@@ -54,43 +49,36 @@ class Error(Exception):
 
 
 class InvalidArgument(Error, ValueError):
-    """The request is wrong."""
+    """An argument is wrong, or the call is not possible in this state."""
 
 
 class IoError(Error, OSError):
     """The system refused. `errno` and `filename` are set as in any OSError."""
 
     def __init__(
-        self,
-        message: str,
-        hint: str = "",
-        path: str | None = None,
-        offset: int | None = None,
-        errno: int | None = None,
-    ) -> None:
+        self, message: str, hint: str = "", path: str | None = None, offset: int | None = None, errno: int | None = None
+    ):
         super().__init__(message, hint, path, offset)
-        self.errno = errno
-        self.strerror = os.strerror(errno) if errno else message
-        self.filename = path
+        self.errno, self.filename, self.strerror = errno, path, os.strerror(errno) if errno else message
 
 
 class CorruptDataError(Error):
-    """Bytes break their specification, at `offset` of `path`."""
+    """The bytes at `offset` of `path` violate their format."""
 
 
 class Unsupported(Error, NotImplementedError):
-    """Valid, but not in this build or version."""
+    """Valid, but not supported by this build or version."""
 
 
 class DeviceError(Error, RuntimeError):
-    """CUDA refused."""
+    """A CUDA call failed."""
 
 
 class TooManyBadImages(Error):
     """More images were bad than `max_bad` allows, or one with `on_error="fail"`.
 
     Attributes:
-        report: What `build` returns otherwise.
+        report: The report that `build` would have returned.
     """
 
     report: dict[str, Any]
@@ -100,7 +88,7 @@ class OutOfMemory(Error, MemoryError):
     """The command ran out of memory."""
 
 
-# By the names that the C++ library and the command's events have for them; the base class last.
+# By their names in the C++ library and in the command's events; the base class last.
 _TYPES: dict[str, type[Error]] = {
     "InvalidArgument": InvalidArgument,
     "IoError": IoError,
@@ -114,16 +102,16 @@ _TYPES: dict[str, type[Error]] = {
 
 
 def _io_error(builtin: type[OSError]) -> type[IoError]:
-    """An IoError that is also a FileNotFoundError, a PermissionError or whatever Python has for some errno."""
+    """An IoError that is also a FileNotFoundError, a PermissionError or another builtin kind of OSError."""
     return type(f"Io{builtin.__name__}", (IoError, builtin), {"__doc__": IoError.__doc__, "__module__": __name__})
 
 
 _IO_ERRORS = {kind: _io_error(kind) for kind in {type(OSError(code, "")) for code in errnos.errorcode} - {OSError}}
-# By these names they are unpickled. Torch hands on the types of its workers' errors, and waits for ever if it cannot.
+# Pickle finds them by these names. Torch sends the types of its workers' errors, and would wait forever if it could not.
 globals().update({kind.__name__: kind for kind in _IO_ERRORS.values()})
 
 
-# Fields of the C++ library whose argument has another name, or is given by its position.
+# Fields of the C++ library whose argument has another name, or is positional.
 _ARGUMENTS = {
     **dict.fromkeys(("source", "out", "path", "paths", "shards", "dataset"), ""),
     "max_bad_percent": "max_bad=",
@@ -136,7 +124,7 @@ _ARGUMENTS = {
 
 
 def name_arguments(text: str) -> str:
-    """A message of the C++ library or of the command, with its fields named as Python's arguments.
+    """Replaces the field names in a message of the C++ library or of the command by those of Python's arguments.
 
     >>> name_arguments("`shard_size` must be at least 1 byte, got 0. `out` is full; set `overwrite`.")
     'shard_size= must be at least 1 byte, got 0. out is full; set overwrite=True.'
@@ -151,14 +139,9 @@ def name_arguments(text: str) -> str:
 
 
 def make_error(
-    type_name: str,
-    message: str,
-    hint: str = "",
-    path: str | None = None,
-    offset: int | None = None,
-    errno: int | None = None,
+    type_name: str, message: str, hint: str = "", path: str | None = None, offset: int | None = None, errno: int | None = None
 ) -> Error:
-    """The error of a type that is named as in C++; an unknown name gives an `Error`.
+    """Makes the error whose type has this name in C++; an unknown name makes an `Error`.
 
     >>> error = make_error("IoError", "cannot open 'x': No such file or directory", "Look elsewhere.", "x", errno=2)
     >>> isinstance(error, IoError), isinstance(error, FileNotFoundError), error.filename, error.hint

@@ -1,38 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions take by keyword and pass on, for those who check types: nothing else imports this."""
+"""Types of the keyword arguments that functions pass on. Only type checkers import this."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict
 
 from ._arrays import Spec
-from ._loader import Crop, Numbers
+from ._dataset import Array
+from ._options import Crop, Normalization
 
 
 class OpenOptions(TypedDict, total=False):
-    """Of `precache.open`."""
+    """Options of `precache.open`."""
 
-    split: str | None
     writable: bool
     spec: Spec | None
     verify_on_read: bool
     image_key: str | None
     label_key: str | None
     labels: Literal["none"] | None
+    indices: Sequence[int] | Array | None
+    only_classes: Sequence[str | int] | None
     max_open_shards: int
     scan_threads: int
 
 
-class LoaderOptions(TypedDict, total=False):
-    """Of `precache.Loader`, what other loaders take as well."""
+class SplitOptions(OpenOptions, total=False):
+    """The same with the split, for functions that take it by keyword."""
 
-    shuffle: Literal["block", "full"] | None
+    split: str | None
+
+
+class LoaderOptions(TypedDict, total=False):
+    """Options of `precache.Loader` that all loaders take."""
+
+    split: str | None
+    shuffle: Literal["block", "full"] | bool | None
+    weights: Sequence[float] | Array | None
     seed: int
-    last_batch: Literal["drop", "pad", "keep"] | None
+    last_batch: Literal["drop", "pad", "keep", "even"] | None
     drop_last: bool | None
     crop: int | tuple[int, int] | Crop | None
     flip: bool
-    normalize: Literal["imagenet"] | tuple[Numbers, Numbers] | None
+    normalize: Normalization | None
     dtype: Any
     threads: int
     prefetch: int
@@ -40,8 +51,15 @@ class LoaderOptions(TypedDict, total=False):
     window_blocks: int
 
 
+class HookOptions(LoaderOptions, total=False):
+    """The same with hooks that run in the caller."""
+
+    batch_transform: Callable[..., Any] | None
+    as_dict: tuple[str, str] | None
+
+
 class PlacedLoaderOptions(LoaderOptions, total=False):
-    """The same where the rank is given and arrays have any layout."""
+    """The same, for loaders that also take a rank and a layout."""
 
     rank: int
     world_size: int

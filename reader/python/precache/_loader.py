@@ -1,50 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of an epoch, filled ahead by threads that do not need the interpreter."""
+"""Batches of an epoch, prepared ahead by threads that do not hold the GIL."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _options, _reader
 from ._arrays import Spec, as_tensors
-from ._dataset import Array, Dataset, PathLike
+from ._dataset import Array, Dataset, PathLike, opened
 from ._errors import InvalidArgument
+from ._options import Crop, Normalization
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing has it from Python 3.11 on
 
-Numbers = float | Sequence[float]
 AnyLoader = _reader.Loader | _reader.DeviceLoader
 
-_MOST_THREADS = 4096  # more would be a mistake, and some systems break down while they are made
+_MOST_THREADS = 4096  # more is a mistake, and some systems fail while they are started
 _MOST_BATCHES_AHEAD = 2**20
 _LARGEST_BATCH = 2**32 - 1
 _LARGEST_WORLD = 2**24
 
 
-class Crop(NamedTuple):
-    """A crop that a loader takes of each sample: at a random place, or the centre."""
+class Sampler:
+    """The order of a loader, with the methods that training loops call on the sampler of a DataLoader."""
 
-    height: int
-    width: int
-    place: Literal["random", "center"] = "random"
+    def __init__(self, loader: Loader):
+        self._loader = loader
+
+    def set_epoch(self, epoch: int) -> None:
+        """The same as `set_epoch` of the loader."""
+        self._loader.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        """Samples of this rank in an epoch."""
+        return self._loader._rank_samples()
 
 
 class _Iteration(Iterator[tuple[Array, Array]]):
-    """The batches of an epoch. A generator's frame would keep each batch, and a closed loader's threads, until the next."""
+    """The batches of an epoch. A generator would keep each batch, and the threads of a closed loader, until the next one."""
 
     def __init__(self, loader: Loader, name: object):
         self._loader: Loader | None = loader
-        self._name = name  # by which the loader knows it, without a circle of references
+        self._name = name  # identifies it to the loader without a reference cycle
         self._turn = threading.RLock()
 
     def __next__(self) -> tuple[Array, Array]:
-        with self._turn:  # of threads that share it, none gets a batch of the next epoch when another finds the end
-            arrays = self._loader._next(self._name) if self._loader is not None else None
+        with self._turn:  # threads may share it: none gets a batch of the next epoch when another reaches the end
+            arrays: tuple[Array, Array] | None = self._loader._next(self._name) if self._loader is not None else None
             if arrays is None:
                 self._loader = None
                 raise StopIteration
@@ -52,171 +60,254 @@ class _Iteration(Iterator[tuple[Array, Array]]):
 
 
 class Loader:
-    """Hands out (images, labels) as numpy arrays, one epoch with each `for`.
+    """Yields (images, labels) as numpy arrays, one epoch for each `for`.
 
-    >>> loader = Loader(dataset, batch_size=4, shuffle="full", dtype="float32", normalize="imagenet")
+    >>> loader = Loader(dataset, batch_size=4, shuffle=True, dtype="float32", normalize="imagenet")
     >>> for images, labels in loader:
     ...     pass
     >>> images.shape, images.dtype, labels.shape
     ((4, 3, 32, 32), dtype('float32'), (4,))
 
-    A batch stays as it is for as long as one of its arrays is referenced: a buffer is used again only when it is
-    not held, and new ones are made meanwhile, so what is kept costs memory and never changes. Images are read-only
-    where they are a view of the shard, and may be written to where they are a copy, as all are with `writable` or a
-    shuffle.
+    A batch does not change while one of its arrays is referenced: its buffer is reused only after that, and the loader
+    allocates new ones meanwhile. Batches that you keep cost memory. Images are read-only if they are a view of the shard.
+    Copies can be written to; with `writable` or a shuffle, all batches are copies.
 
-    The order depends on (seed, epoch, shuffle) alone, not on threads, ranks or batch size.
+    The order depends only on (seed, epoch, shuffle), not on threads, ranks or batch size. Each `for` reads the next epoch,
+    even if the one before was left early; `set_epoch` and `load_state_dict` go anywhere else.
+
+    A loader is pickled by the path of its dataset, its options and its state. It has the attributes that training loops
+    look for in torch's DataLoader: `dataset`, `sampler`, `batch_size`, `drop_last`, `num_workers`.
 
     Args:
-        dataset: a `Dataset`, or what `precache.open` takes.
-        batch_size: of this rank.
-        shuffle: None; "full", every sample anywhere; or "block", blocks of neighbours mixed within a window, which
-            reads large ranges and suits what does not fit the page cache.
-        seed: of the order, the crops and the flips.
-        rank, world_size: which slice of each step is this process's.
-        last_batch: what happens to samples at the end of an epoch that do not fill a batch on every rank: "drop" (the
-            default), "pad" with the epoch's first samples, or "keep" as a shorter batch.
-        drop_last: the same as torch has it: True is "drop", False is "keep".
-        crop: N, (height, width) or a `Crop`: random places, unless it says "center".
-        flip: mirror a random half of the samples.
-        normalize: "imagenet" or (mean, std), each a number or one for every channel: (x/255 - mean) / std.
-        dtype: "uint8", "float16", "bfloat16" or "float32", or the same of numpy, torch or JAX; by default float32 with
-            `normalize`, else as stored. Stored uint8 become floats from 0 to 1: they are divided by 255, also without
-            `normalize`.
+        dataset: A `Dataset`, or a path that `precache.open` takes.
+        batch_size: Samples in a batch of this rank.
+        split: The split to open, if `dataset` is a path.
+        shuffle: True or "full" permutes all samples. "block" mixes blocks of neighbours within a window: it reads large
+            ranges and suits datasets that do not fit into the page cache. None or False keeps the stored order.
+        weights: A weight for each sample. Samples are then drawn with replacement, in proportion to their weights.
+        seed: Seed of the order, the crops and the flips.
+        rank, world_size: Which slice of each step belongs to this process.
+        last_batch: What to do with samples at the end of an epoch that do not fill a batch on every rank: "drop" (the
+            default with a shuffle); "keep" (the default without), where the ranks share them in shorter batches; "even",
+            where some of the epoch's first samples make the shorter batches of all ranks equal, as in torch's
+            DistributedSampler; or "pad", where the epoch's first samples fill up the batches.
+        drop_last: The name that torch uses: True is "drop", False is "keep".
+        crop: N, (height, width) or a `Crop`. The place is random unless the crop says "center".
+        flip: Mirror each sample with a probability of one half.
+        normalize: "imagenet", (mean, std), each a number or one for every channel, or torchvision's Normalize:
+            (x/255 - mean) / std.
+        dtype: "uint8", "float16", "bfloat16" or "float32", or the type of numpy, torch or JAX; by default float32 with
+            `normalize`, otherwise the stored type. Stored uint8 values are divided by 255 to become floats from 0 to 1,
+            even without `normalize`.
         layout: "chw" or "hwc"; by default as stored.
-        threads: that fill batches; 0: what the process may use.
-        prefetch: batches that are filled ahead.
-        writable: let every batch be written to: all are copies. With False, sequential batches without a conversion are
-            read-only views of the shard.
-        block_rows, window_blocks: of the shuffle "block".
+        batch_transform: Called with the images and labels of each batch, in the thread that asks for it; the loader yields
+            what it returns. For MixUp, for example.
+        as_dict: Two names, to yield dicts: ("pixel_values", "labels").
+        threads: Threads that fill batches; 0 is one for each CPU of the process.
+        prefetch: Batches to fill ahead.
+        writable: Copy all batches, so that they can be written to. Without it, sequential batches that need no conversion
+            are read-only views of the shard.
+        block_rows, window_blocks: Samples of a block and blocks of a window, for shuffle="block".
     """
+
+    num_workers = 0  # threads fill the batches, not processes
+    prefetch_factor = None  # as in a DataLoader without workers
 
     def __init__(
         self,
         dataset: Dataset | PathLike | Sequence[PathLike],
         batch_size: int = 256,
         *,
-        shuffle: Literal["block", "full"] | None = None,
+        split: str | None = None,
+        shuffle: Literal["block", "full"] | bool | None = None,
+        weights: Sequence[float] | Array | None = None,
         seed: int = 0,
         rank: int = 0,
         world_size: int = 1,
-        last_batch: Literal["drop", "pad", "keep"] | None = None,
+        last_batch: Literal["drop", "pad", "keep", "even"] | None = None,
         drop_last: bool | None = None,
         crop: int | tuple[int, int] | Crop | None = None,
         flip: bool = False,
-        normalize: Literal["imagenet"] | tuple[Numbers, Numbers] | None = None,
+        normalize: Normalization | None = None,
         dtype: Any = None,
         layout: Literal["chw", "hwc"] | None = None,
+        batch_transform: Callable[..., Any] | None = None,
+        as_dict: tuple[str, str] | None = None,
         threads: int = 0,
         prefetch: int = 3,
         writable: bool = False,
         block_rows: int = 64,
         window_blocks: int = 64,
     ):
-        self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+        self.dataset = opened(dataset, split)
+        self.batch_size = _options.count("batch_size", batch_size, _LARGEST_BATCH, least=1)
         if normalize is not None and dtype is None:
             dtype = "float32"
-        kind = _options.one_of("shuffle", shuffle or "none", ("none", "block", "full"))
-        # Shuffled samples may lie side by side by chance: whether a batch can be written to would be chance, too.
-        self._shuffled = kind != "none"
-        ending = _options.last_batch(last_batch, drop_last)
-        checked = _reader.LoaderOptions(
-            batch_size=_options.count("batch_size", batch_size, _LARGEST_BATCH, least=1),
-            shuffle=kind,
-            block_rows=_options.count("block_rows", block_rows, least=1),
-            window_blocks=_options.count("window_blocks", window_blocks, least=1),
-            seed=_options.count("seed", seed),
-            rank=_options.count("rank", rank),
-            world_size=_options.count("world_size", world_size, _LARGEST_WORLD, least=1),
-            last_batch=ending,
-            crop=None if crop is None else _options.crop(crop),
-            flip=_options.truth("flip", flip),
-            normalize=None if normalize is None else _options.normalization(normalize),
-            dtype=None if dtype is None else _options.dtype(dtype),
-            layout=None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
-            threads=_options.count("threads", threads, _MOST_THREADS),
-            prefetch=_options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD, least=1),
-            writable=_options.truth("writable", writable) or self._shuffled,
-        )
-        self._native: AnyLoader | None = self._make_native(checked)
-        if ending == "drop" and len(self.dataset) != 0 and self._native.batches_per_epoch == 0:
-            step = f"{world_size} x {batch_size}" if world_size != 1 else f"{batch_size}"
-            raise InvalidArgument(
-                f"no batch of {step} samples fits a dataset of {len(self.dataset)}",
-                hint="Use a smaller batch_size, or last_batch='keep' or 'pad'.",
-            )
+        kind = _options.shuffle(shuffle)
+        if weights is not None and kind == "full":
+            kind = "none"  # weighted draws are in random order
+        # Shuffled samples can be neighbours by chance; whether a batch is writable must not depend on that.
+        self._shuffled = kind != "none" or weights is not None
+        self.last_batch = _options.last_batch(last_batch, drop_last, "weighted" if weights is not None else kind)
+        if batch_transform is not None and not callable(batch_transform):
+            raise TypeError(f"batch_transform is {batch_transform!r}, not a function")
+        self._batch_transform = batch_transform
+        self._names = None if as_dict is None else _options.names(as_dict)
+        self._options: dict[str, Any] = {
+            "batch_size": self.batch_size,
+            "shuffle": kind,
+            "block_rows": _options.count("block_rows", block_rows, least=1),
+            "window_blocks": _options.count("window_blocks", window_blocks, least=1),
+            "seed": _options.count("seed", seed),
+            "last_batch": self.last_batch,
+            "crop": None if crop is None else _options.crop(crop),
+            "flip": _options.truth("flip", flip),
+            "normalize": None if normalize is None else _options.normalization(normalize, self.dataset.spec.dtype),
+            "dtype": None if dtype is None else _options.dtype(dtype),
+            "layout": None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
+            "threads": _options.count("threads", threads, _MOST_THREADS),
+            "prefetch": _options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD, least=1),
+            "writable": _options.truth("writable", writable) or self._shuffled,
+            "subset": self.dataset._indices,
+            "weights": None if weights is None else _options.weights(weights),
+        }
+        self._place = (_options.count("rank", rank), _options.count("world_size", world_size, _LARGEST_WORLD, least=1))
+        self._native: AnyLoader | None = self._make()
         self._spec = Spec(*self._native.spec)
-        self._batches = f"{self._native.batches_per_epoch} batches of {batch_size}"
         _ = self._spec.numpy_dtype if type(self) is Loader else None  # raises now, not at the first batch
+        self._has_begun = False  # from then on, rank and world size are fixed
+        self._was_read = False  # since the last call of iter(), set_epoch() or load_state_dict()
+        self._has_failed = False
         self._iteration: object = None
-        self._resumed = False
+        self._interruption = ""  # why an iteration that is not the current one is over
         for warning in self._native.warnings:
             warnings.warn(warning, stacklevel=2 if type(self) is Loader else 3)
+
+    def _make(self) -> AnyLoader:
+        rank, world_size = self._place
+        native = self._make_native(_reader.LoaderOptions(**self._options, rank=rank, world_size=world_size))
+        if self.last_batch == "drop" and len(self.dataset) != 0 and native.batches_per_epoch == 0:
+            step = f"{world_size} x {self.batch_size}" if world_size != 1 else f"{self.batch_size}"
+            raise InvalidArgument(
+                f"the dataset has {len(self.dataset)} samples, fewer than one batch of {step}",
+                hint="Use a smaller batch_size, or last_batch='keep', 'even' or 'pad'.",
+            )
+        self._batches = f"{native.batches_per_epoch} batches of {self.batch_size}"
+        return native
 
     def _make_native(self, options: _reader.LoaderOptions) -> AnyLoader:
         return _reader.Loader(self.dataset._native, options)
 
+    def _current_place(self) -> tuple[int, int]:
+        """Rank and world size, as of now."""
+        return self._place
+
     @property
     def spec(self) -> Spec:
-        """What each row of a batch is."""
+        """dtype, layout and shape of each row of a batch."""
         return self._spec
 
     @property
+    def sampler(self) -> Sampler:
+        """For training loops that call `loader.sampler.set_epoch(epoch)`."""
+        return Sampler(self)
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether samples that do not fill a batch on every rank are dropped."""
+        return self.last_batch == "drop"
+
+    @property
     def epoch(self) -> int:
-        """The epoch that is being read, or comes next."""
+        """The epoch that is being read, or the next one."""
         return self._open().epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Continues at the beginning of an epoch. Without it, each full iteration is followed by the next epoch.
+        """Continues at the beginning of an epoch.
 
-        For the epoch of a state that was just loaded it does nothing: the next `for` reads what is left. So a program
-        that calls this before every epoch need not skip it after `load_state_dict`.
+        It does nothing if that is the epoch of a state that was just loaded, or of an iteration from which no batch was
+        read yet. So a program may call it before every epoch, even after `load_state_dict`.
         """
         number, native = _options.count("epoch", epoch), self._open()
-        if self._resumed and number == native.epoch:
+        if not self._was_read and number == native.epoch:
             return
         native.set_epoch(number)
-        self._iteration = None
-        self._resumed = False
+        self._moved("set_epoch")
+
+    def _moved(self, method: str) -> None:
+        if self._was_read:
+            self._iteration, self._interruption = None, f"{method}() was called during this iteration"
+        self._was_read = False
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches in an epoch."""
         return self._open().batches_per_epoch
 
+    def _rank_samples(self) -> int:
+        rank, world_size = self._current_place()
+        steps, left = divmod(len(self.dataset), self.batch_size * world_size)
+        of_last_step = {
+            "drop": 0,
+            "pad": self.batch_size if left else 0,
+            "keep": left // world_size + (rank < left % world_size),
+            "even": -(-left // world_size),
+        }
+        return steps * self.batch_size + of_last_step[self.last_batch]
+
     def __iter__(self) -> Iterator[tuple[Array, Array]]:
-        """One epoch, from its beginning; after `load_state_dict`, what is left of it."""
-        native = self._open()
-        if not self._resumed:
-            # An iteration that was left early restarts, but not one that only did not look for the end.
-            was_read = native.batches_left == 0 and native.batches_per_epoch != 0
-            native.set_epoch(native.epoch + was_read)
-        self._resumed = False
-        self._iteration = object()
+        """The batches of the next epoch; after `load_state_dict`, of the rest of its epoch."""
+        native = self._open(for_batches=True)
+        if self._was_read:
+            native.set_epoch(native.epoch + 1)
+        elif self._has_failed:
+            native.resume(native.state())  # the cause may be gone
+        self._has_begun = True
+        self._was_read = self._has_failed = False
+        self._iteration, self._interruption = object(), "another iteration of this loader has begun"
         return _Iteration(self, self._iteration)
 
-    def _next(self, iteration: object) -> tuple[Any, Any] | None:
+    def forever(self) -> Iterator[Any]:
+        """The batches of one epoch after another, without an end.
+
+        >>> batches = Loader(dataset, batch_size=23, shuffle=True).forever()
+        >>> len([next(batches) for _ in range(3)])
+        3
+        """
+        if len(self) == 0:
+            raise InvalidArgument("an epoch of this loader has no batches")
+        return itertools.chain.from_iterable(itertools.repeat(self))
+
+    def _next(self, iteration: object) -> Any:
         """The next batch, or None at the end of the epoch."""
-        native = self._open()
+        native = self._open(for_batches=True)
         if self._iteration is not iteration:
-            raise InvalidArgument(
-                "another iteration of this loader has begun", hint="Make two loaders to read at two places at once."
-            )
-        batch = native.next()
-        return None if batch is None else self._arrays(batch)
+            raise InvalidArgument(self._interruption, hint="Make two loaders to read at two places at once.")
+        try:
+            batch = native.next()
+        except BaseException:
+            self._has_failed = True
+            raise
+        self._was_read = batch is not None
+        if batch is None:
+            return None
+        result = self._arrays(batch)
+        if self._batch_transform is not None:
+            result = self._batch_transform(*result)
+        return result if self._names is None else dict(zip(self._names, result, strict=True))
 
     def _arrays(self, batch: Any) -> tuple[Any, Any]:
         return as_tensors(self._rows(batch, may_write=False), self._spec), batch.labels()
 
     def _rows(self, batch: _reader.Batch, may_write: bool) -> Array:
-        """A batch's images as bytes; `may_write` of views, too."""
-        if batch.is_view and self._shuffled:  # by a state: the loader was made without a shuffle
+        """A batch's images as rows of bytes; with `may_write`, views are declared writable, too."""
+        if batch.is_view and self._shuffled:  # a state set the shuffle after the loader was made without one
             return batch.images(False).copy()
         return batch.images(may_write or not batch.is_view)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the run stands, after the batches that were returned: for a checkpoint, as JSON or by torch.save.
+        """The position after the batches returned so far, for a checkpoint. JSON and torch.save can store it.
 
-        It can be loaded with another batch size, world size or number of threads; every rank's is the same.
+        A loader with another batch size, world size or number of threads can load it. It is the same on every rank.
 
         >>> loader = Loader(dataset, batch_size=4, shuffle="full", seed=7)
         >>> batch = next(iter(loader))
@@ -228,7 +319,7 @@ class Loader:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resumes from a state; the next `for` reads what is left of its epoch.
+        """Resumes from a state: the next `for` reads the rest of its epoch.
 
         >>> loader = Loader(dataset, batch_size=4, shuffle="full", seed=7)
         >>> batches = iter(loader)
@@ -239,22 +330,21 @@ class Loader:
         True
         """
         if not isinstance(state, Mapping):
-            raise InvalidArgument(f"a loader state is what state_dict() returns, not {state!r}")
+            raise InvalidArgument(f"state must be a dict from state_dict(), got {state!r}")
         try:
             text = json.dumps(dict(state))
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"not a loader state: {error}") from None
         self._open().resume(text)
         self._shuffled = state["shuffle"] != "none"
-        self._iteration = None
-        self._resumed = True
+        self._moved("load_state_dict")
 
     def stats(self) -> dict[str, Any]:
-        """Who waited for whom, in seconds; `stats()["bottleneck"]` says in a sentence what limits the speed."""
+        """Waiting times in seconds, and counts. `stats()["bottleneck"]` says in a sentence what limits the speed."""
         return self._open().stats()
 
     def close(self) -> None:
-        """Ends the loader's threads. Batches that are held stay as they are."""
+        """Ends the loader's threads. Batches already returned stay valid."""
         self._native = None
 
     def __repr__(self) -> str:
@@ -271,7 +361,29 @@ class Loader:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _open(self) -> AnyLoader:
+    def __getstate__(self) -> dict[str, Any]:
+        native = None if self._native is None else self._native.state()
+        began = {"_iteration": None, "_was_read": False, "_has_begun": False, "_has_failed": False}
+        return {**self.__dict__, **began, "_native": native}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._native is not None:
+            self._native = self._make()
+            self._native.resume(state["_native"])
+
+    def _open(self, *, for_batches: bool = False) -> AnyLoader:
+        """The native loader. Until the first batch is asked for, it follows the process group."""
         if self._native is None:
             raise InvalidArgument("the loader is closed")
+        if (for_batches or not self._has_begun) and self._current_place() != self._place:
+            (rank, world_size), (now, size) = self._place, self._current_place()
+            if self._has_begun:
+                raise InvalidArgument(
+                    f"this loader began as rank {rank} of {world_size}, and the process is now rank {now} of {size}",
+                    hint="Iterate it only after init_process_group and before destroy_process_group, or give rank and world_size.",
+                )
+            state, self._place = self._native.state(), (now, size)
+            self._native = self._make()
+            self._native.resume(state)
         return self._native

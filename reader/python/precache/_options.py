@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that callers give, checked before they reach C++: what is refused is named as the caller named it."""
+"""Checks arguments before they reach C++, so that errors use the names of Python."""
 
 from __future__ import annotations
 
 import operator
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +16,27 @@ from ._errors import InvalidArgument
 DTYPES = ("uint8", "float16", "bfloat16", "float32")
 LAYOUTS = ("chw", "hwc")
 
+Numbers = float | Sequence[float]
+
+
+class HasMeanAndStd(Protocol):
+    """An object such as torchvision's Normalize."""
+
+    mean: Any
+    std: Any
+
+
+Normalization = Literal["imagenet"] | tuple[Numbers, Numbers] | HasMeanAndStd
+
+
+class Crop(NamedTuple):
+    """The crop that a loader takes from each sample: at a random place, or the centre."""
+
+    height: int
+    width: int
+    place: Literal["random", "center"] = "random"
+
+
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 LARGEST = 2**64 - 1
@@ -23,47 +44,73 @@ LARGEST_SIDE = 2**32 - 1
 
 
 def count(name: str, value: Any, largest: int = LARGEST, *, least: int = 0) -> int:
-    """A number from `least` to `largest`."""
+    """A whole number from `least` to `largest`."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}, not a whole number") from None
     if not least <= number <= largest:
-        raise InvalidArgument(f"{name} is {number}", hint=f"It can be {least} to {largest}.")
+        raise InvalidArgument(f"{name} is {number}", hint=f"It must be between {least} and {largest}.")
     return number
 
 
 def one_of(name: str, value: Any, known: Sequence[str]) -> str:
-    """One of some words."""
+    """One of the `known` words."""
     if not isinstance(value, str) or value not in known:
-        raise InvalidArgument(f"{name} is {value!r}", hint=f"Known are {', '.join(map(repr, known))}.")
+        raise InvalidArgument(f"{name} is {value!r}", hint=f"It must be one of {', '.join(map(repr, known))}.")
     return value
 
 
 def dtype(value: Any) -> str:
-    """The name of an element type: as text, or as numpy, torch or JAX have it."""
+    """The name of an element type, given as text or as the type of numpy, torch or JAX."""
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value)).removeprefix("torch.")
     return one_of("dtype", name if name in DTYPES else value, DTYPES)
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False, of Python or numpy."""
+    """True or False, from Python or numpy."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} is {value!r}, not True or False")
     return bool(value)
 
 
-def last_batch(value: Any, drop_last: Any) -> str:
-    """"drop", "pad" or "keep", or the same by torch's drop_last."""
+def shuffle(value: Any) -> str:
+    """"none", "block" or "full"; True is "full"."""
+    if value is None or isinstance(value, (bool, np.bool_)):
+        return "full" if value else "none"
+    return one_of("shuffle", value, ("none", "block", "full"))
+
+
+def last_batch(value: Any, drop_last: Any, shuffle: str) -> str:
+    """"drop", "pad", "keep" or "even", or the same by torch's drop_last. Only shuffled epochs drop samples by default."""
     if drop_last is None:
-        return "drop" if value is None else one_of("last_batch", value, ("drop", "pad", "keep"))
+        default = "keep" if shuffle == "none" else "drop"
+        return default if value is None else one_of("last_batch", value, ("drop", "pad", "keep", "even"))
     if value is not None:
         raise InvalidArgument("both last_batch and drop_last are given", hint="drop_last=False is last_batch='keep'.")
     return "drop" if truth("drop_last", drop_last) else "keep"
 
 
+def names(value: Any) -> tuple[str, str]:
+    """The two keys of a batch as a dict."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2 or not all(isinstance(name, str) for name in value):
+        raise InvalidArgument(f"as_dict is {value!r}", hint="Use two names: ('pixel_values', 'labels').")
+    return value[0], value[1]
+
+
+def weights(value: Any) -> np.ndarray[Any, Any]:
+    """A weight for each sample, as float64."""
+    try:
+        numbers = np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty((0, 0))
+    if numbers.ndim != 1 or numbers.size == 0:
+        raise InvalidArgument(f"weights is {value!r}", hint="Give one number for each sample.")
+    return numbers
+
+
 def paths(path: Any) -> list[str]:
-    """One path, or several."""
+    """One path or several, as a list."""
     if isinstance(path, (str, bytes, os.PathLike)):
         path = [path]
     if not isinstance(path, Iterable):
@@ -71,7 +118,7 @@ def paths(path: Any) -> list[str]:
     decoded = [os.fsdecode(one) for one in path]
     for one in decoded:
         if "\0" in one:
-            raise InvalidArgument(f"a path with a null character: {one!r}")
+            raise InvalidArgument(f"a path must not contain a null character, got {one!r}")
     return decoded
 
 
@@ -96,15 +143,26 @@ def crop(value: Any) -> tuple[int, int, str]:
     return height, width, one_of("the place of crop", parts[2], ("random", "center"))
 
 
-def normalization(value: Any) -> tuple[list[float], list[float]]:
-    """Mean and standard deviation, each for three channels."""
+def mean_and_std(value: Any) -> Any:
+    """(mean, std) of an object that has them, such as torchvision's Normalize; other values unchanged."""
+    mean, std = getattr(value, "mean", None), getattr(value, "std", None)
+    return value if mean is None or std is None or callable(mean) else (mean, std)
+
+
+def normalization(value: Any, stored: str = "uint8") -> tuple[list[float], list[float]]:
+    """Mean and standard deviation, each for three channels, of elements that are stored as this type."""
     if isinstance(value, str) and value == "imagenet":
         value = IMAGENET
     try:
-        mean, std = (np.asarray(numbers) for numbers in value)
+        mean, std = (np.asarray(numbers) for numbers in mean_and_std(value))
     except (TypeError, ValueError):
         mean = std = np.asarray(None)
     if any(numbers.dtype.kind not in "iuf" or numbers.shape not in ((), (1,), (3,)) for numbers in (mean, std)):
         hint = "Use 'imagenet' or (mean, std), each a number or three."
         raise InvalidArgument(f"normalize is {value!r}", hint=hint)
+    if stored == "uint8" and 1 < mean.max(initial=0) < np.inf:
+        raise InvalidArgument(
+            f"normalize has a mean of {mean.max():g}, but it applies to x/255, which is between 0 and 1",
+            hint="Divide means and standard deviations by 255.",
+        )
     return np.broadcast_to(mean, 3).tolist(), np.broadcast_to(std, 3).tolist()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the precache command, so that decoders and the HDF5 library stay out of this process and cannot crash it."""
+"""Runs the precache command, so that decoders and the HDF5 library cannot crash this process."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from ._progress import Display, Progress, ProgressOption, make_display, say
 
 _DAMAGED, _UNSUPPORTED = 4, 5  # exit codes of docs/cli.md
 
-
 _HINT = "Reinstall the package, or set PRECACHE_COMMAND to the path of the command."
 
 
 def expected_command() -> str:
-    """Where the precache command is, or would be."""
-    folders = sys.modules[__package__].__path__  # more than one where the package is installed to be edited
-    beside = [os.path.join(folder, "bin", "precache") for folder in folders]
-    return next(filter(os.path.isfile, (*beside, os.environ.get("PRECACHE_COMMAND", ""))), beside[0])
+    """The path where the precache command is expected."""
+    folders = sys.modules[__package__].__path__  # more than one in an editable installation
+    inside = [os.path.join(folder, "bin", "precache") for folder in folders]
+    return next(filter(os.path.isfile, (*inside, os.environ.get("PRECACHE_COMMAND", ""))), inside[0])
 
 
 def command_path() -> str:
-    """Where the precache command is: in the package, or else where the environment variable PRECACHE_COMMAND says."""
+    """The path of the precache command: in the package, or else the value of the environment variable PRECACHE_COMMAND."""
     path = expected_command()
     if not os.path.isfile(path):
         raise make_error("IoError", f"the precache command is not at '{path}'", _HINT, path, errno=errno.ENOENT)
@@ -39,36 +38,36 @@ def command_path() -> str:
 
 
 def cannot_run(command: str, error: OSError) -> Error:
-    """What to raise if the system does not run the command."""
+    """The error to raise if the system cannot run the command."""
     return make_error("IoError", f"cannot run '{command}': {error.strerror}", _HINT, command, errno=error.errno)
 
 
 def run(words: Sequence[str], progress: ProgressOption = None, *, faults_are_results: bool = False) -> dict[str, Any]:
-    """Runs the command, which is to print JSON, and returns that; raises the error that it ended with.
+    """Runs the command and returns the JSON that it prints, or raises the error that it reports.
 
     Args:
-        words: The subcommand and its arguments.
-        faults_are_results: What it prints of data that are damaged or of an unknown kind is returned, too.
+        words: The subcommand and its arguments, including --json.
+        faults_are_results: Return the report on data that are damaged or of an unknown kind, too.
     """
     with contextlib.closing(make_display(progress)) as display, _Child(words) as child:
         child.listen(display)
         report = child.report((0, _DAMAGED, _UNSUPPORTED) if faults_are_results else (0,))
-        if child.last.share != 1:  # it had nothing to do, or found damage
+        if child.last.share != 1:  # there was nothing to do, or the data are damaged
             display.show(dataclasses.replace(child.last, share=1.0))
         said = child.said()
     if said and not callable(progress) and (progress is None or progress):
-        say(said)  # samples were skipped, say
+        say(said)  # for example that samples were skipped
     return report
 
 
 class _Child:
     """The running command.
 
-    It has a session of its own: Ctrl-C in a terminal, and the interruption of a notebook, go to whole process groups,
-    and would reach the command in addition to the signal that stop() sends; a second one ends it at once. By --parent
-    it ends when this process is killed.
+    It runs in its own session: Ctrl-C in a terminal, and the interruption of a notebook, go to whole process groups and
+    would reach the command in addition to the signal that stop() sends, and a second signal kills it at once. With
+    --parent it ends when this process is killed.
 
-    What it prints goes to files in memory, so that there is but one pipe to listen to.
+    Its output goes to files in memory, so that there is only one pipe to listen to.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -109,7 +108,7 @@ class _Child:
                     exception.add_note(self.said())  # how to resume
 
     def listen(self, display: Display) -> None:
-        """Shows its progress until it ends."""
+        """Shows the command's progress until it ends."""
         for line in self._events:
             event = json.loads(line)
             if event.pop("event") == "error":
@@ -120,8 +119,8 @@ class _Child:
         self._process.wait()
 
     def stop(self) -> None:
-        """Has it stop tidily, so that the same call resumes. A second interruption ends it at once."""
-        # Not SIGINT: where it is ignored, as in background jobs and in threads of notebooks, so it is in the child.
+        """Stops the command so that the same call can resume it. A second interruption kills it at once."""
+        # Not SIGINT: the child inherits it as ignored from background jobs and from threads of notebooks.
         self._process.terminate()
         try:
             self._process.wait()
@@ -131,7 +130,7 @@ class _Child:
             raise
 
     def report(self, expected: Sequence[int]) -> dict[str, Any]:
-        """What it printed; raises the error that it ended with."""
+        """The JSON that the command printed. Raises the error that it reported."""
         status = self._process.returncode
         if self._error:
             error = make_error(self._error.pop("type"), **self._error)
@@ -140,7 +139,7 @@ class _Child:
             raise error
         if status < 0:
             why = "The system may have run out of memory." if status == -signal.SIGKILL else ""
-            raise Error(f"{self._name} was ended by a signal: {signal.strsignal(-status)}", self.said() or why)
+            raise Error(f"{self._name} was killed by a signal: {signal.strsignal(-status)}", self.said() or why)
         if status not in expected:
             raise Error(f"{self._name} ended with status {status}", self.said())
         report: dict[str, Any] = json.loads(_text(self._out))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows how far a command is: a bar on a terminal or in a notebook."""
+"""Shows the progress of a command: a bar on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from . import _options
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a command is; what a function given as `progress` is called with, some five times a second."""
+    """Progress of a command. A function given as `progress` is called with it about five times a second."""
 
     share: float | None
-    """Of the whole, from 0 to 1; None until that is known. The last call of a command that succeeds has 1."""
+    """The share that is done, from 0 to 1; None until it is known. The last call of a successful command has 1."""
     done: int
     planned: int
     unit: str
-    """Of done and planned: images, samples or bytes."""
+    """Unit of `done` and `planned`: images, samples or bytes."""
     text: str
-    """All that in words, with speed and remaining time."""
+    """The same as text, with speed and remaining time."""
     seconds: float
-    """Since the start."""
+    """Seconds since the start."""
 
 
-# True: a bar. None: a bar where somebody can see it. False: nothing at all.
+# True: a bar. None: a bar on a terminal or in a notebook. False: nothing at all.
 ProgressOption = Union[bool, None, Callable[[Progress], Any]]
 
 
@@ -58,7 +58,7 @@ class Callback:
 
 
 class TerminalBar:
-    """One line of stderr, drawn again and again, and wiped in the end."""
+    """One line of stderr, redrawn in place and erased at the end."""
 
     WIDTH = 12
 
@@ -86,14 +86,14 @@ class TerminalBar:
 
 
 class NotebookBar:
-    """An output of the cell, which is replaced again and again, and stays. Needs nothing but IPython itself."""
+    """An output of the cell, updated in place. Needs nothing but IPython."""
 
     def __init__(self) -> None:
         self._handle: Any = None
 
     def show(self, progress: Progress) -> None:
         display: Any = importlib.import_module("IPython.display").display
-        # A mapping of MIME types: front ends that know no HTML show the text.
+        # A mapping of MIME types: front ends without HTML show the text.
         data = {"text/plain": progress.text, "text/html": self._html(progress)}
         if self._handle is None:
             self._handle = display(data, raw=True, display_id=True)
@@ -110,12 +110,12 @@ class NotebookBar:
 
 
 def say(text: str, end: str = "\n") -> None:
-    """Writes to stderr, whatever a program has put there: what cannot be shown never ends a command."""
+    """Writes to stderr, which a program may have replaced: output that cannot be shown must not end a command."""
     stream: Any = sys.stderr
-    with contextlib.suppress(Exception):  # it is None, closed, a full disk, or an object with a write of its own
+    with contextlib.suppress(Exception):  # stderr is None or closed, the disk is full, or the object has its own write()
         try:
             stream.write(text + end)
-        except UnicodeEncodeError:  # of a stream that is ASCII, say; then nothing of the text is written
+        except UnicodeEncodeError:  # an ASCII stream, for example; then nothing of the text was written
             stream.write((text + end).encode("ascii", "backslashreplace").decode("ascii"))
         stream.flush()
 
@@ -128,7 +128,7 @@ def _is_terminal(stream: Any) -> bool:
 
 
 def in_notebook() -> bool:
-    """True in a kernel, whose front end shows what is displayed; IPython in a terminal has none."""
+    """True in a notebook kernel; IPython in a terminal has no kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return getattr(shell, "kernel", None) is not None

@@ -40,23 +40,25 @@ def dataset(
     """A `tf.data.Dataset` of (images, labels). Each iteration over it is the next epoch.
 
     Args:
-        source: a `precache.Dataset`, or what `precache.open` takes.
-        batch_size: of this rank.
-        epoch: the first one, for training that is resumed.
-        **options: all others of `precache.Loader`. `writable` makes no difference: the memory of a batch is always a copy.
+        source: A `precache.Dataset`, or a path that `precache.open` takes.
+        batch_size: Samples in a batch of this rank.
+        epoch: The first epoch, to resume training.
+        **options: All other options of `precache.Loader`. `writable` makes no difference: every batch is a copy.
     """
-    opened = source if isinstance(source, _dataset.Dataset) else _dataset.Dataset(source)
+    if hooks := {"batch_transform", "as_dict"} & set(options):
+        raise TypeError(f"precache.tensorflow.dataset has no {hooks.pop()}: use the map() of tf.data")
+    opened = _dataset.opened(source, options.pop("split", None))
 
-    # DLPack passes on memory that may be written to, without a gap: no views of shards.
+    # DLPack needs writable memory without gaps between rows, so no batch may be a view of a shard.
     copied: PlacedLoaderOptions = {**options, "writable": True}
 
     def make_loader() -> Loader:
         return Loader(opened, batch_size, **copied)
 
-    idle = [make_loader()]  # whatever is wrong with the options is said now
+    idle = [make_loader()]  # reports wrong options now, not at the first batch
     spec, batches = idle[0].spec, len(idle[0])
-    last_batch = _options.last_batch(options.get("last_batch"), options.get("drop_last"))
-    rows = None if last_batch == "keep" else batch_size  # the last batch may be shorter
+    last_is_shorter = idle[0].last_batch in ("keep", "even") and len(idle[0].sampler) != batches * batch_size
+    rows = None if last_is_shorter else batch_size
     epochs = itertools.count(_options.count("epoch", epoch))
     passing: dict[int, tuple[Array, Array]] = {}
 
@@ -67,10 +69,10 @@ def dataset(
             for batch in loader:
                 passing[id(batch)] = batch
                 yield id(batch)
-        except BaseException:  # an iteration that is left early, too
+        except BaseException:  # including an iteration that is left early
             loader.close()
             raise
-        idle.append(loader)  # its buffers and page tables serve the next epoch
+        idle.append(loader)  # the next epoch reuses its buffers and page tables
 
     def take(number: tf.Tensor) -> tuple[tf.Tensor, Array]:
         images, labels = passing.pop(int(number))
@@ -80,13 +82,13 @@ def dataset(
         images, labels = tf.py_function(take, [number], [spec.dtype, tf.int64])
         return tf.ensure_shape(images, (rows, *spec.shape)), tf.ensure_shape(labels, (rows,))
 
-    # A generator's arrays are copied several times, so it gives but numbers, and the batches follow by DLPack.
+    # tf.data copies the arrays of a generator several times. So this one yields numbers, and batches pass by DLPack.
     made = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.int64)).map(fetch)
     return made.apply(tf.data.experimental.assert_cardinality(batches)).prefetch(1)
 
 
 def _tensor(images: Array, spec: Spec) -> tf.Tensor:
-    """The batch itself as a tensor; nothing is copied."""
-    if spec.dtype == "bfloat16":  # numpy's DLPack does not know it: the same bits pass as integers
+    """The batch as a tensor; nothing is copied."""
+    if spec.dtype == "bfloat16":  # numpy's DLPack does not support it: pass the bits as integers
         return tf.bitcast(_tensor(images.view(np.int16), spec._replace(dtype="int16")), tf.bfloat16)
     return tf.experimental.dlpack.from_dlpack(images.__dlpack__())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as torch tensors, and datasets for torch's own DataLoader.
+"""Batches as torch tensors, and datasets for torch's DataLoader.
 
 >>> loader = precache.torch.Loader(folder, batch_size=4, shuffle="full", dtype="float32", normalize="imagenet")
 >>> for images, labels in loader:
@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import operator
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +31,7 @@ from ._errors import InvalidArgument, Unsupported, name_arguments
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
 
-    from ._keywords import LoaderOptions, OpenOptions
+    from ._keywords import HookOptions, SplitOptions
 
 __all__ = ["Dataset", "Loader"]
 
@@ -40,26 +42,28 @@ _PATHS = ("auto", "staged", "strided", "gather")
 class Loader(_loader.Loader):
     """A `precache.Loader` of torch tensors: images of (batch, channels, height, width), labels of int64.
 
-    In a process group of `torch.distributed`, rank and world size are the group's unless given.
+    In a process group of `torch.distributed`, the default rank and world size are the group's. They are fixed by the first
+    `for`; if the group changes after that, the loader raises InvalidArgument.
+
+    In addition to the attributes of `precache.Loader` it has `batch_sampler` and `pin_memory`, so that Lightning, Accelerate, the
+    Trainer of transformers and timm take it in place of a DataLoader.
 
     Args:
-        dataset: a `precache.Dataset`, or what `precache.open` takes.
-        batch_size: of this rank.
-        channels_last: the memory format: True, False, or None for the one that is stored without a conversion.
-        device: where tensors are. On a CUDA device they are ready when the stream that is current gets to them: the loader
-            copies ahead, and crops, flips and converts there (docs/gpu.md). Where it cannot, as it was built without CUDA,
-            torch moves them; `stats()["device"]["reason"]` says which and why.
-        device_batches: batches on a CUDA device: those that are held, and those on their way. One has to be free at each
-            step.
-        device_path: "auto", or "staged", "strided" or "gather" for that or an error.
-        pin_shards_up_to: shards of so many bytes or less, together, are pinned and copied to a CUDA device from where they
-            lie. That takes as much memory, which is not swapped out.
-        pin_memory: put batches into page-locked memory, from which a GPU takes them while the program continues. By default
-            if torch has a CUDA device and either moves them there or, without `device`, leaves that to you.
-        views: let sequential batches without a conversion be the shard's own pages, which is faster. Torch has no
-            read-only tensors: writing to such a batch in place ends the process.
-        **options: all others of `precache.Loader`, but for `layout`. `writable` makes no difference without `views`: all
-            batches may be written to.
+        dataset: A `precache.Dataset`, or a path that `precache.open` takes.
+        batch_size: Samples in a batch of this rank.
+        channels_last: The memory format: True, False, or None for the stored one, which needs no conversion.
+        device: Where the tensors are. For a CUDA device the loader copies ahead, and crops, flips and converts on the GPU
+            (docs/gpu.md); the current stream waits for the batch. If the loader cannot do that, for example because it was
+            built without CUDA, torch moves the tensors; `stats()["device"]["reason"]` says which and why.
+        device_batches: Batches on a CUDA device, held by you or being copied. One must be free at each step.
+        device_path: "auto", or "staged", "strided" or "gather" to use that path or raise an error.
+        pin_shards_up_to: Pin the shards if they have at most so many bytes in all, and copy from them to the CUDA device
+            directly. Pinned memory is not swapped out.
+        pin_memory: Put batches into page-locked memory, from which a GPU copies in the background. By default on if torch
+            has a CUDA device, unless `device` is another one. True without such a device is a warning.
+        views: Return sequential batches that need no conversion as views of the shard's pages, which is faster. Torch has no
+            read-only tensors: writing to such a batch in place kills the process.
+        **options: All other options of `precache.Loader` except `layout`. Without `views` all batches are writable.
     """
 
     def __init__(
@@ -77,45 +81,91 @@ class Loader(_loader.Loader):
         pin_memory: bool | None = None,
         writable: bool = False,
         views: bool = False,
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[HookOptions],
     ):
         if "layout" in options:
-            raise TypeError("layout is not an option of torch's loader: use channels_last, which is the memory format")
+            raise TypeError("precache.torch.Loader has no layout: use channels_last for the memory format")
         if _options.truth("views", views) and _options.truth("writable", writable):
-            raise InvalidArgument("both writable and views are set", hint="Views of a shard must not be written to.")
+            raise InvalidArgument("writable and views contradict each other", hint="Views of a shard must not be written to.")
         if channels_last is not None:
             channels_last = _options.truth("channels_last", channels_last)
         self.device = None if device is None else torch.device(device)
         to_cuda = self.device is not None and self.device.type == "cuda"
-        self._must_pin = pin_memory is not None and _options.truth("pin_memory", pin_memory)
-        # By default, the first batch tells whether there is such memory: to try it here would make a context on a GPU
-        # before the program has chosen its own.
+        asked_to_pin = pin_memory is not None and _options.truth("pin_memory", pin_memory)
+        if asked_to_pin and not to_cuda and (reason := _why_not_pinned()):
+            warnings.warn(f"pin_memory is True, but torch cannot pin memory: {reason}", stacklevel=2)
+            asked_to_pin, pin_memory = False, False
+        self._must_pin = asked_to_pin
+        # By default, the first batch shows whether torch can pin memory. Trying it here would create a context on a GPU
+        # before the program has chosen one.
         by_default = to_cuda or (self.device is None and torch.cuda.is_available())
-        self._pin_memory = by_default if pin_memory is None else self._must_pin
-        if self._must_pin and not to_cuda:
-            _check_pinning()
+        self.pin_memory = by_default if pin_memory is None else self._must_pin
         self._device_batches = _options.count("device_batches", device_batches, _MOST_DEVICE_BATCHES, least=1)
         self._path = _options.one_of("device_path", device_path, _PATHS)
         self._pin_shards_up_to = _options.count("pin_shards_up_to", pin_shards_up_to)
         self._moved_because: str | None = None
         if self._path != "auto" and not to_cuda:
-            raise InvalidArgument(f"device_path is {device_path!r}, and device is {device!r}", hint="Use a CUDA device.")
-        group_rank, group_size = _process_group()
+            raise InvalidArgument(f"device_path is {device_path!r}, but device is {device!r}", hint="Use a CUDA device.")
+        self._given_place = (rank, world_size)
+        rank, world_size = self._current_place()
         super().__init__(
             dataset,
             batch_size,
-            rank=group_rank if rank is None else rank,
-            world_size=group_size if world_size is None else world_size,
+            rank=rank,
+            world_size=world_size,
             layout=None if channels_last is None else "hwc" if channels_last else "chw",
             writable=not views,
             **options,
         )
 
+    def _current_place(self) -> tuple[int, int]:
+        rank, world_size = self._given_place
+        if rank is not None and world_size is not None:
+            return rank, world_size
+        in_group = torch.distributed.is_available() and torch.distributed.is_initialized()
+        if rank is None:
+            rank = torch.distributed.get_rank() if in_group else 0
+        if world_size is None:
+            world_size = torch.distributed.get_world_size() if in_group else 1
+        return rank, world_size
+
+    @property
+    def batch_sampler(self) -> BatchSampler:
+        """For programs that make a DataLoader from `dataset` and `batch_sampler`, as Accelerate does to skip batches."""
+        return BatchSampler(self)
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:  # type: ignore[override]
+        if (state := _gradient_state()) is not None:
+            state._remove_dataloader(self)
+        batches: Iterator[Any] = super().__iter__()
+        self._begin = self.state_dict()["position"]
+        return batches
+
+    def _next(self, iteration: object) -> Any:
+        batch = super()._next(iteration)
+        if (state := _gradient_state()) is not None:
+            if batch is None:
+                state._remove_dataloader(self)
+            elif not any(loader is self for loader in state.dataloader_references):
+                state._add_dataloader(self)
+        return batch
+
+    @property
+    def end_of_dataloader(self) -> bool:
+        """Whether the batch that was returned last is the epoch's last one. Accelerate then synchronises gradients."""
+        return self._open().batches_left == 0
+
+    @property
+    def remainder(self) -> int:
+        """Samples of the last step of all ranks, without repeats; Accelerate's gather_for_metrics drops what is beyond."""
+        whole = self.batch_size * self._place[1]
+        return -1 if self.drop_last else (len(self.dataset) - self._begin) % whole
+
     def _make_native(self, options: _reader.LoaderOptions) -> _loader.AnyLoader:
         if self.device is None or self.device.type != "cuda":
             return super()._make_native(options)
         if not torch.cuda.is_available():
-            raise Unsupported("torch finds no CUDA device, so batches cannot be put on one", hint="Leave out device.")
+            raise Unsupported(f"device is {str(self.device)!r}, but torch finds no CUDA device", hint="Leave out device.")
         number = torch.cuda.current_device() if self.device.index is None else self.device.index
         self.device = torch.device("cuda", number)
         try:
@@ -133,10 +183,6 @@ class Loader(_loader.Loader):
             self._moved_because = error.message
         return super()._make_native(options)
 
-    if TYPE_CHECKING:  # what _arrays makes of it
-
-        def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]: ...  # type: ignore[override]
-
     def _arrays(self, batch: _reader.Batch | _reader.DeviceBatch) -> tuple[torch.Tensor, torch.Tensor]:
         if isinstance(batch, _reader.DeviceBatch):
             images = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
@@ -144,24 +190,24 @@ class Loader(_loader.Loader):
             return _channels_first(images, self._spec), labels
         images = _tensors(self._rows(batch, may_write=True), self._spec)
         labels = torch.from_numpy(batch.labels())
-        if self._pin_memory:
+        if self.pin_memory:
             images, labels = self._pinned(images, labels)
         if self.device is not None:
-            images = images.to(self.device, non_blocking=self._pin_memory)
-            labels = labels.to(self.device, non_blocking=self._pin_memory)
+            images = images.to(self.device, non_blocking=self.pin_memory)
+            labels = labels.to(self.device, non_blocking=self.pin_memory)
         return images, labels
 
     def _pinned(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         try:
             return images.pin_memory(), labels.pin_memory()
-        except RuntimeError:  # too much is locked, say, or the process was forked
+        except RuntimeError:  # too much memory is locked, or the process was forked
             if self._must_pin:
                 raise
-            self._pin_memory = False
+            self.pin_memory = False
             return images, labels
 
     def stats(self) -> dict[str, Any]:
-        """Who waited for whom, as of a `precache.Loader`; in "device", for a CUDA device, how batches get there."""
+        """As in `precache.Loader`; for a CUDA device, "device" says how batches get there."""
         stats = super().stats()
         if self._moved_because is not None:
             stats["device"] = {"reason": f"Moved by torch: {self._moved_because}."}
@@ -173,14 +219,17 @@ class Loader(_loader.Loader):
 class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
     """A map-style dataset for `torch.utils.data.DataLoader`: (image, label), the image of (channels, height, width).
 
-    Each image is a copy. Works with any number of workers, forked or spawned. `precache.torch.Loader` is
-    several times as fast where its crops, flips and normalisation are enough. A subclass may have its own `__getitem__`:
-    DataLoader then asks for samples one by one.
+    Each image is a copy. It works with any number of workers, forked or spawned. `precache.torch.Loader` is several times
+    as fast if its crops, flips and normalisation are enough. A subclass may define its own `__getitem__`; DataLoader then
+    reads samples one by one.
 
     Args:
-        dataset: a `precache.Dataset`, or what `precache.open` takes.
-        transform: applied to each image.
-        **options: of `precache.open`.
+        dataset: A `precache.Dataset`, or a path that `precache.open` takes.
+        transform: Applied to each image, a tensor.
+        target_transform: Applied to each label.
+        pil: Give `transform` PIL images, for transforms of torchvision's first version and of timm. Without a transform,
+            images are PIL images.
+        **options: Options of `precache.open`.
 
     >>> dataset = precache.torch.Dataset(folder, transform=lambda image: image.float() / 255)
     >>> image, label = dataset[0]
@@ -194,14 +243,37 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
     def __init__(
         self,
         dataset: _dataset.Dataset | PathLike | Sequence[PathLike],
-        transform: Callable[[torch.Tensor], Any] | None = None,
-        **options: Unpack[OpenOptions],
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[int], Any] | None = None,
+        *,
+        pil: bool = False,
+        **options: Unpack[SplitOptions],
     ):
         if isinstance(dataset, _dataset.Dataset) and options:
-            raise InvalidArgument(f"{', '.join(options)} of a dataset that is open", hint="Give it to precache.open.")
+            raise InvalidArgument(f"{', '.join(options)} cannot change an open dataset", hint="Give it to precache.open.")
         self.dataset = dataset if isinstance(dataset, _dataset.Dataset) else _dataset.open(dataset, **options)
         self.transform = transform
+        self.target_transform = target_transform
+        self.pil = _options.truth("pil", pil)
+        if self.pil and self.dataset.spec.dtype != "uint8":
+            raise InvalidArgument(f"pil needs uint8 tensors, but those of the dataset are {self.dataset.spec.dtype}")
         self.classes = self.dataset.classes
+        self.class_to_idx = self.dataset.class_to_idx
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes: of the class names, or else the largest label plus one."""
+        return self.dataset.num_classes
+
+    @property
+    def targets(self) -> list[Any]:
+        """All labels, without `target_transform`."""
+        return self.dataset.targets
+
+    @property
+    def samples(self) -> list[tuple[str, int]]:
+        """(key, label) of all samples."""
+        return self.dataset.samples
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -215,8 +287,8 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         return image, label
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """Samples for a batch at once, as DataLoader asks for them."""
-        # DataLoader and Subset prefer this to __getitem__: what a subclass does there would be left out.
+        """The samples of a batch at once, as DataLoader reads them."""
+        # DataLoader and Subset prefer this to __getitem__, so they would bypass the __getitem__ of a subclass.
         if type(self).__getitem__ is not Dataset.__getitem__:
             return [self[index] for index in indices]
         return self._samples(indices)
@@ -224,57 +296,95 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
     def _samples(self, indices: Sequence[int]) -> list[Any]:
         rows, labels = self.dataset._gather_rows(indices)
         images = _tensors(rows, self.dataset.spec)
-        if self.transform is not None:
-            return list(zip(map(self.transform, images), labels.tolist(), strict=True))
+        if self.transform is not None or self.target_transform is not None or self.pil:
+            transform, target_transform = self.transform or _unchanged, self.target_transform or _unchanged
+            inputs = map(_pil_image, images) if self.pil else images
+            return [(transform(image), target_transform(label)) for image, label in zip(inputs, labels.tolist(), strict=True)]
         samples = _Gathered(map(_Sample, zip(images, labels.tolist(), strict=True)))
         samples.gathered = tuple(samples)
         samples.batch = [images, torch.from_numpy(labels)]
         return samples
 
 
+class BatchSampler:
+    """Yields the batches of a loader in place of indices. A DataLoader of the loader's dataset passes them on."""
+
+    def __init__(self, loader: Loader):
+        self._loader = loader
+        self.sampler = loader.sampler
+        self.batch_size = loader.batch_size
+        self.drop_last = loader.drop_last
+
+    def set_epoch(self, epoch: int) -> None:
+        """The same as `set_epoch` of the loader."""
+        self._loader.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[list[_dataset.ReadyBatch]]:
+        return ([_dataset.ReadyBatch(batch)] for batch in self._loader)
+
+
 class _Sample(tuple[torch.Tensor, int]):
-    """(image, label), of a type by which torch finds `_collate`."""
+    """(image, label); torch finds `_collate` by this type."""
 
 
 class _Gathered(list[_Sample]):
-    """Samples of a batch that lies in memory as a whole; a list, as those are that torch gives to a collate_fn."""
+    """Samples of a batch that is already one piece of memory; a list, because torch gives lists to a collate_fn."""
 
     gathered: tuple[_Sample, ...]
     batch: list[torch.Tensor]
 
     def is_whole(self) -> bool:
-        """Whether it still has all that was gathered, in that order."""
+        """Whether it still has all gathered samples, in that order."""
         return len(self) == len(self.gathered) and all(map(operator.is_, self, self.gathered))
 
 
 def _collate(samples: Sequence[_Sample], **_: Any) -> Any:
-    """What torch's default_collate does with our samples: a batch that is one already need not be copied together."""
+    """Used by torch's default_collate for these samples: a batch that is already one piece is not copied again."""
     if isinstance(samples, _Gathered) and samples.is_whole():
         return samples.batch
     return default_collate([tuple(sample) for sample in samples])
 
 
+def _collate_ready(batches: Sequence[_dataset.ReadyBatch], **_: Any) -> Any:
+    return batches[0].batch
+
+
 default_collate_fn_map[_Sample] = _collate
+default_collate_fn_map[_dataset.ReadyBatch] = _collate_ready
 
 
-def _check_pinning() -> None:
-    """Raises where torch has no page-locked memory: now, not at the first batch."""
+def _gradient_state() -> Any:
+    """Accelerate's record of the loaders that are being read, if the program uses Accelerate."""
+    module = sys.modules.get("accelerate.state")
+    return module.GradientState() if module is not None and module.GradientState._shared_state else None
+
+
+def _why_not_pinned() -> str:
+    """The reason if torch cannot pin memory, or else ""."""
     try:
         torch.empty(1).pin_memory()
     except (RuntimeError, AssertionError) as error:  # AssertionError: torch was built without CUDA
-        reason = str(error).strip().splitlines()[0]
-        raise Unsupported(f"torch cannot pin memory: {reason}", hint="Leave out pin_memory.") from None
+        return str(error).strip().splitlines()[0]
+    return ""
 
 
-def _process_group() -> tuple[int, int]:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return 0, 1
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _pil_image(image: torch.Tensor) -> Any:
+    from PIL import Image
+
+    pixels = image.permute(1, 2, 0).numpy()
+    return Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
 
 
 def _tensors(rows: Array, spec: Spec) -> torch.Tensor:
-    """Bytes, a row for each image, seen as images of (channels, height, width)."""
-    # from_numpy has no bfloat16: the same bits pass as integers, of the kind that every version of torch has.
+    """Views rows of bytes, one for each image, as images of (channels, height, width)."""
+    # from_numpy does not support bfloat16: pass the bits as int16, which every version of torch has.
     bits = spec._replace(dtype="int16") if spec.dtype == "bfloat16" else spec
     tensors = torch.from_numpy(as_tensors(rows, bits))
     if spec.dtype == "bfloat16":
