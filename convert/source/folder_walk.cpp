@@ -23,10 +23,10 @@
 namespace precache {
 namespace {
 
-// A dataset may reach some folders twice, through links. Beyond this many, links fan out.
+// Links may lead to some folders twice. More than this many times means that they fan out.
 constexpr std::uint64_t kMostMetAgain = 10'000;
 
-/// A folder on the way from the root, to see loops of symbolic links.
+/// A folder on the way from the root, to detect loops of symbolic links.
 struct Ancestor {
   dev_t device;
   ino_t inode;
@@ -52,7 +52,7 @@ class Walker {
     const struct stat status = stat_of("");
     if (!S_ISDIR(status.st_mode)) {
       throw InvalidArgument("'" + root_.string() + "' is not a folder",
-                            "`source` is a folder with a subfolder of images for each class.");
+                            "`source` must be a folder with a subfolder of images for each class.");
     }
     tasks_.run_and_wait([&] { visit("", nullptr, status); });
     FolderWalk result;
@@ -125,7 +125,8 @@ class Walker {
         ++left_out["dangling link"];
         return;
       }
-      error.add_hint("It is a symbolic link that leads nowhere: restore or remove it.");
+      error.add_hint(
+          "The file is a symbolic link to something that does not exist: restore or remove it.");
       throw;
     }
     if (S_ISDIR(status.st_mode)) {
@@ -137,7 +138,7 @@ class Walker {
       tasks_.run([this, path, self, status] { visit(path, self, status); });
     } else if (!S_ISREG(status.st_mode)) {
       ++left_out["not a regular file"];
-    } else if (!image) {  // behind a symbolic link
+    } else if (!image) {  // a symbolic link to a file
       ++left_out[left_out_reason(entry.name)];
     } else {
       parts_.local().images.add(
@@ -145,17 +146,17 @@ class Walker {
     }
   }
 
-  /// Links that lead to folders of further links multiply the ways to a folder.
+  /// Links to folders of further links multiply the number of paths to a folder.
   void note_folder(const std::string& path, bool is_top, const struct stat& status) {
     const std::scoped_lock lock(mutex_);
     if (is_top) top_folders_.push_back(path);
     const bool is_new = known_folders_.emplace(status.st_dev, status.st_ino).second;
     if (is_new || ++met_again_ <= kMostMetAgain) return;
     throw InvalidArgument(
-        fmt::format("symbolic links in '{}' lead to folders that were listed before, more than {} "
-                    "times; '{}' is one of them",
+        fmt::format("symbolic links in '{}' lead more than {} times to folders that were already "
+                    "listed; '{}' is one of them",
                     root_.string(), kMostMetAgain, path),
-        "Remove links to folders that hold further links.");
+        "Remove links to folders that contain further links.");
   }
 
   std::filesystem::path root_;

@@ -15,15 +15,15 @@ struct FolderWalk {
   LeftOut left_out;
 };
 
-/// Why a file that is no image is left out, by its name.
+/// Why a file that is not an image is ignored, by its name.
 [[nodiscard]] std::string left_out_reason(std::string_view file_name);
 
-/// Finds all images below `root` by their extension, in parallel, following symbolic links; a link
-/// to a folder above itself is left out, and so is what is hidden. Files that are not regular are
-/// left out too and never opened.
+/// Finds all images below `root` by their extension, in parallel, following symbolic links. Ignores
+/// links to a folder above themselves, hidden files, and files that are not regular, which are
+/// never opened.
 ///
-/// Several links may lead to one folder, but throws InvalidArgument if folders are met again so
-/// often that links must lead to links.
+/// Several links may lead to one folder. Throws InvalidArgument if folders are reached so often
+/// that links must lead to links.
 [[nodiscard]] FolderWalk walk_folder(const std::filesystem::path& root);
 
 }  // namespace precache

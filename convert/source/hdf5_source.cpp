@@ -5,16 +5,15 @@
 
 #include <cstring>
 
-#include "convert/source/numbered_name.hpp"
-#include "formats/hdf5/hdf5_images.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
 #include "formats/hdf5/helper/helper_client.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-// Floats of images end at 1 or at 255. Something in between is neither: resizing that overshoots,
-// or numbers that were normalised.
+// The largest float of an image is 1 or 255. Something in between is neither: resizing that
+// overshoots, or normalised numbers.
 constexpr float kSurelyOf255 = 16;
 
 }  // namespace
@@ -36,7 +35,7 @@ hdf5::ImageRows Hdf5Images::find(const SourceShard& shard) const {
                                   {labelling_.image_key, labelling_.label_key, !is_labelled}, path);
   if (!is_labelled || !rows.labels.empty() || rows.count == 0) return rows;
   throw InvalidArgument(
-      fmt::format("'{}' has no dataset of labels that is known by its name and fits the images{}{}",
+      fmt::format("'{}' has no dataset with a usual name for labels that fits the images{}{}",
                   path.string(), rows.maybe_labels.empty() ? "" : "; ", rows.maybe_labels),
       "Set `label_key` to its name, or `labels` to none or to a CSV file.");
 }
@@ -85,9 +84,10 @@ Source Hdf5Images::finish(std::vector<SourceShard> shards, const std::filesystem
     if (!floats) continue;
     if (brightest_ > 1 && brightest_ < kSurelyOf255) {
       throw Unsupported(
-          fmt::format("the numbers in '{}' end at {}: images of floats end at 1 or at 255",
-                      root.string(), brightest_),
-          "Scale them, or store the images as uint8.");
+          fmt::format(
+              "the largest number in '{}' is {}; images of floats must be 0 to 1 or 0 to 255",
+              root.string(), brightest_),
+          "Scale the numbers, or store the images as uint8.");
     }
     shard.form.array.is_unit_range = brightest_ <= 1;
   }

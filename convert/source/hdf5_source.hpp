@@ -18,8 +18,8 @@ class Hdf5Images {
   Hdf5Images(const Labelling& labelling, const std::filesystem::path& helper)
       : labelling_(labelling), helper_(helper) {}
 
-  /// Takes those of the next file, and makes a plain copy of them if they do not lie in it as they
-  /// are wanted. Changes `shard` accordingly.
+  /// Takes the images of the next file. If they are not stored as plain rows, makes a plain copy
+  /// and changes `shard` accordingly.
   void add(std::span<const std::byte> file, SourceShard& shard, Unpacker& unpacker);
 
   /// Makes a source of them all, with these shards. Throws InvalidArgument if labels are wanted
@@ -36,7 +36,7 @@ class Hdf5Images {
   LabelTexts texts_;
   std::vector<std::string> classes_;
   std::uint32_t files_ = 0;
-  float brightest_ = 0;  // of all floats, up to what decides
+  float brightest_ = 0;  // of all floats; reading stops when the range is clear
 };
 
 }  // namespace precache

@@ -17,8 +17,8 @@ namespace {
 
 std::size_t hash_of(std::string_view key) { return std::hash<std::string_view>()(key); }
 
-// webdataset drops names that its patterns do not match: those below a folder `__x__`, and those
-// with a line end and, in a folder's name, a dot.
+// webdataset drops names that do not match its patterns: names below a folder `__x__`, and names
+// with a line end and a dot in a folder's name.
 void escape_what_webdataset_drops(std::string& key) {
   if (key.find('.') != std::string::npos) {
     for (auto at = key.find('\n'); at != std::string::npos; at = key.find('\n', at)) {
@@ -31,7 +31,7 @@ void escape_what_webdataset_drops(std::string& key) {
   }
 }
 
-// Whoever unpacks our shards gets files called so.
+// Unpacking a tar shard makes files with these names.
 void escape_what_no_file_has(std::string& key) {
   for (auto at = key.find('\0'); at != std::string::npos; at = key.find('\0', at)) {
     key.replace(at, 1, "%00");
@@ -68,7 +68,7 @@ std::string key_of_path(std::string_view path, KeyRule rule) {
   std::string key = escape_invalid_utf8(path.substr(0, base));
   std::string name = escape_invalid_utf8(path.substr(base));
   std::ranges::replace(name, '.', '_');
-  if (name.empty()) name = "_";  // a file called just ".jpg"
+  if (name.empty()) name = "_";  // the file is called just ".jpg"
   key += name;
   escape_what_no_file_has(key);
   escape_what_webdataset_drops(key);
@@ -86,8 +86,7 @@ Keys::Keys(const Listing& listing, KeyRule rule, bool short_keys)
     return given.contains(key) ||
            std::ranges::binary_search(hashed, hash_of(key), {}, &HashedSample::hash);
   };
-  // Samples whose keys are equal have equal hashes and so stand side by side, in the order of the
-  // listing.
+  // Samples with equal keys have equal hashes and so are neighbours, in the order of the listing.
   std::size_t end = 0;
   for (std::size_t begin = 0; begin < hashed.size(); begin = end) {
     for (end = begin + 1; end < hashed.size() && hashed[end].hash == hashed[begin].hash;) ++end;

@@ -10,25 +10,25 @@
 
 namespace precache {
 
-/// What of a sample's path is its key.
+/// How a sample's path becomes its key.
 enum class KeyRule {
-  kPath,      // all but the extension: of files
-  kFirstDot,  // what stands before the first dot of the base name: of webdataset's shards
-  kName       // all, but for an image's extension: of shards whose samples have keys
+  kPath,      // for files: without the extension
+  kFirstDot,  // for webdataset shards: up to the first dot of the base name
+  kName       // for shards whose samples have keys: without the extension of an image
 };
 
-/// The key that a path gives: without its extension, dots in the base name replaced by `_`
-/// (webdataset takes all behind the first dot for an extension), invalid UTF-8 and what makes
-/// webdataset drop a name percent-escaped. So are zero bytes and parts `.` and `..`, which no file
-/// has, but a name in a shard may.
+/// The key for a path: without its extension, dots in the base name replaced by `_` (webdataset
+/// takes everything after the first dot for an extension). Invalid UTF-8 is percent-escaped, and so
+/// is what makes webdataset drop a name, and zero bytes and the parts `.` and `..`, which names in
+/// shards may have.
 [[nodiscard]] std::string key_of_path(std::string_view path, KeyRule rule = KeyRule::kPath);
 
-/// A key of at most this many bytes fits the name field of a tar header, with its extension.
+/// A key of at most this many bytes fits, with its extension, into the name field of a tar header.
 inline constexpr std::size_t kShortKeyBytes = 96;
 
-/// A distinct key for every sample of a listing. Where several paths give one key, the first in the
-/// listing keeps it and the others get `~2`, `~3`, ... after it. Short keys are cut to
-/// kShortKeyBytes, and end in `~` and a CRC where that was needed.
+/// A distinct key for every sample of a listing. If several paths give one key, the first in the
+/// listing keeps it and the others get `~2`, `~3`, ... at the end. Short keys have at most
+/// kShortKeyBytes; those that were cut end in `~` and a CRC.
 class Keys {
  public:
   explicit Keys(const Listing& listing, KeyRule rule = KeyRule::kPath, bool short_keys = false);

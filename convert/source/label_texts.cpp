@@ -36,6 +36,17 @@ void LabelTexts::append(const LabelTexts& other) {
   for (const std::uint32_t text : other.samples_) add(other.texts_[text].text);
 }
 
+namespace {
+
+/// Whether a text is a number with a decimal point.
+bool is_decimal(std::string_view text) {
+  return text.find('.') != std::string_view::npos &&
+         text.find_first_not_of("+-.0123456789eE") == std::string_view::npos &&
+         parse_number<double>(text.substr(text.starts_with('+') ? 1 : 0)).has_value();
+}
+
+}  // namespace
+
 LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
                                        const Where& where) const {
   Numbers result{classes, {}};
@@ -44,13 +55,21 @@ LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
   };
   const bool integers = std::ranges::all_of(texts_, is_integer);
   if (!integers && classes.empty()) {
-    // A typing error among numbers would otherwise turn them all into names, with other numbers.
+    if (const auto decimal = std::ranges::find_if(texts_, is_decimal, &Text::text);
+        decimal != texts_.end()) {
+      throw InvalidArgument(
+          fmt::format("{}: the label '{}' is a decimal number; labels are integers or class names",
+                      where(decimal->first_sample), decimal->text),
+          "Targets for regression are not supported. For class names that look like numbers, list "
+          "them in a file and set `classes` to it.");
+    }
+    // Otherwise a typo among numbers would turn them all into names, which get other numbers.
     if (const auto number = std::ranges::find_if(texts_, is_integer); number != texts_.end()) {
       const auto name = std::ranges::find_if_not(texts_, is_integer);
       throw InvalidArgument(
           fmt::format("{}: '{}' is a name, but {} has the number {}", where(name->first_sample),
                       escape_invalid_utf8(name->text), where(number->first_sample), number->text),
-          "Labels are all names or all integers. For names that look like numbers, set "
+          "Labels must be all names or all integers. For names that look like numbers, set "
           "`classes`.");
     }
     std::set<std::string> names;
@@ -67,7 +86,7 @@ LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
     }
     by_text.push_back(*parse_number<std::int64_t>(text.text));
     if (known != 0 && (by_text.back() < 0 || by_text.back() >= known)) {
-      throw InvalidArgument(fmt::format("{}: label {} is not below the {} classes",
+      throw InvalidArgument(fmt::format("{}: label {} is not below the number of classes, {}",
                                         where(text.first_sample), by_text.back(), known));
     }
   }

@@ -29,16 +29,17 @@ class LabelTexts {
     std::vector<std::string> classes;  // as given, or the names sorted; empty of plain integers
     std::vector<std::int64_t> labels;  // by sample
   };
-  /// Says where the label of a sample stands.
+  /// Says where the label of a sample comes from, for messages.
   using Where = std::function<std::string(std::size_t sample)>;
 
-  /// That of the next sample.
+  /// Adds the label of the next sample.
   void add(std::string_view text);
   void append(const LabelTexts& other);
   [[nodiscard]] std::size_t size() const { return samples_.size(); }
 
-  /// `classes` fixes the names by number; if empty they come from here. Throws InvalidArgument
-  /// for names among integers, and for what is not among fixed classes.
+  /// `classes` fixes the names by number; if empty they come from the labels. Throws
+  /// InvalidArgument for names among integers, for decimals that are not fixed classes, and for a
+  /// label that is not one of the fixed classes.
   [[nodiscard]] Numbers number(const std::vector<std::string>& classes, const Where& where) const;
 
  private:

@@ -6,6 +6,7 @@
 #include <isa-l/crc64.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <tuple>
 
@@ -17,7 +18,7 @@
 namespace precache {
 namespace {
 
-// The file: this header, the entries, the paths. It never leaves its machine's byte order.
+// The file has this header, the entries and the paths, in the byte order of the machine.
 struct FileHeader {
   char magic[16] = {'p', 'r', 'e', 'c', 'a', 'c', 'h', 'e',
                     ' ', 'l', 'i', 's', 't', ' ', '2', '\n'};
@@ -31,6 +32,19 @@ template <typename T>
 std::uint64_t extend(std::uint64_t crc, const T* data, std::size_t count) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(data);
   return crc64_ecma_refl(crc, bytes, count * sizeof(T));
+}
+
+/// Covers the paths and the numbers that `numbers_of` picks.
+template <typename Numbers>
+std::uint64_t crc_of(const Listing& listing, const Numbers& numbers_of) {
+  std::uint64_t crc = 0;
+  for (std::size_t i = 0; i < listing.size(); ++i) {
+    const ListedFile file = listing[i];
+    const auto numbers = numbers_of(file);
+    crc = extend(crc, numbers.data(), numbers.size());
+    crc = extend(crc, file.path.data(), file.path.size());
+  }
+  return crc;
 }
 
 }  // namespace
@@ -78,31 +92,21 @@ std::optional<LabelRange> Listing::labels() const {
 }
 
 std::string Listing::fingerprint() const {
-  std::uint64_t crc = 0;
-  for (std::size_t i = 0; i < size(); ++i) {
-    const ListedFile file = (*this)[i];
-    const std::uint64_t numbers[] = {file.path.size(), file.size,
-                                     static_cast<std::uint64_t>(file.label)};
-    crc = extend(crc, numbers, std::size(numbers));
-    crc = extend(crc, file.path.data(), file.path.size());
-  }
-  return fmt::format("crc64:{:016x}", crc);
+  return fmt::format(
+      "crc64:{:016x}", crc_of(*this, [](const ListedFile& file) {
+        return std::array{file.path.size(), file.size, static_cast<std::uint64_t>(file.label)};
+      }));
 }
 
 std::uint64_t Listing::stamp() const {
-  std::uint64_t crc = 0;
-  for (std::size_t i = 0; i < size(); ++i) {
-    const ListedFile file = (*this)[i];
-    const std::uint64_t numbers[] = {file.path.size(),
-                                     file.size,
-                                     static_cast<std::uint64_t>(file.mtime_ns),
-                                     static_cast<std::uint64_t>(file.label),
-                                     file.shard,
-                                     file.offset};
-    crc = extend(crc, numbers, std::size(numbers));
-    crc = extend(crc, file.path.data(), file.path.size());
-  }
-  return crc;
+  return crc_of(*this, [](const ListedFile& file) {
+    return std::array{file.path.size(),
+                      file.size,
+                      static_cast<std::uint64_t>(file.mtime_ns),
+                      static_cast<std::uint64_t>(file.label),
+                      std::uint64_t{file.shard},
+                      file.offset};
+  });
 }
 
 void Listing::save(const std::filesystem::path& path) const {
@@ -126,12 +130,12 @@ Listing Listing::load(const std::filesystem::path& path) {
   if (size < sizeof header) throw CorruptData(path, 0, "the listing is too short");
   file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
   if (std::memcmp(header.magic, FileHeader().magic, sizeof header.magic) != 0) {
-    throw CorruptData(path, 0, "it is no listing of this version");
+    throw CorruptData(path, 0, "this is not a listing of this version");
   }
   const std::uint64_t rest = size - sizeof header;
   if (header.entries > rest / sizeof(Entry) ||
       rest - header.entries * sizeof(Entry) != header.path_bytes) {
-    throw CorruptData(path, 16, "the listing has another size than it says");
+    throw CorruptData(path, 16, "the size of the listing does not match its header");
   }
   Listing listing;
   listing.entries_.resize(header.entries);
@@ -147,7 +151,7 @@ Listing Listing::load(const std::filesystem::path& path) {
   for (const Entry& entry : listing.entries_) {
     if (entry.path_offset > listing.paths_.size() ||
         entry.path_bytes > listing.paths_.size() - entry.path_offset) {
-      throw CorruptData(path, sizeof header, "a path lies outside the listing");
+      throw CorruptData(path, sizeof header, "a path is outside the listing");
     }
   }
   return listing;

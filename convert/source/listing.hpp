@@ -16,11 +16,11 @@ namespace precache {
 
 /// One sample as it was when the listing was made: a file, or a part of a shard.
 struct ListedFile {
-  std::string_view path;  // below SOURCE; in a shard, the name that it has there
+  std::string_view path;  // below SOURCE; in a shard, its name there
   std::uint64_t size = 0;
-  std::int64_t mtime_ns = 0;  // of a file; a shard's own is kept with the shard
+  std::int64_t mtime_ns = 0;  // of a file; that of a shard is in SourceShard
   std::int64_t label = -1;
-  std::uint32_t shard = 0;  // number among the shards of the source, if it has any
+  std::uint32_t shard = 0;  // index in Source::shards, if there are any
   std::uint64_t offset = 0;
 };
 
@@ -29,14 +29,14 @@ struct ListedFile {
   return status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
-/// The samples of a source in a fixed order. Some 50 bytes and the path for each, so that millions
-/// fit.
+/// The samples of a source in a fixed order. Each takes about 50 bytes and its path, so that
+/// millions fit into memory.
 class Listing {
  public:
   void add(const ListedFile& file);
   /// Appends all of `other`.
   void append(const Listing& other);
-  /// Where paths are equal, by their place.
+  /// Samples with equal paths are sorted by shard and offset.
   void sort_by_path();
   void set_label(std::size_t index, std::int64_t label) { entries_[index].label = label; }
 
@@ -46,11 +46,11 @@ class Listing {
   /// The smallest and the largest label; none if no sample has one.
   [[nodiscard]] std::optional<LabelRange> labels() const;
 
-  /// Changes when a path, a size or a label does; time stamps and places do not count, so a copy
-  /// has the same, and so has a tar of a folder.
+  /// Changes when a path, a size or a label does, but not with times or offsets: a copy of a folder
+  /// and a tar of it have the same.
   [[nodiscard]] std::string fingerprint() const;
 
-  /// Changes when anything does that is listed, modification times and places in shards included.
+  /// Changes when anything in the listing does, including modification times and offsets.
   [[nodiscard]] std::uint64_t stamp() const;
 
   void save(const std::filesystem::path& path) const;

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "convert/image/decode/image_kind.hpp"
-#include "convert/source/numbered_name.hpp"
+#include <utility>
+
 #include "convert/source/protobuf/message_images.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
@@ -13,101 +13,34 @@
 namespace precache {
 namespace {
 
-class MessageScanner {
- public:
-  MessageScanner(std::span<const std::byte> file, const std::filesystem::path& path,
-                 std::uint32_t shard, const MessagePaths& paths, const Labelling& labelling)
-      : file_(file),
-        path_(path),
-        shard_(shard),
-        images_(paths),
-        labelling_(labelling),
-        wants_labels_(labelling.kind == Labelling::Kind::kSource) {}
-
-  RecordImages run() && {
-    tfrecord::RecordCursor records(file_, path_);
-    for (std::size_t number = 0; const auto record = records.next(); ++number) {
-      if (!tfrecord::has_right_crc(*record, file_)) {
-        throw CorruptData(path_, record->data, "the CRC of a record's data is wrong");
-      }
-      take(*record, number);
-    }
-    return std::move(found_);
-  }
-
- private:
-  void take(const tfrecord::Record& record, std::size_t number) {
-    const auto* const images = images_.find(file_.subspan(record.data, record.data_bytes));
-    if (images == nullptr) {
-      throw CorruptData(path_, record.data,
-                        fmt::format("record {} is not a {} message", number, labelling_.message));
-    }
-    const std::string record_name = numbered_name(path_, number);
-    for (std::size_t i = 0; i < images->size(); ++i) {
-      const MessageImage& image = (*images)[i];
-      if (wants_labels_ && image.label.value_or("").empty()) refuse(image, number);
-      const std::string name =
-          images_.may_have_several() ? fmt::format("{}-{}", record_name, i) : record_name;
-      const std::uint64_t offset =
-          image.bytes.empty() ? record.data
-                              : static_cast<std::uint64_t>(image.bytes.data() - file_.data());
-      if (!image.bytes.empty() && !found_.has_image) {
-        refuse_other_kind(image.bytes);
-        found_.has_image = true;
-      }
-      found_.records.add({name, image.bytes.size(), 0, -1, shard_, offset});
-      if (wants_labels_) found_.labels.add(*image.label);
-    }
-  }
-
-  /// Throws Unsupported for images that no decoder here reads.
-  void refuse_other_kind(std::span<const std::byte> image) const {
-    const std::string_view kind = image_file_kind(image);
-    if (kind.empty() || image_kind(image) != ImageKind::kOther) return;
-    throw Unsupported(
-        fmt::format("'{}' of '{}' holds {} images", labelling_.image_key, path_.string(), kind),
-        "precache reads JPEG and PNG: convert the images to one of these first.");
-  }
-
-  [[noreturn]] void refuse(const MessageImage& image, std::size_t number) const {
-    constexpr const char* kHint =
-        "Name the field of labels in `label_key`, or set `labels` to none or to a CSV file.";
-    if (labelling_.label_key.empty()) {
-      throw InvalidArgument(fmt::format("`label_key` does not say which field of {} the label is",
-                                        labelling_.message),
-                            kHint);
-    }
-    throw InvalidArgument(
-        image.label_fault.empty()
-            ? fmt::format("record {} of '{}' has no label in '{}'", number, path_.string(),
-                          labelling_.label_key)
-            : fmt::format("'{}' in record {} of '{}' {}; a label is one integer or name",
-                          labelling_.label_key, number, path_.string(), image.label_fault),
-        kHint);
-  }
-
-  std::span<const std::byte> file_;
-  const std::filesystem::path& path_;
-  std::uint32_t shard_;
-  MessageImages images_;
-  const Labelling& labelling_;
-  bool wants_labels_;
-  RecordImages found_;
-};
+[[noreturn]] void refuse_label(const MessageImage& image, const std::string& record,
+                               const Labelling& labelling) {
+  constexpr const char* kHint =
+      "Name the field of labels in `label_key`, or set `labels` to none or to a CSV file.";
+  const std::string& key = labelling.label_key;
+  throw InvalidArgument(
+      key.empty()
+          ? fmt::format("`label_key` must say which field of {} is the label", labelling.message)
+      : image.label_fault.empty()
+          ? fmt::format("{} has no label in '{}'", record, key)
+          : fmt::format("'{}' in {} {}; a label must be one integer or name", key, record,
+                        image.label_fault),
+      kHint);
+}
 
 }  // namespace
 
 MessagePaths message_paths(const Labelling& labelling) {
   if (labelling.proto.empty() || labelling.message.empty()) {
-    throw InvalidArgument("`proto` and `message` need each other",
+    throw InvalidArgument("`proto` and `message` must be given together",
                           "`proto` is a descriptor set, `message` the full name of the message in "
-                          "it that each record is.");
+                          "each record.");
   }
   const bool wants_labels = labelling.kind == Labelling::Kind::kSource;
   MessagePaths paths = find_message_paths(labelling.proto, labelling.message, labelling.image_key,
                                           wants_labels ? labelling.label_key : "");
   if (paths.label) {
-    // Names of classes that are fixed by others decide over their numbers.
+    // Class names that are fixed decide which number each has.
     paths.label->has_enum_labels = !labelling.classes.empty() || !enum_classes(paths).empty();
   }
   return paths;
@@ -126,7 +59,38 @@ std::vector<std::string> enum_classes(const MessagePaths& paths) {
 RecordImages scan_messages(std::span<const std::byte> file, const std::filesystem::path& path,
                            std::uint32_t shard, const MessagePaths& paths,
                            const Labelling& labelling) {
-  return MessageScanner(file, path, shard, paths, labelling).run();
+  const bool wants_labels = labelling.kind == Labelling::Kind::kSource;
+  RecordImages found;
+  MessageImages finder(paths);
+  tfrecord::RecordCursor records(file, path);
+  for (std::size_t number = 0; const auto record = records.next(); ++number) {
+    if (!tfrecord::has_right_crc(*record, file)) {
+      throw CorruptData(path, record->data, "the CRC of a record's data is wrong");
+    }
+    const auto* const images = finder.find(file.subspan(record->data, record->data_bytes));
+    if (images == nullptr) {
+      throw CorruptData(path, record->data,
+                        fmt::format("record {} is not a {} message", number, labelling.message));
+    }
+    for (std::size_t i = 0; i < images->size(); ++i) {
+      const MessageImage& image = (*images)[i];
+      const bool has_bytes = !image.bytes.empty();
+      if (wants_labels && image.label.value_or("").empty()) {
+        refuse_label(image, fmt::format("record {} of '{}'", number, path.string()), labelling);
+      }
+      if (has_bytes && !std::exchange(found.has_image, true)) {
+        refuse_undecoded(image_file_kind(image.bytes),
+                         fmt::format("'{}' of '{}'", labelling.image_key, path.string()));
+      }
+      const std::uint64_t offset =
+          has_bytes ? static_cast<std::uint64_t>(image.bytes.data() - file.data()) : record->data;
+      std::string name = numbered_name(path, number);
+      if (finder.may_have_several()) name += fmt::format("-{}", i);
+      found.records.add({name, image.bytes.size(), 0, -1, shard, offset});
+      if (wants_labels) found.labels.add(*image.label);
+    }
+  }
+  return found;
 }
 
 }  // namespace precache

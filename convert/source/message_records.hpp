@@ -10,8 +10,8 @@ namespace precache {
 /// Unsupported and IoError as MessageSchema does.
 [[nodiscard]] MessagePaths message_paths(const Labelling& labelling);
 
-/// The classes that the label's enum fixes: its names by number, if it has every number from 0 on;
-/// else none.
+/// The classes that the enum of the label fixes: its names by number, if its numbers are 0, 1, 2
+/// and so on; else none.
 [[nodiscard]] std::vector<std::string> enum_classes(const MessagePaths& paths);
 
 /// The images in the messages of one file, each as a range of its bytes; `labels` are texts for

@@ -18,6 +18,7 @@
 #include "convert/source/source_path.hpp"
 #include "convert/source/tar_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "formats/shard/encoded_manifest.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "formats/shard/scan.hpp"
@@ -37,7 +38,7 @@ File open_shard(const fs::path& path) {
   return {descriptor, path};
 }
 
-/// Does something with the bytes of a shard, which must not change meanwhile.
+/// Calls `action` with the bytes of a shard. Throws IoError if the file changes meanwhile.
 template <typename Action>
 auto with_bytes(const SourceShard& shard, const Action& action) {
   const MappedShard mapped(shard.data.path);
@@ -46,12 +47,12 @@ auto with_bytes(const SourceShard& shard, const Action& action) {
   if (mapped.state().bytes != shard.data.bytes ||
       mapped.state().modified_ns != shard.data.mtime_ns) {
     throw IoError("the source has changed while it was listed:", shard.data.path, 0,
-                  "A dataset is made of one state of its source. Run the command again.");
+                  "All images must come from one state of the source. Run the command again.");
   }
   return result;
 }
 
-/// The shards of one source, unpacked where need be.
+/// The shards of one source, unpacked if necessary.
 class ShardSource {
  public:
   ShardSource(const fs::path& root, const SourcePath& what, const Labelling& labelling,
@@ -68,6 +69,12 @@ class ShardSource {
   }
 
   Source list() {
+    if (labelling_.kind == Labelling::Kind::kRegex) {
+      throw InvalidArgument(
+          fmt::format("`label_regex` applies to a folder of images, but '{}' is a {} file",
+                      root_first().string(), name(*format_)),
+          "Use `label_key` or a CSV file in `labels` for shards.");
+    }
     Source source = list_images();
     if (labelling_.kind == Labelling::Kind::kCsv) label_by_csv(source, root_, labelling_);
     return source;
@@ -108,9 +115,10 @@ class ShardSource {
     });
     if (!format_) format_ = format;
     if (format == *format_) return;
-    throw InvalidArgument(fmt::format("'{}' is a {} file, '{}' a {} file", root_first().string(),
-                                      name(*format_), shard.given.path.string(), name(format)),
-                          "The shards of a source have one format.");
+    throw InvalidArgument(
+        fmt::format("'{}' is a {} file, but '{}' is a {} file", root_first().string(),
+                    name(*format_), shard.given.path.string(), name(format)),
+        "All shards of a source must have the same format.");
   }
 
   [[nodiscard]] const fs::path& root_first() const { return shards_.front().given.path; }
@@ -118,7 +126,7 @@ class ShardSource {
   Source list_images() {
     if (labelling_.has_messages()) {
       if (*format_ == Format::kTfrecord) return list_messages();
-      throw InvalidArgument(fmt::format("`proto` is for TFRecord files, and '{}' is a {} file",
+      throw InvalidArgument(fmt::format("`proto` applies to TFRecord files, but '{}' is a {} file",
                                         root_first().string(), name(*format_)));
     }
     switch (*format_) {
@@ -131,7 +139,7 @@ class ShardSource {
     }
     Hdf5Images images(labelling_, helper_);
     for (SourceShard& shard : shards_) {
-      // The copy of its rows takes the place of the file in `shard`.
+      // In `shard`, a copy of the rows may replace the file.
       const SourceShard file = shard;
       with_bytes(file, [&](auto bytes) {
         images.add(bytes, shard, unpacker_);
@@ -143,13 +151,21 @@ class ShardSource {
     return images.finish(std::move(shards_), root_);
   }
 
-  Source list_tars() {
-    std::vector<TarImages> tars(shards_.size());
+  /// Scans all shards at once: `scan` gets the bytes, the path and the number of one.
+  template <typename Result, typename Scan>
+  std::vector<Result> scan_shards(const Scan& scan) {
+    std::vector<Result> results(shards_.size());
     tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
-      tars[i] = with_bytes(shards_[i], [&](auto bytes) {
-        return scan_tar_images(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i),
-                               labelling_);
+      results[i] = with_bytes(shards_[i], [&](auto bytes) {
+        return scan(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i));
       });
+    });
+    return results;
+  }
+
+  Source list_tars() {
+    auto tars = scan_shards<TarImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
+      return scan_tar_images(bytes, path, shard, labelling_);
     });
     Source source = list_tar_images(std::move(tars), root_, labelling_);
     source.shards = std::move(shards_);
@@ -157,28 +173,23 @@ class ShardSource {
   }
 
   Source list_records() {
-    std::vector<RecordImages> files(shards_.size());
-    tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
-      files[i] = with_bytes(shards_[i], [&](auto bytes) {
-        return scan_records(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i),
-                            labelling_);
-      });
+    const auto files =
+        scan_shards<RecordImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
+          return scan_records(bytes, path, shard, labelling_);
+        });
+    for (std::size_t i = 0; i < files.size(); ++i) {
       shards_[i].form = {SampleForm::Kind::kRecord, files[i].image_key, {}};
-    });
+    }
     return join_records(files, labelling_.classes);
   }
 
   Source list_messages() {
     const MessagePaths paths = message_paths(labelling_);
-    std::vector<RecordImages> files(shards_.size());
-    tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
-      files[i] = with_bytes(shards_[i], [&](auto bytes) {
-        return scan_messages(bytes, shards_[i].given.path, static_cast<std::uint32_t>(i), paths,
-                             labelling_);
-      });
-    });
-    const auto has_image = [](const RecordImages& file) { return file.has_image; };
-    if (std::ranges::none_of(files, has_image)) {
+    const auto files =
+        scan_shards<RecordImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
+          return scan_messages(bytes, path, shard, paths, labelling_);
+        });
+    if (std::ranges::none_of(files, &RecordImages::has_image)) {
       throw InvalidArgument(
           fmt::format("no record of '{}' has bytes in '{}', the `image_key`", root_.string(),
                       labelling_.image_key),
@@ -219,6 +230,13 @@ class ShardSource {
   std::optional<Format> format_;
 };
 
+/// "3 .txt files" or "1 dangling link".
+std::string ignored_text(const std::string& reason, std::uint64_t count) {
+  if (reason.starts_with('.')) return human::count(count, reason + " file");
+  return reason.ends_with("link") ? human::count(count, reason)
+                                  : fmt::format("{} {}", count, reason);
+}
+
 /// The shards of a folder that has no images; none if it has some.
 std::vector<fs::path> shards_instead_of_images(const fs::path& folder) {
   if (!holds_shards(folder) || walk_folder(folder).images.size() != 0) return {};
@@ -231,7 +249,7 @@ std::vector<fs::path> shards_instead_of_images(const fs::path& folder) {
   return shards_in_folder(folder);
 }
 
-/// The names that packed shards have next to them; the shards themselves hold numbers.
+/// The class names next to packed shards; the shards themselves contain numbers.
 std::vector<std::string> class_names_next_to(const std::vector<SourceShard>& shards) {
   const fs::path folder = shards.front().given.path.parent_path();
   if (shards.front().is_stream()) return {};
@@ -277,11 +295,12 @@ Source open_source(const fs::path& source, const Labelling& labelling, Unpacker&
   if (result.listing.size() == 0) {
     std::string others;
     for (const auto& [reason, count] : result.left_out) {
-      others += fmt::format("{} {} {}", others.empty() ? "; it holds" : ",", count, reason);
+      others +=
+          fmt::format("{} {}", others.empty() ? "; it contains" : ",", ignored_text(reason, count));
     }
     throw InvalidArgument(fmt::format("there are no images in '{}'", source.string()),
-                          fmt::format("JPEG and PNG files are looked for{}{}.",
-                                      is_folder ? ", in all folders below it" : "", others));
+                          fmt::format("precache looks for JPEG and PNG files{}{}.",
+                                      is_folder ? " in all folders below it" : "", others));
   }
   return result;
 }

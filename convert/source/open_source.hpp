@@ -8,11 +8,11 @@
 
 namespace precache {
 
-/// Lists what SOURCE names: a folder of images, shards of them, or a stream. What cannot be read
-/// at any offset is unpacked. `helper` is as BuildOptions has it.
+/// Lists the samples of a folder of images, of shards, or of a stream. Compressed shards and
+/// streams are unpacked. `helper` is as in BuildOptions.
 ///
-/// Throws InvalidArgument where the source and the way of labelling do not fit, or there is no
-/// image; IoError; CorruptData; Unsupported for shards of other kinds.
+/// Throws InvalidArgument if there are no images or their labels cannot be found that way, IoError,
+/// CorruptData, and Unsupported for other kinds of files.
 [[nodiscard]] Source open_source(const std::filesystem::path& source, const Labelling& labelling,
                                  Unpacker& unpacker, const std::filesystem::path& helper);
 

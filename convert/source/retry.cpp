@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/source/retry.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -9,21 +10,9 @@
 namespace precache {
 
 bool may_pass(int code) {
-  switch (code) {
-    case EIO:
-    case ESTALE:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-    case EAGAIN:
-    case EBUSY:
-    case ETIMEDOUT:
-    case ENOBUFS:
-    case EREMOTEIO:
-      return true;
-    default:
-      return false;
-  }
+  constexpr std::array kCodes{EIO,    ESTALE, EMFILE,    ENFILE,  ENOMEM,
+                              EAGAIN, EBUSY,  ETIMEDOUT, ENOBUFS, EREMOTEIO};
+  return std::ranges::find(kCodes, code) != kCodes.end();
 }
 
 bool pause_before_retry(std::size_t attempt) {

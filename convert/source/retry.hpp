@@ -7,14 +7,14 @@
 
 namespace precache {
 
-/// Whether an error of the system may pass by itself: a network file system that hiccups, too many
-/// open files, too little memory for the moment.
+/// Whether a system error may go away: a network file system that hiccups, too many open files, too
+/// little memory at the moment.
 [[nodiscard]] bool may_pass(int code);
 
-/// Waits before the attempt that follows number `attempt`; false if there is none.
+/// Waits before the attempt after number `attempt`; false if there are no more attempts.
 [[nodiscard]] bool pause_before_retry(std::size_t attempt);
 
-/// Calls `action`, again after a pause while it throws an IoError that may pass, a few times.
+/// Calls `action`. If it throws an IoError that may pass, tries again a few times, with pauses.
 template <typename Action>
 auto with_retries(const Action& action) {
   for (std::size_t attempt = 0;; ++attempt) {

@@ -7,14 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <regex>
 #include <set>
 #include <unordered_map>
 
-#include "convert/source/class_names.hpp"
-#include "convert/source/csv_labels.hpp"
 #include "convert/source/folder_walk.hpp"
+#include "convert/source/label_files.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
+#include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -32,7 +33,8 @@ ListedFile stat_listed(const fs::path& root, const std::string& path, const std:
   if (::stat(full.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
       throw InvalidArgument(fmt::format("{}: there is no '{}'", where, full.string()),
-                            "Paths in the file are relative to `source`.");
+                            "Paths are relative to `source`. If the first line is a header, name "
+                            "its columns with `path_column` and `label_column`.");
     }
     throw IoError("cannot read", full, errno);
   }
@@ -42,29 +44,41 @@ ListedFile stat_listed(const fs::path& root, const std::string& path, const std:
   return {path, static_cast<std::uint64_t>(status.st_size), mtime_ns(status), -1};
 }
 
+/// A path of a CSV file as it is below the root, which an absolute path may name; starts with ".."
+/// if it is elsewhere.
+fs::path below_root(const std::string& text, const fs::path& root) {
+  const fs::path path = fs::path(text).lexically_normal();
+  if (!path.is_absolute()) return path;
+  const fs::path below = path.lexically_relative(fs::absolute(root).lexically_normal());
+  if (*below.begin() != "..") return below;
+  return path.lexically_relative(fs::weakly_canonical(root));
+}
+
 /// The rows of a CSV file with their paths in one form, below the root and each once.
-std::vector<CsvLabel> read_rows(const fs::path& csv) {
-  auto rows = parse_csv_labels(as_text(read_file(csv)), csv);
+std::vector<CsvLabel> read_rows(const Labelling& labelling, const fs::path& root) {
+  const fs::path& csv = labelling.csv;
+  auto rows = parse_csv_labels(as_text(read_file(csv)), csv,
+                               {labelling.path_column, labelling.label_column});
   std::unordered_map<std::string, std::size_t> lines;
   for (CsvLabel& row : rows) {
-    const std::string path = fs::path(row.path).lexically_normal().string();
-    if (fs::path(path).is_absolute() || *fs::path(path).begin() == "..") {
+    const fs::path path = below_root(row.path, root);
+    if (path.empty() || *path.begin() == "..") {
       throw InvalidArgument(
           fmt::format("{}: '{}' is not below `source`", place(csv, row), row.path));
     }
-    if (const auto [first, is_new] = lines.emplace(path, row.line); !is_new) {
-      throw InvalidArgument(fmt::format("{}: '{}' was already named in line {}", place(csv, row),
-                                        row.path, first->second));
+    if (const auto [first, is_new] = lines.emplace(path.string(), row.line); !is_new) {
+      throw InvalidArgument(
+          fmt::format("{}: '{}' is already in line {}", place(csv, row), row.path, first->second));
     }
-    row.path = path;
+    row.path = path.string();
   }
   return rows;
 }
 
 using Find = std::function<ListedFile(const CsvLabel& row, const std::string& where)>;
 
-void list_rows(Source& source, const Labelling& labelling, const Find& find) {
-  const auto rows = read_rows(labelling.csv);
+void list_rows(Source& source, const fs::path& root, const Labelling& labelling, const Find& find) {
+  const auto rows = read_rows(labelling, root);
   Listing listing;
   LabelTexts texts;
   for (const CsvLabel& row : rows) {
@@ -75,6 +89,35 @@ void list_rows(Source& source, const Labelling& labelling, const Find& find) {
   label_by_texts(source, texts, labelling.classes,
                  [&](std::size_t i) { return place(labelling.csv, rows[i]); });
   source.listing.sort_by_path();
+}
+
+void label_by_regex(Source& source, const fs::path& root, const Labelling& labelling) {
+  std::regex pattern;
+  try {
+    pattern.assign(labelling.regex);
+  } catch (const std::regex_error& error) {
+    throw InvalidArgument(fmt::format("`label_regex` '{}' is not a regular expression: {}",
+                                      labelling.regex, error.what()));
+  }
+  constexpr const char* kHint = "For example, '([a-z]+)_[0-9]+' finds cat in photos/cat_12.jpg.";
+  if (pattern.mark_count() == 0) {
+    throw InvalidArgument(
+        fmt::format("`label_regex` '{}' has no group in parentheses", labelling.regex), kHint);
+  }
+  LabelTexts texts;
+  for (std::size_t i = 0; i < source.listing.size(); ++i) {
+    const std::string path(source.listing[i].path);
+    std::smatch match;
+    if (!std::regex_search(path, match, pattern) || match.length(1) == 0) {
+      throw InvalidArgument(fmt::format("`label_regex` '{}' finds no label in '{}'",
+                                        labelling.regex, (root / path).string()),
+                            kHint);
+    }
+    texts.add(match.str(1));
+  }
+  label_by_texts(source, texts, labelling.classes, [&](std::size_t i) {
+    return fmt::format("'{}'", (root / source.listing[i].path).string());
+  });
 }
 
 }  // namespace
@@ -93,6 +136,11 @@ std::uint64_t Source::unpacked_bytes() const {
   return bytes;
 }
 
+std::string numbered_name(const fs::path& shard, std::size_t number) {
+  const std::string file = shard == "-" ? "stdin" : shard.filename().string();
+  return fmt::format("{}/{:08}", without_shard_ending(file), number);
+}
+
 Source label_by_folder(FolderWalk walk, const fs::path& root, const Labelling& labelling) {
   Source source;
   source.listing = std::move(walk.images);
@@ -107,7 +155,7 @@ Source label_by_folder(FolderWalk walk, const fs::path& root, const Labelling& l
     const std::set<std::string> distinct(source.classes.begin(), source.classes.end());
     if (distinct.size() != source.classes.size()) {
       throw InvalidArgument(
-          fmt::format("two folders in '{}' have names that cannot be told apart in UTF-8",
+          fmt::format("two folders in '{}' have the same name after conversion to UTF-8",
                       root.string()),
           "Rename the one whose name is not valid UTF-8.");
     }
@@ -120,12 +168,13 @@ Source label_by_folder(FolderWalk walk, const fs::path& root, const Labelling& l
     const auto slash = path.find('/');
     if (slash == std::string_view::npos) {
       throw InvalidArgument(
-          fmt::format("'{}' lies directly in `source`, so it has no class", (root / path).string()),
+          fmt::format("'{}' is directly in `source`, so it has no class", (root / path).string()),
           std::filesystem::is_directory(root)
-              ? "Put images into one folder per class, or set `labels` to none or to a CSV file."
-              : "In an archive, images have a folder per class, or a .cls, .json or .txt file of "
-                "the "
-                "same name. Or set `labels` to none or to a CSV file.");
+              ? "Put images into one folder per class, set `labels` to none or to a CSV file, or "
+                "set "
+                "`label_regex`."
+              : "In an archive, put images into one folder per class, or next to a .cls, .json or "
+                ".txt file of the same name. Or set `labels` to none or to a CSV file.");
     }
     if (path.substr(0, slash) != folder) {
       folder = path.substr(0, slash);
@@ -141,12 +190,12 @@ void label_by_csv(Source& source, const fs::path& root, const Labelling& labelli
   const Listing all = std::move(source.listing);
   std::unordered_map<std::string_view, std::size_t> samples;
   for (std::size_t i = 0; i < all.size(); ++i) samples.emplace(all[i].path, i);
-  list_rows(source, labelling, [&](const CsvLabel& row, const std::string& where) {
+  list_rows(source, root, labelling, [&](const CsvLabel& row, const std::string& where) {
     const auto found = samples.find(row.path);
     if (found != samples.end()) return all[found->second];
     throw InvalidArgument(
         fmt::format("{}: there is no '{}' in '{}'", where, row.path, root.string()),
-        all.size() == 0 ? "" : fmt::format("Its first sample is '{}'.", all[0].path));
+        all.size() == 0 ? "" : fmt::format("The first sample there is '{}'.", all[0].path));
   });
 }
 
@@ -159,18 +208,31 @@ void label_by_texts(Source& source, const LabelTexts& texts,
   }
 }
 
-Labelling parse_labelling(const std::string& labels, const fs::path& classes,
-                          const std::string& image_key, const std::string& label_key) {
-  Labelling labelling;
-  labelling.image_key = image_key;
-  labelling.label_key = label_key;
-  if (labels == "none") {
+Labelling parse_labelling(const ImageJobOptions& options) {
+  Labelling labelling{.path_column = options.path_column,
+                      .label_column = options.label_column,
+                      .regex = options.label_regex,
+                      .image_key = options.image_key,
+                      .label_key = options.label_key,
+                      .proto = options.proto,
+                      .message = options.message};
+  if (options.labels == "none") {
     labelling.kind = Labelling::Kind::kNone;
-  } else if (labels != "folder") {
+  } else if (options.labels != "folder") {
     labelling.kind = Labelling::Kind::kCsv;
-    labelling.csv = labels;
+    labelling.csv = options.labels;
+  } else if (!options.label_regex.empty()) {
+    labelling.kind = Labelling::Kind::kRegex;
   }
-  if (!classes.empty()) labelling.classes = read_class_names(classes);
+  const bool has_columns = !options.path_column.empty() || !options.label_column.empty();
+  if (has_columns && labelling.kind != Labelling::Kind::kCsv) {
+    throw InvalidArgument("`path_column` and `label_column` need a CSV file in `labels`");
+  }
+  if (!options.label_regex.empty() && labelling.kind != Labelling::Kind::kRegex) {
+    throw InvalidArgument("`label_regex` and `labels` exclude each other",
+                          "`label_regex` takes the label from the path of each image.");
+  }
+  if (!options.classes.empty()) labelling.classes = read_class_names(options.classes);
   return labelling;
 }
 
@@ -178,17 +240,19 @@ void name_classes(Source& source, const std::vector<std::string>& names) {
   if (!source.classes.empty()) return;
   for (std::size_t i = 0; i < source.listing.size(); ++i) {
     const auto label = static_cast<std::uint64_t>(source.listing[i].label);  // -1 becomes large
-    if (label >= names.size()) return;  // the names are of something else
+    if (label >= names.size()) return;  // the names belong to something else
   }
   source.classes = names;
 }
 
 Source open_folder(const fs::path& root, const Labelling& labelling) {
   if (labelling.kind != Labelling::Kind::kCsv) {
-    return label_by_folder(walk_folder(root), root, labelling);
+    Source source = label_by_folder(walk_folder(root), root, labelling);
+    if (labelling.kind == Labelling::Kind::kRegex) label_by_regex(source, root, labelling);
+    return source;
   }
   Source source;
-  list_rows(source, labelling, [&](const CsvLabel& row, const std::string& where) {
+  list_rows(source, root, labelling, [&](const CsvLabel& row, const std::string& where) {
     return stat_listed(root, row.path, where);
   });
   return source;

@@ -11,10 +11,11 @@
 #include "convert/source/keys.hpp"
 #include "convert/source/label_texts.hpp"
 #include "convert/source/listing.hpp"
+#include "precache/convert/job.hpp"
 
 namespace precache {
 
-/// What lay in a source and is no sample: reason, such as an extension, and count.
+/// Files of a source that are not samples: count by reason, such as an extension.
 using LeftOut = std::map<std::string, std::uint64_t>;
 
 /// A file as it was when it was listed.
@@ -24,7 +25,7 @@ struct FileStamp {
   std::int64_t mtime_ns = 0;
 };
 
-/// What the bytes of a shard's samples are.
+/// How the samples of a shard are stored.
 struct SampleForm {
   enum class Kind {
     kImageFile,
@@ -32,14 +33,14 @@ struct SampleForm {
     kArray
   };
   Kind kind = Kind::kImageFile;
-  std::string image_key;  // of records: the feature; empty if all data is the image
+  std::string image_key;  // of records: the feature; empty: all data is the image
   ArrayImage array;
 };
 
 /// A file of samples.
 struct SourceShard {
-  FileStamp given;  // as SOURCE names it; without size and time if it came through a pipe
-  FileStamp data;   // what is read: the same, or a plain copy
+  FileStamp given;  // as SOURCE names it; a pipe has no size and time
+  FileStamp data;   // the file that is read: the same, or a plain copy
   SampleForm form;
 
   [[nodiscard]] bool is_stream() const { return given.bytes == 0 && given.mtime_ns == 0; }
@@ -57,57 +58,62 @@ struct Source {
 
   /// The shards as SOURCE names them; none if the samples are files of a folder.
   [[nodiscard]] std::vector<std::filesystem::path> shard_files() const;
-  /// Whether it came through a pipe, and so has no modification time.
+  /// Whether the source is a pipe, which has no modification time.
   [[nodiscard]] bool is_stream() const { return !shards.empty() && shards.front().is_stream(); }
-  /// What plain copies of shards take.
+  /// The size of all plain copies of shards.
   [[nodiscard]] std::uint64_t unpacked_bytes() const;
 };
 
 /// How samples get labels.
 struct Labelling {
   enum class Kind {
-    kSource,  // as the source has them: by folder, or beside the samples of a shard
+    kSource,  // as the source has them: by folder, or next to the samples of a shard
     kNone,
-    kCsv
+    kCsv,
+    kRegex  // by the paths of files in a folder
   };
   Kind kind = Kind::kSource;
   std::filesystem::path csv{};
+  std::string path_column{};  // of the CSV file; empty: it has the usual name
+  std::string label_column{};
+  std::string regex{};
   /// Fixed class names by label; empty: taken from the source, sorted.
   std::vector<std::string> classes{};
   /// Where in a shard image and label are; empty: guessed.
   std::string image_key{};
   std::string label_key{};
-  /// A descriptor set, and the name of the message in it that each TFRecord is; the keys are paths
-  /// in it then.
+  /// A descriptor set, and the name of the message in each TFRecord; then the keys are paths of
+  /// fields.
   std::filesystem::path proto{};
   std::string message{};
 
   [[nodiscard]] bool has_messages() const { return !proto.empty() || !message.empty(); }
 };
 
-/// As `--labels` ("folder", "none", or the path of a CSV file), `--classes`, `--image-key` and
-/// `--label-key` say; all but the first may be empty. Throws as read_class_names() does.
-[[nodiscard]] Labelling parse_labelling(const std::string& labels,
-                                        const std::filesystem::path& classes,
-                                        const std::string& image_key, const std::string& label_key);
+/// Throws InvalidArgument if options contradict each other, and as read_class_names() does.
+[[nodiscard]] Labelling parse_labelling(const ImageJobOptions& options);
 
-/// Lists all images below `root`, or those that a CSV file names. Throws InvalidArgument where the
-/// folder and the way of labelling do not fit, IoError where something cannot be read.
+/// Lists all images below `root`, or those that a CSV file names. Throws InvalidArgument if the
+/// labels cannot be found that way, IoError if something cannot be read.
 [[nodiscard]] Source open_folder(const std::filesystem::path& root, const Labelling& labelling);
 
+/// The name of a sample that has none: after its shard and its place in it.
+[[nodiscard]] std::string numbered_name(const std::filesystem::path& shard, std::size_t number);
+
 struct FolderWalk;
-/// The samples of a walk, of a folder or of archives of one, labelled by their first folder or not.
+/// The samples of a walk over a folder, or over archives of one. Labels them by their first folder
+/// if `labelling` says so.
 [[nodiscard]] Source label_by_folder(FolderWalk walk, const std::filesystem::path& root,
                                      const Labelling& labelling);
 
-/// Takes of `source` the samples that a CSV file names.
+/// Keeps the samples of `source` that a CSV file names.
 void label_by_csv(Source& source, const std::filesystem::path& root, const Labelling& labelling);
 
 /// Sets the labels of all samples, whose texts are in the order of the listing.
 void label_by_texts(Source& source, const LabelTexts& texts,
                     const std::vector<std::string>& fixed_classes, const LabelTexts::Where& where);
 
-/// Gives names to labels that are plain numbers, if there is one for each.
+/// Gives names to labels that are plain numbers, if there is a name for each.
 void name_classes(Source& source, const std::vector<std::string>& names);
 
 }  // namespace precache

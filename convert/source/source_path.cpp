@@ -28,7 +28,7 @@ Kind kind_of(const fs::path& path) {
   return S_ISREG(status.st_mode) ? Kind::kShards : Kind::kStream;
 }
 
-bool lies_in(const fs::path& path, const fs::path& folder) {
+bool is_in(const fs::path& path, const fs::path& folder) {
   return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
          folder.end();
 }
@@ -45,7 +45,7 @@ SourcePath resolve_source(const fs::path& source) {
   for (const fs::path& file : files) {
     if (kind_of(file) == Kind::kShards) continue;
     throw InvalidArgument(fmt::format("'{}' is not a file", file.string()),
-                          "A pattern names shards.");
+                          "A pattern must match shards only.");
   }
   return {Kind::kShards, std::move(files)};
 }
@@ -67,26 +67,26 @@ std::vector<fs::path> shards_in_folder(const fs::path& folder) {
   const NameGroups groups = groups_by_name(files);
   if (groups.size() < 2) return files;
   const std::string& first = groups.begin()->first;
-  throw InvalidArgument(fmt::format("'{}' has shards of several splits: {} and {}", folder.string(),
-                                    first, std::next(groups.begin())->first),
-                        fmt::format("Name those that you mean by a pattern, as in '{}*'.",
-                                    (folder / first).string()));
+  throw InvalidArgument(
+      fmt::format("'{}' has shards of several splits: {} and {}", folder.string(), first,
+                  std::next(groups.begin())->first),
+      fmt::format("Choose one with a pattern, such as '{}*'.", (folder / first).string()));
 }
 
 void check_apart(const fs::path& source, const fs::path& out) {
   const SourcePath what = resolve_source(source);
   const fs::path folder = fs::weakly_canonical(fs::absolute(out));
-  if (what.kind == Kind::kFolder && lies_in(folder, fs::canonical(source))) {
+  if (what.kind == Kind::kFolder && is_in(folder, fs::canonical(source))) {
     throw InvalidArgument(
-        fmt::format("`out` '{}' lies inside `source` '{}'", out.string(), source.string()),
-        "Choose an `out` elsewhere, or the shards would become part of the source.");
+        fmt::format("`out` '{}' is inside `source` '{}'", out.string(), source.string()),
+        "Choose another `out`; otherwise the shards would become part of the source.");
   }
   if (what.kind != Kind::kShards) return;
   for (const fs::path& file : what.files) {
-    if (!lies_in(fs::canonical(file), folder)) continue;
+    if (!is_in(fs::canonical(file), folder)) continue;
     throw InvalidArgument(
-        fmt::format("`source` '{}' lies inside `out` '{}'", file.string(), out.string()),
-        "Choose another `out`, or the source could be taken for one of its shards.");
+        fmt::format("`source` '{}' is inside `out` '{}'", file.string(), out.string()),
+        "Choose another `out`; otherwise the source could be taken for one of its shards.");
   }
 }
 
@@ -104,9 +104,10 @@ void check_not_in_out(const std::vector<fs::path>& files, const fs::path& out) {
     struct stat status {};
     const int result = file == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(file.c_str(), &status);
     if (result != 0 || !in_out.contains({status.st_dev, status.st_ino})) continue;
-    throw InvalidArgument(fmt::format("'{}' is also a file in `out` '{}'",
-                                      file == "-" ? "standard input" : file.string(), out.string()),
-                          "Choose another `out`: what is read could be replaced or removed.");
+    throw InvalidArgument(
+        fmt::format("'{}' is also a file in `out` '{}'",
+                    file == "-" ? "standard input" : file.string(), out.string()),
+        "Choose another `out`; otherwise the input could be replaced or removed.");
   }
 }
 

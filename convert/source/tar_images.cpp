@@ -31,7 +31,7 @@ class Collector {
 
   TarImages run() && {
     walk(archive_, 0, "");
-    // A folder with images may hold archives that are none of its classes.
+    // A folder with images may also contain archives that are not classes.
     if (found_.images.size() == 0) {
       for (const InnerTar& inner : std::exchange(inner_tars_, {})) take_tar_of_class(inner);
     }
@@ -51,7 +51,7 @@ class Collector {
              [&](const tar::OtherEntry& other) { take(other, folder); });
   }
 
-  /// ImageNet comes as a tar of a tar for each class: its entries count as those of a folder.
+  /// ImageNet is a tar with a tar for each class: the entries of the latter count as a folder.
   void take_tar_of_class(const InnerTar& inner) {
     const auto bytes = archive_.first(inner.data + inner.size);
     if (!tar::is_header(bytes.subspan(inner.data))) return;
@@ -78,7 +78,7 @@ class Collector {
     if (!group.key.empty()) label = find_label(group, archive_, label_key_);
     if (label.unfit_file != nullptr && !found_.unfit_label) {
       found_.unfit_label.emplace(
-          number, fmt::format("'{}{}' holds {}", folder, label.unfit_file->path, label.unfit));
+          number, fmt::format("'{}{}' contains {}", folder, label.unfit_file->path, label.unfit));
     }
     found_.labels.push_back({std::move(label.text), label.rank, label.has_long_text});
     for (const tar::FoundFile& file : group.files) {
@@ -118,8 +118,8 @@ class Collector {
   std::string last_folder_;
 };
 
-/// What all images lie in and is no class: folders that have but one folder on the way to every
-/// image. Ends with a slash, if there is any.
+/// The folders that all images are in and that are not a class, because each has only one folder on
+/// the way to every image. Ends with a slash unless it is empty.
 std::string common_folders(const Listing& images) {
   std::string common;
   while (images.size() != 0) {
@@ -139,7 +139,7 @@ std::string common_folders(const Listing& images) {
   return common;
 }
 
-/// As a folder that the archives would unpack to.
+/// The folder that unpacking the archives would make.
 FolderWalk as_folder(std::vector<TarImages>& tars) {
   FolderWalk walk;
   bool has_root_entry = false;
@@ -153,7 +153,7 @@ FolderWalk as_folder(std::vector<TarImages>& tars) {
   images.sort_by_path();
   for (std::size_t i = 0; i < images.size(); ++i) {
     ListedFile image = images[i];
-    // Of files of one name in one archive, unpacking leaves the last.
+    // If an archive has several files of one name, unpacking keeps the last.
     if (i + 1 < images.size() && images[i + 1].path == image.path &&
         images[i + 1].shard == image.shard) {
       ++walk.left_out["replaced by a later file of its name"];
@@ -174,25 +174,7 @@ FolderWalk as_folder(std::vector<TarImages>& tars) {
   return walk;
 }
 
-/// Whether the first image of a group, or the one that was named.
-class GroupImage {
- public:
-  explicit GroupImage(const Labelling& labelling) : wanted_(lower(labelling.image_key)) {}
-
-  bool takes(std::string_view path, std::uint32_t group) {
-    const std::string extension = lower(tar::split_name(path).extension);
-    if (!wanted_.empty() && extension != wanted_) return false;
-    if (group == last_) return false;
-    last_ = group;
-    return true;
-  }
-
- private:
-  std::string wanted_;
-  std::uint32_t last_ = UINT32_MAX;
-};
-
-/// Texts next to images are captions as often as names of classes.
+/// Texts next to images may be captions instead of class names.
 void refuse_captions(const std::vector<TarImages>& tars, const std::filesystem::path& root) {
   tar::TextFiles texts;
   std::unordered_set<std::string_view> different;
@@ -211,7 +193,7 @@ void refuse_captions(const std::vector<TarImages>& tars, const std::filesystem::
   texts.different = different.size();
   if (texts.are_class_names() || (texts.too_long == 0 && are_integers)) return;
   throw InvalidArgument(
-      fmt::format("the texts next to the images of '{}' are captions, not classes: {}",
+      fmt::format("the texts next to the images of '{}' look like captions, not classes: {}",
                   root.string(), texts.text()),
       fmt::format(
           "Set `labels` to none to build without labels, `label_key` to cls or json.FIELD "
@@ -224,20 +206,20 @@ void refuse_captions(const std::vector<TarImages>& tars, const std::filesystem::
                                        const std::string& key) {
   const std::string where = fmt::format("'{}' in '{}'", image, root.string());
   if (tar.unfit_label && tar.unfit_label->first == group) {
-    throw InvalidArgument(
-        fmt::format("{} has no label: {}", where, tar.unfit_label->second),
-        "A label is one integer, or a name of one line. Name another with `label_key` (cls, txt, "
-        "json.FIELD), or set `labels` to none or to a CSV file.");
+    throw InvalidArgument(fmt::format("{} has no label: {}", where, tar.unfit_label->second),
+                          "A label must be one integer or one line with a name. Choose another "
+                          "with `label_key` (cls, "
+                          "txt, json.FIELD), or set `labels` to none or to a CSV file.");
   }
   if (key.empty()) {
-    throw InvalidArgument(
-        where + " has no label next to it",
-        "Labels are the texts of .cls and .txt files and a field of .json files of its name. Name "
-        "another with `label_key`, or set `labels` to none or to a CSV file.");
+    throw InvalidArgument(where + " has no label next to it",
+                          "Labels come from a .cls, .txt or .json file with the name of the image. "
+                          "Choose another with "
+                          "`label_key`, or set `labels` to none or to a CSV file.");
   }
-  throw InvalidArgument(fmt::format("{} has no label by `label_key` {}", where, key),
-                        "It names the ending of a file next to the image (cls), or a field of its "
-                        "JSON (json.species).");
+  throw InvalidArgument(fmt::format("{} has no label with `label_key` {}", where, key),
+                        "Give the extension of a file next to the image (cls), or a field of its "
+                        "JSON file (json.species).");
 }
 
 Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& root,
@@ -246,19 +228,23 @@ Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& ro
   source.key_rule = KeyRule::kFirstDot;
   source.classes = labelling.classes;
   LabelTexts texts;
+  const std::string wanted = lower(labelling.image_key);
   if (labelling.kind == Labelling::Kind::kSource) refuse_captions(tars, root);
   for (const TarImages& tar : tars) {
-    GroupImage chosen(labelling);
+    std::uint32_t last_group = UINT32_MAX;
     for (std::size_t i = 0; i < tar.images.size(); ++i) {
       const ListedFile image = tar.images[i];
-      if (tar::split_name(image.path).key.empty()) {
+      const tar::SplitName parts = tar::split_name(image.path);
+      if (parts.key.empty()) {
         ++source.left_out["name that webdataset drops"];
         continue;
       }
-      if (!chosen.takes(image.path, tar.groups[i])) {
+      const bool is_wanted = wanted.empty() || lower(parts.extension) == wanted;
+      if (!is_wanted || tar.groups[i] == last_group) {
         ++source.left_out["further image of its sample"];
         continue;
       }
+      last_group = tar.groups[i];
       const TarImages::Group& group = tar.labels[tar.groups[i]];
       if (labelling.kind == Labelling::Kind::kSource && group.label_rank == 0) {
         refuse_without_label(tar, tar.groups[i], image.path, root, labelling.label_key);
@@ -280,8 +266,8 @@ Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& ro
   return source;
 }
 
-/// Whether the images are named as webdataset does. Only `.cls` files are a sure sign: captions
-/// and notes may lie next to the images of class folders too.
+/// Whether the archives follow the conventions of webdataset. Only `.cls` files are a sure sign:
+/// captions and notes may be next to the images of class folders too.
 bool is_webdataset(const std::vector<TarImages>& tars, const FolderWalk& walk,
                    const Labelling& labelling) {
   if (!labelling.image_key.empty() || !labelling.label_key.empty()) return true;
@@ -308,7 +294,7 @@ Source list_tar_images(std::vector<TarImages> tars, const std::filesystem::path&
   FolderWalk walk = as_folder(tars);
   if (walk.images.size() == 0 &&
       std::ranges::any_of(tars, [](const TarImages& tar) { return tar.has_arrays; })) {
-    throw InvalidArgument(fmt::format("'{}' holds arrays (.npy), no images", root.string()),
+    throw InvalidArgument(fmt::format("'{}' contains arrays (.npy), not images", root.string()),
                           kUseConvertHint);
   }
   if (is_webdataset(tars, walk, labelling)) return list_groups(tars, root, labelling);

@@ -14,8 +14,8 @@
 
 namespace precache {
 
-/// The images of one tar, as both ways to name them see it: by class folders, where each is a
-/// sample, and as webdataset does, where files that agree up to the first dot are one.
+/// The images of one tar, for both ways to read it: with class folders each image is a sample, and
+/// with webdataset the files whose names agree up to the first dot are one.
 struct TarImages {
   /// The files of one key.
   struct Group {
@@ -27,21 +27,21 @@ struct TarImages {
   std::vector<std::uint32_t> groups;  // of each image
   std::vector<Group> labels;          // by group
   std::set<std::string> folders;
-  bool has_root_entry = false;  // by an entry "./"
+  bool has_root_entry = false;  // it has an entry "./"
   bool has_arrays = false;
-  /// The first group that has something in place of a label, and what.
+  /// The first group whose label is unusable, and why.
   std::optional<std::pair<std::uint32_t, std::string>> unfit_label;
   LeftOut left_out;
-  LeftOut label_files;  // those of `left_out` that gave labels
+  LeftOut label_files;  // those of `left_out` that have labels
 };
 
 /// The images that tar::SampleFinder finds in one archive; `shard` is its number. Throws
-/// CorruptData, and Unsupported for an image whose bytes do not lie in one piece.
+/// CorruptData, and Unsupported for an image whose bytes are not in one piece.
 [[nodiscard]] TarImages scan_tar_images(std::span<const std::byte> archive,
                                         const std::filesystem::path& path, std::uint32_t shard,
                                         const Labelling& labelling);
 
-/// Makes one source of the tars, but for its shards. `root` is what messages call it.
+/// Makes one source of the tars, except for its shards. `root` is for messages.
 [[nodiscard]] Source list_tar_images(std::vector<TarImages> tars, const std::filesystem::path& root,
                                      const Labelling& labelling);
 

@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "convert/source/numbered_name.hpp"
 #include "convert/source/source_path.hpp"
-#include "formats/bytes/crc32c.hpp"
-#include "formats/bytes/little_endian.hpp"
 #include "formats/bytes/text.hpp"
 #include "formats/os/file.hpp"
 #include "formats/shard/file_kind.hpp"
@@ -58,30 +55,28 @@ class Lister {
   }
 
  private:
-  /// The first record shows what all hold.
+  /// The first record stands for all.
   void check_image(const FoundRecord& first) {
     const bool is_example = first.kind == tfrecord::MessageKind::kExample;
     if (is_example && !first.has_image && !keys_.image.empty()) {
       throw InvalidArgument(
           fmt::format("the records of '{}' have no feature '{}'", path_.string(), keys_.image),
-          fmt::format("They have: {}.", names_of(finder_.features())));
+          fmt::format("Their features are: {}.", names_of(finder_.features())));
     }
     if (!is_example && !first.has_image) {
       throw InvalidArgument(
-          fmt::format("the first record of '{}' is no tf.train.Example", path_.string()));
+          fmt::format("the first record of '{}' is not a tf.train.Example", path_.string()));
     }
     if (is_example) found_.image_key = finder_.image_name();
-    if (is_decoded(first.image_kind)) return;
-    if (!first.image_kind.empty()) {
-      throw Unsupported(fmt::format("{} of '{}' holds {} images",
-                                    is_example ? "'" + found_.image_key + "'" : "the first record",
-                                    path_.string(), first.image_kind),
-                        "precache reads JPEG and PNG: convert the images to one of these first.");
-    }
-    if (!keys_.image.empty()) return;  // each is judged when it is read
+    refuse_undecoded(
+        first.image_kind,
+        fmt::format("{} of '{}'", is_example ? "'" + found_.image_key + "'" : "the first record",
+                    path_.string()));
+    // An image whose feature was named is judged when it is read.
+    if (!first.image_kind.empty() || !keys_.image.empty()) return;
     throw InvalidArgument(
         fmt::format("the first record of '{}' holds no JPEG or PNG file", path_.string()),
-        fmt::format("It has: {}. Name the feature with `image_key`. {}",
+        fmt::format("Its features are: {}. Name the image with `image_key`. {}",
                     names_of(finder_.features()), kUseConvertHint));
   }
 
@@ -106,16 +101,17 @@ class Lister {
     const std::string record = fmt::format("record {} of '{}'", number, path_.string());
     const std::string names = names_of(finder_.features());
     throw InvalidArgument(
-        !unfit.empty() ? fmt::format("{} in {}; a label is one integer or name", unfit, record)
+        !unfit.empty() ? fmt::format("{} in {}; a label must be one integer or name", unfit, record)
         : label != nullptr || !keys_.label.empty()
             ? fmt::format("{} has no integer or name in '{}'", record,
                           label == nullptr ? keys_.label : label->name)
-        : number != 0 ? record + " has no label that is known by its name"
-                      : fmt::format("the records of '{}' have no label that is known by its name",
-                                    path_.string()),
+        : number != 0
+            ? record + " has no feature with a usual name for labels"
+            : fmt::format("the records of '{}' have no feature with a usual name for labels",
+                          path_.string()),
         fmt::format(
             "{}Name the feature with `label_key`, or set `labels` to none or to a CSV file.",
-            names.empty() ? "" : fmt::format("It has: {}. ", names)));
+            names.empty() ? "" : fmt::format("The features are: {}. ", names)));
   }
 
   const std::filesystem::path& path_;
@@ -126,6 +122,12 @@ class Lister {
 };
 
 }  // namespace
+
+void refuse_undecoded(std::string_view kind, const std::string& where) {
+  if (kind.empty() || is_decoded(kind)) return;
+  throw Unsupported(fmt::format("{} contains {} images", where, kind),
+                    "precache reads JPEG and PNG; convert the images first.");
+}
 
 RecordImages scan_records(std::span<const std::byte> file, const std::filesystem::path& path,
                           std::uint32_t shard, const Labelling& labelling) {
@@ -141,7 +143,7 @@ std::optional<std::span<const std::byte>> image_of_record(std::span<const std::b
   }
   const auto data = record.subspan(tfrecord::kLengthBytes,
                                    record.size() - tfrecord::kLengthBytes - tfrecord::kFooterBytes);
-  if (little_endian(record.last(tfrecord::kFooterBytes)) != crc32c::masked(crc32c::value(data))) {
+  if (!tfrecord::has_right_crc({0, tfrecord::kLengthBytes, data.size(), record.size()}, record)) {
     throw CorruptData(path, offset + tfrecord::kLengthBytes, "the CRC of a record's data is wrong");
   }
   if (image_key.empty()) return data;

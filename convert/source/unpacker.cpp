@@ -32,10 +32,10 @@ struct stat status_of(const File& file) {
   return status;
 }
 
-/// Standard input is one even if it is a file, as nobody can open it again.
+/// Standard input is a stream even if it is a file, because it cannot be opened again.
 bool is_stream(const File& file) { return file.path() == "-" || !S_ISREG(status_of(file).st_mode); }
 
-/// Reads a file or a pipe from its beginning to its end.
+/// Reads a file or a pipe from beginning to end.
 class Input {
  public:
   Input(const File& file, const std::atomic<bool>& stop)
@@ -43,7 +43,7 @@ class Input {
 
   void take(std::size_t bytes) { unread_ = unread_.subspan(bytes); }
 
-  /// The next bytes; none at the end. They stay until the call after they were all taken.
+  /// The next bytes; none at the end. They are valid until the next call after all were taken.
   std::span<const std::byte> next() {
     if (unread_.empty()) {
       unread_ = std::span(piece_).first(read(piece_));
@@ -52,7 +52,7 @@ class Input {
     return unread_;
   }
 
-  /// As many of the first bytes as tell what it is.  REQUIRES: nothing was taken.
+  /// Enough of the first bytes to tell the format.  REQUIRES: nothing was taken.
   std::span<const std::byte> head() {
     std::size_t have = unread_.size();
     while (have < kHeadBytes) {
@@ -82,7 +82,7 @@ class Input {
     });
   }
 
-  /// Until there is something to read, so that a pipe without a writer can be given up.
+  /// Waits for something to read, but not when `stop` is set.
   void wait() const {
     pollfd waiting{file_.descriptor(), POLLIN, 0};
     int ready = 0;
@@ -106,10 +106,10 @@ bool is_compressed(std::span<const std::byte> head, const std::filesystem::path&
   const FileKind kind = file_kind(head);
   if (kind.group == FileKind::Group::kDeflated) return true;
   if (kind.group != FileKind::Group::kCompressed) return false;
-  throw Unsupported(
-      fmt::format("'{}' is compressed by {}", path.string(), kind.name),
-      "Only gzip and zlib are unpacked. Unpack it with another program and pipe the result "
-      "to standard input (set `source` to -).");
+  throw Unsupported(fmt::format("'{}' is compressed by {}", path.string(), kind.name),
+                    "precache unpacks only gzip and zlib. Unpack the file with another program and "
+                    "pipe the result "
+                    "to standard input (set `source` to -).");
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ FileStamp stamp_of(const File& file) {
 }
 
 Unpacker::~Unpacker() {
-  std::error_code ignored;  // what cannot be removed does no harm
+  std::error_code ignored;  // a folder that stays does no harm
   if (!folder_.empty() && !is_kept_) std::filesystem::remove_all(folder_, ignored);
 }
 
@@ -142,7 +142,7 @@ FileStamp Unpacker::write(const std::filesystem::path& shard, const std::string&
     fill([&](std::span<const std::byte> bytes) {
       if (progress_.stop) throw UnpackingStopped();
       file.write_at(size, bytes);
-      // Or a fast disk's worth of unwritten data waits for the sync.
+      // Otherwise much unwritten data waits for the sync.
       file.start_writeback(size, bytes.size());
       size += bytes.size();
       progress_.bytes += bytes.size();
@@ -151,8 +151,8 @@ FileStamp Unpacker::write(const std::filesystem::path& shard, const std::string&
   } catch (IoError& error) {
     if (error.code() == ENOSPC || error.code() == EDQUOT) {
       error.add_hint(fmt::format(
-          "'{}' has to be unpacked there, and {} of it filled the disk. Make room, or unpack it "
-          "elsewhere and name the result.",
+          "'{}' has to be unpacked there, and the disk was full after {}. Make room, or unpack it "
+          "elsewhere and use the result as `source`.",
           shard.string(), size_text(size)));
     }
     throw;

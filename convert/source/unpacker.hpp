@@ -20,16 +20,16 @@ struct UnpackProgress {
   const std::atomic<bool>& stop;
 };
 
-/// Thrown when `stop` was set before all was unpacked.
+/// Thrown if `stop` is set before everything is unpacked.
 struct UnpackingStopped {};
 
 /// Makes plain files of shards that cannot be read at any offset: compressed ones, and pipes.
 ///
-/// The files lie in a folder of their own, which goes with this unless it is kept. Any number of
-/// threads may use one at once.
+/// The files are in a separate folder, which the destructor removes unless keep() was called. Any
+/// number of threads may use one at once.
 class Unpacker {
  public:
-  /// Makes a folder in `parent` once it is needed.
+  /// Makes a folder in `parent` when it is needed.
   Unpacker(std::filesystem::path parent, UnpackProgress progress)
       : parent_(std::move(parent)), progress_(progress) {}
   Unpacker(const Unpacker&) = delete;
@@ -37,15 +37,15 @@ class Unpacker {
   ~Unpacker();
   void keep() { is_kept_ = true; }
 
-  /// Makes a plain copy, with this number, of a pipe or a compressed file and returns its stamp;
-  /// of a plain file, that of itself.
+  /// Makes a plain copy, with this number, of a pipe or a compressed file and returns its stamp. A
+  /// plain file is not copied: returns its own stamp.
   ///
-  /// Throws CorruptData if what is compressed is broken, Unsupported if it is compressed in another
-  /// way than by gzip or zlib or begins as no shard does, IoError, and UnpackingStopped.
+  /// Throws CorruptData for broken compressed data, Unsupported if it is compressed with something
+  /// other than gzip or zlib or is not a shard, IoError, and UnpackingStopped.
   FileStamp unpack(const File& shard, std::size_t number);
 
   using Append = std::function<void(std::span<const std::byte>)>;
-  /// Makes a file `name` of what `fill` appends, on behalf of `shard`.
+  /// Writes what `fill` appends to a new file `name`. `shard` is for messages.
   FileStamp write(const std::filesystem::path& shard, const std::string& name,
                   const std::function<void(const Append&)>& fill);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "convert/source/protobuf/message_schema.hpp"
 #include "formats/bytes/little_endian.hpp"
 #include "formats/bytes/text.hpp"
 #include "formats/os/file.hpp"
@@ -13,6 +14,7 @@
 namespace precache {
 namespace {
 
+using google::protobuf::FieldDescriptor;
 using tfrecord::WireCursor;
 using tfrecord::WireField;
 using tfrecord::WireType;
@@ -29,41 +31,26 @@ bool is_message(const WireField& field, const MessageStep& step) {
          field.type == (step.is_group ? WireType::kGroup : WireType::kDelimited);
 }
 
-WireType wire_type(LabelType type) {
+/// The value of the bits on the wire; none if it does not fit a signed 64-bit integer.
+std::optional<std::int64_t> integer_of(std::uint64_t bits, int type) {
   switch (type) {
-    case LabelType::kFixed32:
-    case LabelType::kSfixed32:
-      return WireType::kFixed32;
-    case LabelType::kFixed64:
-    case LabelType::kSfixed64:
-      return WireType::kFixed64;
-    case LabelType::kString:
-      return WireType::kDelimited;
-    default:
-      return WireType::kVarint;
-  }
-}
-
-/// The value that the bits on the wire stand for; none if 64 bits with a sign do not hold it.
-std::optional<std::int64_t> integer_of(std::uint64_t bits, LabelType type) {
-  switch (type) {
-    case LabelType::kInt32:
-    case LabelType::kEnum:
-    case LabelType::kSfixed32:
+    case FieldDescriptor::TYPE_INT32:
+    case FieldDescriptor::TYPE_ENUM:
+    case FieldDescriptor::TYPE_SFIXED32:
       return static_cast<std::int32_t>(bits);
-    case LabelType::kUint32:
-    case LabelType::kFixed32:
+    case FieldDescriptor::TYPE_UINT32:
+    case FieldDescriptor::TYPE_FIXED32:
       return static_cast<std::uint32_t>(bits);
-    case LabelType::kSint32: {
+    case FieldDescriptor::TYPE_SINT32: {
       const auto half = static_cast<std::uint32_t>(bits);
       return static_cast<std::int32_t>((half >> 1) ^ (0U - (half & 1U)));
     }
-    case LabelType::kSint64:
+    case FieldDescriptor::TYPE_SINT64:
       return static_cast<std::int64_t>((bits >> 1) ^ (0U - (bits & 1U)));
-    case LabelType::kBool:
+    case FieldDescriptor::TYPE_BOOL:
       return bits != 0 ? 1 : 0;
-    case LabelType::kUint64:
-    case LabelType::kFixed64:
+    case FieldDescriptor::TYPE_UINT64:
+    case FieldDescriptor::TYPE_FIXED64:
       if (bits > INT64_MAX) return std::nullopt;
       return static_cast<std::int64_t>(bits);
     default:
@@ -127,7 +114,7 @@ bool MessageImages::step_into(const WireField& field, std::size_t depth, std::si
   return true;
 }
 
-/// Another member of a oneof was set: what it replaces is gone.
+/// Another member of a oneof was set, which removes this one.
 void MessageImages::forget(std::size_t depth, std::size_t scope_begin) {
   if (last_repeated_ && depth <= *last_repeated_) {
     images_.resize(scope_begin);
@@ -142,7 +129,7 @@ bool MessageImages::walk_label(std::span<const std::byte> message, std::size_t d
   const LabelField& label = *paths_.label;
   const bool is_last = depth + 1 == label.steps.size();
   if (is_last && !label_.text && label.standard && label_.fault.empty()) {
-    if (label.type == LabelType::kEnum) {
+    if (label.type == FieldDescriptor::TYPE_ENUM) {
       keep_label(static_cast<std::uint64_t>(std::stoll(*label.standard)));
       label_.values = 0;
     } else {
@@ -172,7 +159,7 @@ bool MessageImages::take_label_field(const WireField& field, std::size_t depth) 
 /// False if it is a packed list that is malformed.
 bool MessageImages::take_label(const WireField& field) {
   const LabelField& label = *paths_.label;
-  if (label.type != LabelType::kString) {
+  if (label.type != FieldDescriptor::TYPE_STRING) {
     if (field.type == wire_type(label.type)) {
       keep_label(field.is_varint ? field.varint : little_endian(field.bytes));
     } else if (field.is_delimited && label.steps.back().is_repeated) {
@@ -218,14 +205,14 @@ void MessageImages::keep_label(std::uint64_t bits) {
   label_.fault.clear();
   const auto value = integer_of(bits, label.type);
   if (!value) {
-    label_.fault = fmt::format("is {}, which no label can be", bits);
-  } else if (label.type != LabelType::kEnum) {
+    label_.fault = fmt::format("is {}, which is too large for a label", bits);
+  } else if (label.type != FieldDescriptor::TYPE_ENUM) {
     label_.text = std::to_string(*value);
   } else if (const auto known = label.enum_names.find(static_cast<std::int32_t>(*value));
              known != label.enum_names.end()) {
     label_.text = label.has_enum_labels ? known->second : std::to_string(*value);
   } else {
-    label_.fault = fmt::format("is {}, which its enum does not name", *value);
+    label_.fault = fmt::format("is {}, which has no name in its enum", *value);
   }
 }
 

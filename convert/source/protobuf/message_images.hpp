@@ -12,18 +12,18 @@
 
 namespace precache {
 
-/// An image in a message, where it lies.
+/// An image in a message.
 struct MessageImage {
   std::span<const std::byte> bytes{};  // empty: the message lacks the field
   std::optional<std::string> label;    // a number in digits, or a name
-  std::string label_fault;             // why the label is missing, if that is known
+  std::string label_fault;             // why the label is missing, if known
 };
 
 /// Finds images and labels in messages, without copying or parsing anything else.
 ///
-/// As protobuf has it: of a field that is not repeated the last value counts, the parts of a
-/// message that comes in parts are merged, a member of a oneof replaces the others, and a field of
-/// another wire type than it should have is unknown.
+/// Follows the rules of protobuf: the last value of a field that is not repeated counts, the parts
+/// of a message that comes in parts are merged, a member of a oneof replaces the others, and a
+/// field of the wrong wire type is unknown.
 class MessageImages {
  public:
   explicit MessageImages(MessagePaths paths);

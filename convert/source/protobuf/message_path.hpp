@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// Where image and label are in a message: what a descriptor says, without protobuf's types.
+// Where image and label are in a message, as a descriptor says, without the types of protobuf.
 namespace precache {
 
 /// A field on the way from a message to a value.
@@ -22,26 +22,10 @@ struct MessageStep {
   bool operator==(const MessageStep&) const = default;
 };
 
-enum class LabelType {
-  kInt32,
-  kInt64,
-  kUint32,
-  kUint64,
-  kSint32,
-  kSint64,
-  kFixed32,
-  kFixed64,
-  kSfixed32,
-  kSfixed64,
-  kBool,
-  kEnum,
-  kString
-};
-
 struct LabelField {
   std::vector<MessageStep> steps{};
-  LabelType type = LabelType::kInt64;
-  /// What a message says that does not have the field; none where that means "no label".
+  int type = 0;  // a FieldDescriptor::Type; descriptor.proto fixes the numbers
+  /// The value in a message that lacks the field; none if such a message has no label.
   std::optional<std::string> standard{};
   std::map<std::int32_t, std::string> enum_names{};  // the first name of each number
   bool has_enum_labels = false;                      // a value's label is its name, not its number

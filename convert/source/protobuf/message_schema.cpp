@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <numeric>
 #include <span>
 #include <utility>
 
 #include "formats/bytes/number_text.hpp"
+#include "formats/bytes/text.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
@@ -25,6 +25,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
+using google::protobuf::FieldDescriptorProto;
 using google::protobuf::FileDescriptorProto;
 using google::protobuf::FileDescriptorSet;
 
@@ -32,22 +33,23 @@ constexpr std::uint64_t kLargestSet = std::uint64_t{64} << 20;
 constexpr std::size_t kMostNames = 20;
 constexpr std::size_t kLongestPath = 64;  // in fields
 constexpr const char* kSetHint =
-    "protoc writes one: give it descriptor_set_out and include_imports.";
+    "Make one with protoc and its options descriptor_set_out and include_imports.";
 
 std::vector<std::byte> read_set(const std::filesystem::path& proto) {
   try {
     const std::uint64_t size = File(proto, O_RDONLY | O_NONBLOCK).size();
     if (size <= kLargestSet) return read_file(proto);
-    throw InvalidArgument(fmt::format("`proto`: '{}' has {}, more than any descriptor set",
-                                      proto.string(), size_text(size)),
-                          kSetHint);
+    throw InvalidArgument(
+        fmt::format("`proto`: '{}' has {}, which is too large for a descriptor set", proto.string(),
+                    size_text(size)),
+        kSetHint);
   } catch (const IoError& error) {
     if (error.code() != ENOENT) throw;
     throw InvalidArgument(fmt::format("`proto`: there is no file '{}'", proto.string()), kSetHint);
   }
 }
 
-/// Keeps the first error of a file.
+/// Keeps the first error.
 class FirstError : public DescriptorPool::ErrorCollector {
  public:
   void AddError(const std::string& /*file*/, const std::string& element,
@@ -57,20 +59,6 @@ class FirstError : public DescriptorPool::ErrorCollector {
   }
   std::string text;
 };
-
-std::size_t edits_between(const std::string& one, const std::string& other) {
-  std::vector<std::size_t> row(other.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= one.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= other.size(); ++j) {
-      const std::size_t replaced = diagonal + (one[i - 1] == other[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
@@ -102,11 +90,13 @@ std::string near_names(const FileDescriptorSet& set, const std::string& wanted) 
   const std::size_t shown = std::min(kNearNames, ranked.size());
   std::ranges::partial_sort(ranked, ranked.begin() + static_cast<std::ptrdiff_t>(shown));
   std::string text;
-  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + ranked[i].second;
+  for (const auto& [edits, name] : std::span(ranked).first(shown)) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
   return shown < names.size() ? fmt::format("{}, and {} others", text, names.size() - shown) : text;
 }
 
-/// Names of fields with dots between; brackets hold the full name of an extension.
+/// Splits names of fields at the dots; brackets contain the full name of an extension.
 std::vector<std::string> split_path(const char* argument, const std::string& path) {
   std::vector<std::string> parts(1);
   bool in_brackets = false;
@@ -119,9 +109,8 @@ std::vector<std::string> split_path(const char* argument, const std::string& pat
     parts.back() += letter;
   }
   if (parts.size() > kLongestPath || std::ranges::count(parts, std::string()) != 0) {
-    throw InvalidArgument(
-        fmt::format("`{}` '{}' is not a path of fields", argument, path),
-        "Write the names of fields with dots between them, as in frame.images.image.");
+    throw InvalidArgument(fmt::format("`{}` '{}' is not a path of fields", argument, path),
+                          "Separate names of fields by dots, as in frame.images.image.");
   }
   return parts;
 }
@@ -185,70 +174,39 @@ ResolvedPath resolve(const DescriptorPool& pool, const Descriptor& root, const c
   return resolved;
 }
 
-std::optional<LabelType> label_type(FieldDescriptor::Type type) {
-  switch (type) {
-    case FieldDescriptor::TYPE_INT32:
-      return LabelType::kInt32;
-    case FieldDescriptor::TYPE_INT64:
-      return LabelType::kInt64;
-    case FieldDescriptor::TYPE_UINT32:
-      return LabelType::kUint32;
-    case FieldDescriptor::TYPE_UINT64:
-      return LabelType::kUint64;
-    case FieldDescriptor::TYPE_SINT32:
-      return LabelType::kSint32;
-    case FieldDescriptor::TYPE_SINT64:
-      return LabelType::kSint64;
-    case FieldDescriptor::TYPE_FIXED32:
-      return LabelType::kFixed32;
-    case FieldDescriptor::TYPE_FIXED64:
-      return LabelType::kFixed64;
-    case FieldDescriptor::TYPE_SFIXED32:
-      return LabelType::kSfixed32;
-    case FieldDescriptor::TYPE_SFIXED64:
-      return LabelType::kSfixed64;
-    case FieldDescriptor::TYPE_BOOL:
-      return LabelType::kBool;
-    case FieldDescriptor::TYPE_ENUM:
-      return LabelType::kEnum;
-    case FieldDescriptor::TYPE_STRING:
-      return LabelType::kString;
+bool may_be_label(const FieldDescriptor& field) {
+  switch (field.type()) {
+    case FieldDescriptor::TYPE_DOUBLE:
+    case FieldDescriptor::TYPE_FLOAT:
+    case FieldDescriptor::TYPE_GROUP:
+    case FieldDescriptor::TYPE_MESSAGE:
+    case FieldDescriptor::TYPE_BYTES:
+      return false;
     default:
-      return std::nullopt;
+      return true;
   }
 }
 
-/// The value of a field that is not there, as text; none if it is then missing. Without presence
-/// (proto3), writers leave out zeros.
+/// The value of a field that is absent, as text; none if that means no value. Without presence
+/// (proto3), writers omit zeros.
 std::optional<std::string> standard_of(const FieldDescriptor& field) {
   if (field.is_repeated()) return std::nullopt;
   if (field.has_presence() && !field.has_default_value()) return std::nullopt;
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return std::to_string(field.default_value_int32());
-    case FieldDescriptor::CPPTYPE_INT64:
-      return std::to_string(field.default_value_int64());
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return std::to_string(field.default_value_uint32());
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return std::to_string(field.default_value_uint64());
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return field.default_value_bool() ? "1" : "0";
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return std::to_string(field.default_value_enum()->number());
-    default:
-      return field.default_value_string();
-  }
+  if (field.enum_type() != nullptr) return std::to_string(field.default_value_enum()->number());
+  if (field.type() == FieldDescriptor::TYPE_BOOL) return field.default_value_bool() ? "1" : "0";
+  if (field.type() == FieldDescriptor::TYPE_STRING) return field.default_value_string();
+  FieldDescriptorProto described;
+  field.CopyTo(&described);  // has the default in decimal digits
+  return field.has_default_value() ? described.default_value() : "0";
 }
 
 LabelField label_of(const ResolvedPath& resolved, const std::string& path) {
   const FieldDescriptor& field = *resolved.field;
-  const auto type = label_type(field.type());
-  if (!type) {
+  if (!may_be_label(field)) {
     throw InvalidArgument(fmt::format("`label_key`: '{}' is of type {}", path, field.type_name()),
-                          "A label is an integer, a bool, an enum or a string.");
+                          "A label must be an integer, a bool, an enum or a string.");
   }
-  LabelField label{resolved.steps, *type, standard_of(field)};
+  LabelField label{resolved.steps, field.type(), standard_of(field)};
   if (const EnumDescriptor* values = field.enum_type()) {
     for (int i = 0; i < values->value_count(); ++i) {
       label.enum_names.emplace(values->value(i)->number(), values->value(i)->name());
@@ -257,7 +215,7 @@ LabelField label_of(const ResolvedPath& resolved, const std::string& path) {
   return label;
 }
 
-/// A label below a repeated field that the image is not below would be several.
+/// Throws if the label is below a repeated field that the image is not below: it would be several.
 void check_one_label(const MessagePaths& paths, const std::string& path) {
   const std::vector<MessageStep>& steps = paths.label->steps;
   const auto apart = std::ranges::mismatch(paths.image, steps).in2;
@@ -265,17 +223,38 @@ void check_one_label(const MessagePaths& paths, const std::string& path) {
                                      [](const MessageStep& step) { return step.is_repeated; });
   if (repeated >= steps.end() - 1) return;
   throw InvalidArgument(
-      fmt::format("`label_key` '{}': '{}' is repeated, and the image is not in it, so an image "
+      fmt::format("`label_key` '{}': '{}' is repeated and does not contain the image, so an image "
                   "would have several labels",
                   path, repeated->name),
-      "Name a field of the image's own message, or one that a record has once.");
+      "Name a field in the message of the image, or one that is not repeated.");
 }
 
 }  // namespace
 
+tfrecord::WireType wire_type(int type) {
+  switch (type) {
+    case FieldDescriptor::TYPE_DOUBLE:
+    case FieldDescriptor::TYPE_FIXED64:
+    case FieldDescriptor::TYPE_SFIXED64:
+      return tfrecord::WireType::kFixed64;
+    case FieldDescriptor::TYPE_FLOAT:
+    case FieldDescriptor::TYPE_FIXED32:
+    case FieldDescriptor::TYPE_SFIXED32:
+      return tfrecord::WireType::kFixed32;
+    case FieldDescriptor::TYPE_STRING:
+    case FieldDescriptor::TYPE_BYTES:
+    case FieldDescriptor::TYPE_MESSAGE:
+      return tfrecord::WireType::kDelimited;
+    case FieldDescriptor::TYPE_GROUP:
+      return tfrecord::WireType::kGroup;
+    default:
+      return tfrecord::WireType::kVarint;
+  }
+}
+
 MessageSchema::MessageSchema(const std::filesystem::path& proto, const std::string& message) {
   const std::vector<std::byte> bytes = read_set(proto);
-  const google::protobuf::LogSilencer silencer;  // what is wrong is said by what is thrown
+  const google::protobuf::LogSilencer silencer;  // the exceptions below say what is wrong
   FileDescriptorSet set;
   if (!set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || set.file().empty()) {
     throw InvalidArgument(fmt::format("`proto`: '{}' is not a descriptor set", proto.string()),
@@ -299,16 +278,15 @@ MessageSchema::MessageSchema(const std::filesystem::path& proto, const std::stri
 MessagePaths MessageSchema::paths(const std::string& image, const std::string& label) const {
   if (image.empty()) {
     throw InvalidArgument(
-        fmt::format("`image_key` must say which field of {} the image is", message_->full_name()),
+        fmt::format("`image_key` must say which field of {} is the image", message_->full_name()),
         fields_of(*message_));
   }
   const ResolvedPath resolved = resolve(pool_, *message_, "image_key", image);
   if (resolved.field->type() != FieldDescriptor::TYPE_BYTES) {
     const Descriptor* const inner = resolved.field->message_type();
     throw InvalidArgument(
-        fmt::format("`image_key`: '{}' is of type {}, and an image is of type "
-                    "bytes",
-                    image, inner != nullptr ? inner->full_name() : resolved.field->type_name()),
+        fmt::format("`image_key`: '{}' is of type {}, but images are of type bytes", image,
+                    inner != nullptr ? inner->full_name() : resolved.field->type_name()),
         inner != nullptr ? fields_of(*inner) : "");
   }
   MessagePaths paths{resolved.steps, std::nullopt};

@@ -7,8 +7,12 @@
 #include <string>
 
 #include "convert/source/protobuf/message_path.hpp"
+#include "formats/tfrecord/example_fields.hpp"
 
 namespace precache {
+
+/// How single values of a type, a FieldDescriptor::Type, are encoded.
+[[nodiscard]] tfrecord::WireType wire_type(int type);
 
 /// A message that a descriptor set describes.
 class MessageSchema {
@@ -19,9 +23,9 @@ class MessageSchema {
 
   [[nodiscard]] const google::protobuf::Descriptor& message() const { return *message_; }
 
-  /// Resolves names of fields with dots between; `[pkg.name]` is an extension. An empty `label`
-  /// means none. Throws InvalidArgument for a field that is missing or of another type than it has
-  /// to be, Unsupported for what has no fixed place in a message.
+  /// Resolves names of fields separated by dots; `[pkg.name]` is an extension. An empty `label`
+  /// means none. Throws InvalidArgument for a field that is missing or has the wrong type,
+  /// Unsupported for a MessageSet.
   [[nodiscard]] MessagePaths paths(const std::string& image, const std::string& label) const;
 
  private:

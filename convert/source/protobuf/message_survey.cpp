@@ -21,34 +21,13 @@ using tfrecord::WireType;
 constexpr int kDeepestMessage = 100;                        // as deep as protobuf's parsers go
 constexpr std::uint64_t kUnknown = std::uint64_t{1} << 32;  // is added to the number of a field
 
-WireType wire_type(const FieldDescriptor& field) {
-  switch (field.type()) {
-    case FieldDescriptor::TYPE_DOUBLE:
-    case FieldDescriptor::TYPE_FIXED64:
-    case FieldDescriptor::TYPE_SFIXED64:
-      return WireType::kFixed64;
-    case FieldDescriptor::TYPE_FLOAT:
-    case FieldDescriptor::TYPE_FIXED32:
-    case FieldDescriptor::TYPE_SFIXED32:
-      return WireType::kFixed32;
-    case FieldDescriptor::TYPE_STRING:
-    case FieldDescriptor::TYPE_BYTES:
-    case FieldDescriptor::TYPE_MESSAGE:
-      return WireType::kDelimited;
-    case FieldDescriptor::TYPE_GROUP:
-      return WireType::kGroup;
-    default:
-      return WireType::kVarint;
-  }
-}
-
 bool is_packed(const FieldDescriptor& field, const WireField& value) {
   return value.is_delimited && field.is_packable();
 }
 
 /// How many values a packed list has.
 std::uint64_t packed_values(const FieldDescriptor& field, std::span<const std::byte> list) {
-  const WireType type = wire_type(field);
+  const WireType type = wire_type(field.type());
   if (type != WireType::kVarint) return list.size() / (type == WireType::kFixed32 ? 4 : 8);
   return static_cast<std::uint64_t>(std::ranges::count_if(
       list, [](std::byte byte) { return (byte & std::byte{0x80}) == std::byte{0}; }));
@@ -111,7 +90,7 @@ class MessageSurvey : public RecordSurvey {
       field = message.file()->pool()->FindExtensionByNumber(&message, number);
     }
     const bool fits =
-        field != nullptr && (wire_type(*field) == value.type || is_packed(*field, value));
+        field != nullptr && (wire_type(field->type()) == value.type || is_packed(*field, value));
     return fits ? field : nullptr;
   }
 

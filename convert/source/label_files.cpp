@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/source/label_files.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "formats/bytes/number_text.hpp"
+#include "formats/bytes/utf8.hpp"
+#include "formats/os/file.hpp"
+#include "precache/formats/error.hpp"
+#include "precache/formats/manifest.hpp"
+
+namespace precache {
+namespace {
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  return text.substr(text.starts_with("\xef\xbb\xbf") ? 3 : 0);
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty()) lines.push_back(escape_invalid_utf8(line));
+  }
+  return lines;
+}
+
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, const std::filesystem::path& name)
+      : text_(without_byte_order_mark(text)), name_(name) {}
+
+  [[nodiscard]] bool at_end() const { return text_.empty(); }
+  [[nodiscard]] std::size_t line() const { return line_; }
+
+  /// The fields of the next row; none for an empty line.
+  std::vector<std::string> row() {
+    std::vector<std::string> fields;
+    if (take_line_end()) return fields;
+    for (;;) {
+      fields.push_back(text_.starts_with('"') ? quoted() : plain());
+      if (text_.empty() || take_line_end()) return fields;
+      if (text_[0] != ',') fail("there is text after a closing quote", line_);
+      text_.remove_prefix(1);
+    }
+  }
+
+  [[noreturn]] void fail(std::string_view reason, std::size_t line) const {
+    throw InvalidArgument(
+        fmt::format("'{}' line {}: {}", name_.string(), line, reason),
+        "Each line must be path,label; quote fields that contain commas or quotes. If there are "
+        "more columns, set `path_column` and `label_column` to the names in the first line.");
+  }
+
+  /// Where the header, which is in this line, has a column.
+  [[nodiscard]] std::size_t column(const std::vector<std::string>& header,
+                                   const std::string& wanted, std::size_t line) const {
+    const auto found = std::ranges::find(header, wanted);
+    if (found != header.end()) return static_cast<std::size_t>(found - header.begin());
+    throw InvalidArgument(
+        fmt::format("'{}' line {}: there is no column '{}'", name_.string(), line, wanted),
+        fmt::format("The columns are {}.", fmt::join(header, ", ")));
+  }
+
+ private:
+  bool take_line_end() {
+    const std::size_t bytes = text_.starts_with("\r\n") ? 2 : text_.starts_with('\n') ? 1 : 0;
+    text_.remove_prefix(bytes);
+    line_ += bytes != 0 ? 1 : 0;
+    return bytes != 0;
+  }
+
+  std::string plain() {
+    const auto end = std::min(text_.find_first_of(",\n"), text_.size());
+    const bool line_end = end < text_.size() && text_[end] == '\n';
+    std::string_view field = text_.substr(0, end);
+    if (line_end && field.ends_with('\r')) field.remove_suffix(1);
+    text_.remove_prefix(field.size());
+    return std::string(field);
+  }
+
+  std::string quoted() {
+    std::string field;
+    text_.remove_prefix(1);
+    for (;;) {
+      const auto quote = text_.find('"');
+      if (quote == std::string_view::npos) fail("a quote is not closed", line_);
+      field += text_.substr(0, quote);
+      text_.remove_prefix(quote + 1);
+      if (!text_.starts_with('"')) break;
+      field += '"';  // two quotes mean one
+      text_.remove_prefix(1);
+    }
+    line_ += static_cast<std::size_t>(std::count(field.begin(), field.end(), '\n'));
+    return field;
+  }
+
+  std::string_view text_;
+  std::filesystem::path name_;
+  std::size_t line_ = 1;
+};
+
+}  // namespace
+
+std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesystem::path& name,
+                                       const CsvColumns& columns) {
+  CsvReader reader(text, name);
+  std::vector<CsvLabel> labels;
+  const bool has_names = !columns.path.empty() || !columns.label.empty();
+  std::size_t path_field = 0;
+  std::size_t label_field = 1;
+  for (bool is_first = true; !reader.at_end();) {
+    const std::size_t line = reader.line();
+    auto fields = reader.row();
+    if (fields.empty()) continue;
+    if (std::exchange(is_first, false)) {
+      if (has_names) {
+        path_field = reader.column(fields, columns.path.empty() ? "path" : columns.path, line);
+        label_field = reader.column(fields, columns.label.empty() ? "label" : columns.label, line);
+      }
+      if (has_names || fields == std::vector<std::string>{"path", "label"}) continue;
+    }
+    if (has_names ? fields.size() <= std::max(path_field, label_field) : fields.size() != 2) {
+      reader.fail(fmt::format("the line has {}", human::count(fields.size(), "field")), line);
+    }
+    if (fields[path_field].empty() || fields[label_field].empty()) {
+      reader.fail("the path or the label is empty", line);
+    }
+    labels.push_back({std::move(fields[path_field]), std::move(fields[label_field]), line});
+  }
+  return labels;
+}
+
+std::vector<std::string> read_class_names(const std::filesystem::path& path) {
+  const auto names = path.extension() == ".json"
+                         ? Manifest::read(path).classes
+                         : lines_of(without_byte_order_mark(as_text(read_file(path))));
+  if (names.empty()) throw InvalidArgument(fmt::format("'{}' has no class names", path.string()));
+  std::unordered_set<std::string_view> seen;
+  for (const auto& name : names) {
+    if (seen.insert(name).second) continue;
+    throw InvalidArgument(fmt::format("'{}' has the class '{}' twice", path.string(), name));
+  }
+  return names;
+}
+
+}  // namespace precache
