@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/job/image_job.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "convert/source/input_files.hpp"
 #include "convert/source/open_source.hpp"
@@ -12,39 +14,42 @@
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/reader/dataset.hpp"
 
 namespace precache {
 namespace {
+
+constexpr std::size_t kMostComparedSamples = 100'000;  // keeps a refusal quick
 
 std::string file_digest(const std::filesystem::path& path) {
   return fmt::format("crc32c:{:08x}", crc32c::value(read_file(path)));
 }
 
 JobRequest with_image_options(JobRequest request, const ImageJobOptions& options) {
-  check_job_folders(options.source, "source", options.out);
+  check_job_folders(options.source, "source", options.out, request.is_encoded);
   check_apart(options.source, options.out);
   request.source = options.source;
   request.out = options.out;
   request.work_name = options.split;
   request.splits = {options.split};
+  request.format = options.format;
+  request.may_skip = true;
   request.overwrite = options.overwrite;
+  request.finished_hint =
+      "Set `overwrite` to replace it, give another `split` to add one, or choose another `out`.";
   return request;
 }
 
 }  // namespace
 
-ImageJob::ImageJob(const ImageJobOptions& options, JobRequest request, JobProgress& progress,
-                   JobReport& report)
-    : ShardJob(with_image_options(std::move(request), options), progress, report),
-      options_(options) {}
+ImageJob::ImageJob(const ImageJobOptions& options, JobRequest request, bool short_keys,
+                   JobProgress& progress, JobReport& report, JobEstimate& preview)
+    : ShardJob(with_image_options(std::move(request), options), progress, report, preview),
+      options_(options),
+      preview_(preview),
+      short_keys_(short_keys) {}
 
-Labelling ImageJob::labelling_of(const ImageJobOptions& options) {
-  Labelling labelling =
-      parse_labelling(options.labels, options.classes, options.image_key, options.label_key);
-  labelling.proto = options.proto;
-  labelling.message = options.message;
-  return labelling;
-}
+Labelling ImageJob::labelling() { return parse_labelling(options_); }
 
 std::uint64_t ImageJob::checked_shard_count() const {
   if (options_.shard_count <= listing().size()) return options_.shard_count;
@@ -53,7 +58,7 @@ std::uint64_t ImageJob::checked_shard_count() const {
                   listing().size(), options_.shard_count));
 }
 
-nlohmann::ordered_json ImageJob::image_identity() const {
+nlohmann::ordered_json ImageJob::identity() const {
   const bool csv = options_.labels != "none" && options_.labels != "folder";
   nlohmann::ordered_json json = {
       {"format", name(options_.format)},
@@ -63,6 +68,11 @@ nlohmann::ordered_json ImageJob::image_identity() const {
       {"classes", options_.classes.empty() ? "" : file_digest(options_.classes)},
       {"image_key", options_.image_key},
       {"label_key", options_.label_key}};
+  for (const auto& [field, value] : {std::pair("path_column", &options_.path_column),
+                                     std::pair("label_column", &options_.label_column),
+                                     std::pair("label_regex", &options_.label_regex)}) {
+    if (!value->empty()) json[field] = *value;
+  }
   if (!options_.proto.empty()) {
     json["proto"] = file_digest(options_.proto);
     json["message"] = options_.message;
@@ -70,36 +80,59 @@ nlohmann::ordered_json ImageJob::image_identity() const {
   return json;
 }
 
-void ImageJob::fill_images(JobEstimate& estimate) const {
-  fill(estimate);
-  estimate.classes = source_.classes;
-  estimate.labels = listing().labels();
-  for (std::size_t i = 0; i < listing().size(); ++i) estimate.source_bytes += listing()[i].size;
-}
-
-void ImageJob::refuse_finished() const {
-  throw InvalidArgument(fmt::format("'{}' already holds a finished split '{}'",
-                                    options_.out.string(), options_.split),
-                        "Set `overwrite` to replace it, give another `split` to add one, or "
-                        "choose another `out`.");
-}
-
 Source ImageJob::list(Unpacker& unpacker) {
   return open_source(options_.source, labelling(), unpacker, options_.helper);
 }
 
-void ImageJob::make_plan(Source source) {
-  source_ = std::move(source);
-  keys_.emplace(source_.listing, source_.key_rule, short_keys_);
-  plan_.emplace(plan_shards());
+std::vector<JobSplit> ImageJob::make_plan() {
+  keys_.emplace(listing(), source().key_rule, short_keys_);
+  return {plan_split()};
 }
 
-std::vector<JobSplit> ImageJob::plans() const {
-  return {{options_.split, &*plan_, [this](std::uint64_t shard) { return shard_bytes(shard); }}};
+void ImageJob::describe_plan() {
+  preview_.classes = source().classes;
+  preview_.labels = listing().labels();
+  for (std::size_t i = 0; i < listing().size(); ++i) preview_.source_bytes += listing()[i].size;
+}
+
+std::string ImageJob::source_difference() {
+  const SplitEntry finished = *out().finished();
+  if (std::max(finished.samples, listing().size()) > kMostComparedSamples) {
+    return fmt::format("the source: {} samples there, {} here", finished.samples + finished.skipped,
+                       listing().size());
+  }
+  std::set<std::string> keys_in_out;
+  try {
+    OpenOptions open;
+    open.helper = options_.helper;
+    const Dataset dataset = Dataset::open(options_.out, options_.split, open);
+    for (std::uint64_t i = 0; i < dataset.size(); ++i) keys_in_out.insert(dataset[i].key());
+  } catch (const Error&) {
+    return "the source has other samples";  // the shards are damaged or missing
+  }
+  const InputFiles files(options_.source, source());
+  const std::string skipped = out().skipped_lines();
+  std::vector<std::string> added;
+  for (std::size_t i = 0; i < listing().size(); ++i) {
+    const std::string origin = files.origin(i);
+    const bool is_skipped = skipped.find("\t" + tsv_escaped(origin) + "\t") != std::string::npos;
+    if (keys_in_out.erase(keys().key(i)) == 0 && !is_skipped) added.push_back(origin);
+  }
+  std::vector<std::string> parts;
+  const auto add = [&](const auto& samples, const char* more) {
+    if (samples.empty()) return;
+    parts.push_back(fmt::format("the source has {} {} {} '{}'", samples.size(), more,
+                                samples.size() == 1 ? "sample:" : "samples, such as",
+                                *samples.begin()));
+  };
+  add(added, "more");
+  add(keys_in_out, "fewer");
+  return parts.empty() ? "the samples of the source have other sizes or labels"
+                       : fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::function<SampleCrc()> ImageJob::crc_reader(const JobSplit& /*split*/) const {
-  return [samples = std::make_shared<const InputFiles>(options_.source, source_)] {
+  return [samples = std::make_shared<const InputFiles>(options_.source, source())] {
     return samples->crc_reader();
   };
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "convert/job/shard_job.hpp"
 #include "convert/source/keys.hpp"
@@ -12,46 +10,37 @@
 
 namespace precache {
 
-/// A job that makes one split of a source of images.
+/// A job that makes one split from a source of images.
 class ImageJob : public ShardJob {
  protected:
-  /// Throws InvalidArgument and IoError if `source` and `out` cannot be what is asked for.
-  ImageJob(const ImageJobOptions& options, JobRequest request, JobProgress& progress,
-           JobReport& report);
+  /// Throws InvalidArgument and IoError if `source` and `out` do not fit.
+  ImageJob(const ImageJobOptions& options, JobRequest request, bool short_keys,
+           JobProgress& progress, JobReport& report, JobEstimate& preview);
 
-  /// Which sample goes to which shard.  REQUIRES: source() and keys().
-  [[nodiscard]] virtual Plan plan_shards() = 0;
-  /// About what the shard takes.
-  [[nodiscard]] virtual std::uint64_t shard_bytes(std::uint64_t shard) const = 0;
-  [[nodiscard]] virtual Labelling labelling() { return labelling_of(options_); }
+  /// Assigns samples to shards.  REQUIRES: listing() and keys().
+  [[nodiscard]] virtual JobSplit plan_split() = 0;
+  [[nodiscard]] virtual Labelling labelling();
 
+  [[nodiscard]] OutFolder& out() { return ShardJob::out(options_.split); }
   [[nodiscard]] const Keys& keys() const { return *keys_; }
-  [[nodiscard]] const Plan& plan() const { return *plan_; }
-  [[nodiscard]] const Listing& listing() const { return source_.listing; }
+  [[nodiscard]] const Listing& listing() const { return source().listing; }
   /// `shard_count` if it was given, else 0. Throws InvalidArgument if there are fewer samples.
   [[nodiscard]] std::uint64_t checked_shard_count() const;
-  /// What options that all such jobs have add to the identity: files count by their content. Throws
-  /// IoError.
-  [[nodiscard]] nlohmann::ordered_json image_identity() const;
-  void fill_images(JobEstimate& estimate) const;
-  [[noreturn]] void refuse_finished() const;
 
+  /// The part of the identity that follows from ImageJobOptions. Files count by their content.
+  /// Throws IoError.
+  [[nodiscard]] nlohmann::ordered_json identity() const override;
   [[nodiscard]] Source list(Unpacker& unpacker) override;
-  void make_plan(Source source) override;
-  [[nodiscard]] const Source& source() const override { return source_; }
-  [[nodiscard]] Format format() const override { return options_.format; }
-  [[nodiscard]] std::vector<JobSplit> plans() const override;
+  [[nodiscard]] std::vector<JobSplit> make_plan() override;
+  void describe_plan() override;
+  [[nodiscard]] std::string source_difference() override;
   [[nodiscard]] std::function<SampleCrc()> crc_reader(const JobSplit& split) const override;
 
-  bool short_keys_ = false;
-
  private:
-  [[nodiscard]] static Labelling labelling_of(const ImageJobOptions& options);
-
   const ImageJobOptions& options_;
-  Source source_;
+  JobEstimate& preview_;
+  bool short_keys_;
   std::optional<Keys> keys_;
-  std::optional<Plan> plan_;
 };
 
 }  // namespace precache

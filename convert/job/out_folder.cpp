@@ -5,14 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <set>
 
-#include "convert/sidecars/job_sidecars.hpp"
+#include "convert/job/work_names.hpp"
 #include "convert/sidecars/sidecar_file.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/temporary_file.hpp"
-#include "formats/shard/framing.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -23,53 +22,36 @@ namespace fs = std::filesystem;
 constexpr const char* kSkippedName = "skipped.tsv";
 constexpr std::string_view kSkippedHeader = "split\tpath\tstage\treason\n";
 
-// A field of a tab-separated line.
-std::string escaped(std::string_view text) {
+}  // namespace
+
+std::string tsv_escaped(std::string_view text) {
+  constexpr std::string_view kEscaped = "\t\n\r\\";
+  constexpr std::string_view kLetters = "tnr\\";
   std::string result;
   for (const char c : text) {
-    switch (c) {
-      case '\t':
-        result += "\\t";
-        break;
-      case '\n':
-        result += "\\n";
-        break;
-      case '\r':
-        result += "\\r";
-        break;
-      case '\\':
-        result += "\\\\";
-        break;
-      default:
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte >= 0x20 && byte != 0x7f) {
-          result += c;
-        } else {
-          result += fmt::format("\\x{:02x}", byte);
-        }
+    const auto byte = static_cast<unsigned char>(c);
+    if (const std::size_t at = kEscaped.find(c); at != std::string_view::npos) {
+      result += {'\\', kLetters[at]};
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += c;
     }
   }
   return result;
 }
+
+namespace {
 
 [[noreturn]] void throw_finished_meanwhile(const fs::path& out) {
   throw IoError("another process has just finished a job in", out, 0,
                 "Run the same command again to see what is there now.");
 }
 
-template <typename Split>
-FinishedSplit finished_of(const Split& split) {
-  FinishedSplit finished{{}, {}, split.samples, split.skipped, 0, split.content_fingerprint};
-  if (!split.shards.empty()) finished.first_shard = split.shards.front().file;
-  for (const auto& shard : split.shards) {
-    finished.shards.insert(shard.file);
-    finished.bytes += shard.bytes;
-  }
-  return finished;
-}
-
-bool is_digits(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+std::set<std::string> names_of(const auto& files, auto name) {
+  std::set<std::string> names;
+  for (const auto& file : files) names.insert(file.*name);
+  return names;
 }
 
 }  // namespace
@@ -83,7 +65,7 @@ OutFolder::OutFolder(fs::path out, std::string split)
     throw InvalidArgument(
         fmt::format("refusing to replace '{}': precache did not write it",
                     (out_ / kSkippedName).string()),
-        "The report of skipped samples has this name. Move the file away, or choose another "
+        "The report of skipped samples would get this name. Move the file away, or choose another "
         "`out`.");
   }
 }
@@ -107,43 +89,35 @@ void OutFolder::write_manifest() const {
 }
 
 const Manifest* OutFolder::other_splits() const {
-  const std::size_t own = finished_split() == nullptr ? 0 : 1;
+  const std::size_t own = manifest_ ? manifest_->splits.count(split_) : 0;
   return manifest_ && manifest_->splits.size() > own ? &*manifest_ : nullptr;
 }
 
-const SplitEntry* OutFolder::finished_split() const {
-  if (!manifest_) return nullptr;
-  const auto found = manifest_->splits.find(split_);
-  return found == manifest_->splits.end() ? nullptr : &found->second;
-}
-
-std::optional<FinishedSplit> OutFolder::finished() const {
-  if (const SplitEntry* split = finished_split()) return finished_of(*split);
+std::optional<SplitEntry> OutFolder::finished() const {
+  if (manifest_ && manifest_->splits.contains(split_)) return manifest_->splits.at(split_);
   const auto found = encoded_.splits.find(split_);
   if (found == encoded_.splits.end()) return std::nullopt;
-  return finished_of(found->second);
+  SplitEntry entry{.samples = found->second.samples,
+                   .skipped = found->second.skipped,
+                   .source_fingerprint = found->second.source_fingerprint,
+                   .content_fingerprint = found->second.content_fingerprint,
+                   .shards = {}};
+  for (const auto& shard : found->second.shards) {
+    entry.shards.push_back({shard.file, shard.samples, shard.bytes, shard.crc32c, {}});
+  }
+  return entry;
 }
 
-fs::path OutFolder::shard_path(std::uint64_t shard, std::string_view extension) const {
-  return out_ / fmt::format("{}-{:06}{}", split_, shard, extension);
-}
-
-bool OutFolder::is_shard_name(const std::string& file) const {
-  const std::string ending = fs::path(file).extension().string();
-  const bool known =
-      std::ranges::any_of(kAllFormats, [&](Format format) { return extension(format) == ending; });
-  if (!known || !file.starts_with(split_ + "-")) return false;
-  const std::string_view number = std::string_view(file).substr(
-      split_.size() + 1, file.size() - ending.size() - split_.size() - 1);
-  // As shard_path() writes it: six digits, or more without a leading zero.
-  return is_digits(number) && number.size() >= 6 && (number.size() == 6 || number.front() != '0');
+std::string OutFolder::manifest_json() const {
+  return manifest_ ? manifest_->to_json() : encoded_.to_json();
 }
 
 std::vector<ReplacedFile> OutFolder::shards_called(const std::set<std::string>& names) const {
   std::vector<ReplacedFile> listed;
   for (const std::string& name : names) {
-    struct stat status {};  // of a link, its own: it is what would be removed
-    if (!is_shard_name(name) || ::lstat((out_ / name).c_str(), &status) != 0) continue;
+    struct stat status {};  // of a link itself, because that is what would be removed
+    if (work_names::split_of(name) != split_ || ::lstat((out_ / name).c_str(), &status) != 0)
+      continue;
     if (S_ISDIR(status.st_mode)) {
       throw InvalidArgument(
           fmt::format("refusing to replace '{}': it is a folder", (out_ / name).string()),
@@ -154,33 +128,21 @@ std::vector<ReplacedFile> OutFolder::shards_called(const std::set<std::string>& 
   return listed;
 }
 
-bool OutFolder::are_as_listed(const std::set<std::string>& names,
-                              const std::vector<ReplacedFile>& listed) const {
-  return std::ranges::all_of(shards_called(names), [&](const ReplacedFile& now) {
-    return std::ranges::find(listed, now) != listed.end();
-  });
-}
-
 void OutFolder::check_manifest_is_current() const {
-  const std::string now =
-      fs::exists(manifest_path()) ? Manifest::read(manifest_path()).to_json() : "";
-  if (now == (manifest_ ? manifest_->to_json() : "") &&
-      EncodedManifest::read(out_).to_json() == encoded_.to_json()) {
-    return;
-  }
-  throw_finished_meanwhile(out_);
+  if (OutFolder(out_, split_).manifest_json() != manifest_json()) throw_finished_meanwhile(out_);
 }
 
 std::vector<ReplacedFile> OutFolder::replaceable_shards(bool overwrite) const {
   const auto split = finished();
-  std::set<std::string> names = split ? split->shards : std::set<std::string>();
+  std::set<std::string> names;
+  if (split) names = names_of(split->shards, &ShardEntry::file);
   for (std::string& shard : shards_of_unfinished_jobs(out_)) names.insert(std::move(shard));
   auto listed = shards_called(names);
   std::set<std::string> unlisted;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(out_, error)) {
     const std::string file = entry.path().filename().string();
-    if (is_shard_name(file)) unlisted.insert(file);
+    if (work_names::split_of(file) == split_) unlisted.insert(file);
   }
   if (error && error.value() != ENOENT) throw IoError("cannot list", out_, error.value());
   for (const ReplacedFile& file : listed) unlisted.erase(file.name);
@@ -197,16 +159,20 @@ std::vector<ReplacedFile> OutFolder::replaceable_shards(bool overwrite) const {
                     (out_ / listed.front().name).string()),
         "Finish that job, set `overwrite` to replace it, or choose another `out`.");
   }
-  // A finished split is replaced even if none of its shards is left: its manifest is.
+  // A finished split is replaced even if none of its shards is left, because its manifest is.
   if (listed.empty() && split && !split->shards.empty())
-    listed.push_back({*split->shards.begin(), 0, 0});
+    listed.push_back({split->shards.front().file, 0, 0});
   return listed;
 }
 
 void OutFolder::discard_split(const std::vector<ReplacedFile>& listed) {
   read_manifest();
-  // A split that was finished since is not the one that is replaced.
-  if (const auto split = finished(); split && are_as_listed(split->shards, listed)) {
+  const std::set<ReplacedFile> replaced(listed.begin(), listed.end());
+  const auto is_unchanged = [&](const ReplacedFile& now) { return replaced.contains(now); };
+  // Leave a split alone that another process has finished since the shards were listed.
+  if (const auto split = finished();
+      split && std::ranges::all_of(shards_called(names_of(split->shards, &ShardEntry::file)),
+                                   is_unchanged)) {
     encoded_.splits.erase(split_);
     if (manifest_ && manifest_->splits.erase(split_) != 0 && manifest_->splits.empty()) {
       manifest_.reset();
@@ -214,12 +180,11 @@ void OutFolder::discard_split(const std::vector<ReplacedFile>& listed) {
     write_manifest();
   }
   std::vector<fs::path> shards;
-  for (const ReplacedFile& file : listed) {
-    // Another process may have put a shard of the same job there by now.
-    const auto now = shards_called({file.name});
-    if (!now.empty() && now.front() == file) shards.push_back(out_ / file.name);
+  for (const ReplacedFile& now : shards_called(names_of(listed, &ReplacedFile::name))) {
+    // Else another process has written a shard of the same job by now.
+    if (is_unchanged(now)) shards.push_back(out_ / now.name);
   }
-  // Before the shards: a sidecar that a killed run left would be taken for one of the new shards.
+  // Before the shards: a sidecar that a killed run leaves would seem to describe the new shards.
   remove_sidecars(out_, split_, shards, manifest_ ? &*manifest_ : nullptr);
   for (const auto& shard : shards) remove_file(shard);
   publish_skipped({});
@@ -240,11 +205,9 @@ std::string OutFolder::skipped_lines(bool own) const {
   return lines;
 }
 
-std::string OutFolder::skipped_lines() const { return skipped_lines(true); }
-
 void OutFolder::publish_skipped_lines(const std::string& lines) const {
   const auto path = out_ / kSkippedName;
-  const std::string all = skipped_lines(false) + lines;  // keeps what other splits have there
+  const std::string all = skipped_lines(false) + lines;  // keeps the lines of other splits
   if (!all.empty()) {
     write_file_atomically(path, std::string(kSkippedHeader) + all);
   } else if (fs::exists(path)) {
@@ -255,20 +218,20 @@ void OutFolder::publish_skipped_lines(const std::string& lines) const {
 void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const {
   std::string lines;
   for (const auto& sample : skipped) {
-    lines += fmt::format("{}\t{}\t{}\t{}\n", split_, escaped(sample.path), sample.stage,
-                         escaped(sample.reason));
+    lines += fmt::format("{}\t{}\t{}\t{}\n", split_, tsv_escaped(sample.path), sample.stage,
+                         tsv_escaped(sample.reason));
   }
   publish_skipped_lines(lines);
 }
 
 void OutFolder::publish(Manifest dataset) {
-  read_manifest();  // where locks are not shared, another split may have been finished meanwhile
+  read_manifest();  // without shared locks, another process may have finished a split meanwhile
   if (manifest_) {
     if (manifest_->format != dataset.format || manifest_->spec != dataset.spec ||
         manifest_->classes != dataset.classes) {
       throw_finished_meanwhile(out_);
     }
-    dataset.splits.merge(manifest_->splits);  // keeps what it has
+    dataset.splits.merge(manifest_->splits);  // keeps the entries of `dataset`
     dataset.recipe = manifest_->recipe;
   }
   manifest_ = std::move(dataset);
@@ -287,10 +250,27 @@ void check_split_name(const std::string& split) {
   };
   if (split.empty() || split.front() == '.' || split.front() == '-' || split.size() > 100 ||
       !std::ranges::all_of(split, is_plain)) {
-    throw InvalidArgument(fmt::format("`split` '{}' cannot be the name of a split", split),
+    throw InvalidArgument(fmt::format("`split` '{}' is not a valid name of a split", split),
                           "A name has up to 100 letters, digits, '_', '-' and '.', and does not "
                           "begin with '-' or '.'.");
   }
+}
+
+void check_job_folders(const fs::path& source, const char* source_field, const fs::path& out,
+                       bool is_encoded) {
+  if (source.empty() || out.empty()) {
+    throw InvalidArgument(fmt::format("`{}` and `out` must not be empty", source_field));
+  }
+  std::error_code error;
+  if (fs::exists(out, error) && !fs::is_directory(out, error)) {
+    throw IoError("cannot write to", out, ENOTDIR,
+                  "`out` must be a folder. It is created if needed.");
+  }
+  if (!fs::exists(out / (is_encoded ? kManifestName : kEncodedManifestName), error)) return;
+  throw InvalidArgument(
+      fmt::format("'{}' holds {}", out.string(),
+                  is_encoded ? "a dataset of tensors" : "encoded images"),
+      fmt::format("Choose another `out` for {}.", is_encoded ? "encoded images" : "tensors"));
 }
 
 }  // namespace precache

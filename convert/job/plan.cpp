@@ -26,9 +26,9 @@ std::uint64_t Plan::shard_begin(std::uint64_t shard) const {
   return shard * (records_ / shards_) + std::min(shard, larger);
 }
 
-PlannedRecord Plan::record(std::uint64_t shard, std::uint64_t slot) const {
+std::uint64_t Plan::sample(std::uint64_t shard, std::uint64_t slot) const {
   const std::uint64_t position = shard_begin(shard) + slot;
-  return {permutation_ ? (*permutation_)(position) : position};
+  return permutation_ ? (*permutation_)(position) : position;
 }
 
 std::uint64_t shards_for_size(std::uint64_t records, std::uint64_t record_bytes,

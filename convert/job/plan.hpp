@@ -9,12 +9,7 @@
 
 namespace precache {
 
-/// What one record is made of.
-struct PlannedRecord {
-  std::uint64_t sample = 0;  // number in the listing
-};
-
-/// Which sample goes to which record of which shard: a pure function of its arguments.
+/// Assigns samples to the records of shards: a pure function of its arguments.
 class Plan {
  public:
   /// Shards that differ by at most one record. Without a seed the order of the listing is kept.
@@ -32,7 +27,8 @@ class Plan {
   }
   /// Whether records come in the order of the listing.
   [[nodiscard]] bool keeps_order() const { return !permutation_; }
-  [[nodiscard]] PlannedRecord record(std::uint64_t shard, std::uint64_t slot) const;
+  /// The number in the listing of the sample that a record is made of.
+  [[nodiscard]] std::uint64_t sample(std::uint64_t shard, std::uint64_t slot) const;
 
  private:
   std::uint64_t records_;
@@ -41,7 +37,7 @@ class Plan {
   std::optional<Permutation> permutation_;
 };
 
-/// How many shards of about `shard_bytes` hold `records` records of `record_bytes`.
+/// The number of shards of about `shard_bytes` that hold `records` records of `record_bytes`.
 [[nodiscard]] std::uint64_t shards_for_size(std::uint64_t records, std::uint64_t record_bytes,
                                             std::uint64_t shard_bytes);
 

@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "convert/job/work_names.hpp"
 #include "formats/bytes/crc32c.hpp"
@@ -25,7 +23,7 @@ constexpr std::uint64_t kWritebackRecords = 64;
 std::string ShardResult::to_json() const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& sample : skipped) {
-    // Paths are bytes; as a JSON array of numbers they survive whatever they are.
+    // Paths are bytes and need not be UTF-8, so they become an array of numbers.
     list.push_back({{"path", std::vector<std::uint8_t>(sample.path.begin(), sample.path.end())},
                     {"stage", sample.stage},
                     {"reason", sample.reason}});
@@ -69,13 +67,13 @@ ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path tempora
                            std::filesystem::path final_path, std::uint64_t slots)
     : framing_(framing),
       final_path_(std::move(final_path)),
-      lock_(temporary.parent_path() / work_names::lock(final_path_.filename().string()),
+      lock_(temporary.parent_path() / (final_path_.filename().string() + work_names::kLockEnding),
             O_RDWR | O_CREAT | O_NOFOLLOW),
       open_slots_(slots),
       crcs_(slots) {
   if (!lock_.try_lock(true)) {
     throw IoError("another process is writing", final_path_, 0,
-                  "Wait for it to end; or give each process another `part`.");
+                  "Wait for it to end, or give each process another `part`.");
   }
   file_ = File(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
   const std::uint64_t bytes = framing_.shard_bytes(slots);
@@ -96,7 +94,7 @@ ShardBuilder::~ShardBuilder() {
 bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc,
                          bool damaged) {
   file_.write_at(offset(slot), record);
-  // Without this the last shard is synced after all work is done: 0.34 s for 457 MB.
+  // Else the last shard would be written to disk only after all work is done: 0.34 s for 457 MB.
   if ((slot + 1) % kWritebackRecords == 0) {
     file_.start_writeback(offset(slot + 1 - kWritebackRecords),
                           kWritebackRecords * framing_.record_bytes());
@@ -109,60 +107,37 @@ bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, 
 bool ShardBuilder::reject(std::uint64_t slot, SkippedSample skipped) {
   {
     const std::scoped_lock lock(mutex_);
-    holes_.push_back(slot);
-    skipped_.emplace_back(slot, std::move(skipped));
+    skipped_.emplace(slot, std::move(skipped));
   }
   return open_slots_.fetch_sub(1) == 1;
 }
 
-std::vector<std::uint64_t> ShardBuilder::close_holes() {
-  std::ranges::sort(holes_);
-  std::vector<std::uint64_t> slots(crcs_.size());
-  std::iota(slots.begin(), slots.end(), std::uint64_t{0});
-  std::vector<std::byte> record(framing_.record_bytes());
-  std::size_t last_hole = holes_.size();  // holes_[last_hole..] are at the end already
-  for (std::size_t i = 0; i < last_hole; ++i) {
-    while (last_hole > i && holes_[last_hole - 1] == slots.size() - 1) {
-      slots.pop_back();
-      --last_hole;
-    }
-    if (i == last_hole) break;
-    const std::uint64_t hole = holes_[i];
-    const std::uint64_t from = slots.size() - 1;
-    file_.read_at(offset(from), record);
-    file_.write_at(offset(hole), record);
-    slots[hole] = slots[from];
-    slots.pop_back();
-  }
-  return slots;
-}
-
-std::vector<std::uint64_t> ShardBuilder::move_down() {
-  std::ranges::sort(holes_);
-  std::vector<std::uint64_t> slots;
-  slots.reserve(crcs_.size());
-  std::vector<std::byte> record(framing_.record_bytes());
-  std::size_t passed = 0;  // holes before the slot
+std::vector<std::uint64_t> ShardBuilder::arrange(bool keep_order) const {
+  std::vector<std::uint64_t> survivors;
   for (std::uint64_t slot = 0; slot < crcs_.size(); ++slot) {
-    if (passed < holes_.size() && holes_[passed] == slot) {
-      ++passed;
-      continue;
-    }
-    if (passed != 0) {
-      file_.read_at(offset(slot), record);
-      file_.write_at(offset(slot - passed), record);
-    }
-    slots.push_back(slot);
+    if (!skipped_.contains(slot)) survivors.push_back(slot);
+  }
+  if (keep_order) return survivors;
+  std::vector<std::uint64_t> slots;
+  std::size_t last = survivors.size();
+  for (std::uint64_t slot = 0; slot < survivors.size(); ++slot) {
+    slots.push_back(skipped_.contains(slot) ? survivors[--last] : slot);
   }
   return slots;
 }
 
 void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name_of_slot,
                             bool keep_order) {
-  const auto slots = keep_order ? move_down() : close_holes();
+  const auto slots = arrange(keep_order);
   std::vector<WrittenRecord> records;
   records.reserve(slots.size());
-  for (const std::uint64_t slot : slots) records.push_back({name_of_slot(slot), crcs_[slot]});
+  std::vector<std::byte> moved(framing_.record_bytes());
+  for (std::uint64_t i = 0; i < slots.size(); ++i) {
+    records.push_back({name_of_slot(slots[i]), crcs_[slots[i]]});
+    if (slots[i] == i) continue;
+    file_.read_at(offset(slots[i]), moved);
+    file_.write_at(offset(i), moved);
+  }
   const Envelope envelope = framing_.envelope(records, file_.path().parent_path());
   const std::uint64_t end = offset(slots.size());
   file_.write_at(0, envelope.prologue);
@@ -174,7 +149,6 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
   for (const std::uint64_t slot : slots) crc = combiner.append(crc, crcs_[slot]);
   crc = crc32c::combine(crc, crc32c::value(envelope.epilogue), envelope.epilogue.size());
 
-  std::ranges::sort(skipped_, {}, [](const auto& entry) { return entry.first; });
   for (auto& [slot, skipped] : skipped_) result_.skipped.push_back(std::move(skipped));
   result_.damaged = damaged_;
   result_.content = content_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace precache {
 
 /// A finished shard as the work folder remembers it.
 struct ShardResult {
-  std::string plan;  // identity of the plan that it was made by
+  std::string plan;  // identity of the plan that made it
   ShardEntry entry;
   std::int64_t mtime_ns = 0;  // of the file, which a rename keeps
   std::uint64_t content = 0;  // sum of the content_term() of its samples
@@ -33,11 +34,11 @@ struct ShardResult {
 /// temporary file.
 ///
 /// Each slot gets one write() or reject(). The call that makes the last of them returns true; then
-/// complete() and commit() are due, once, by one thread.
+/// one thread calls complete() and commit(), once.
 class ShardBuilder {
  public:
-  /// Creates the temporary and reserves its space. Throws IoError, also if another process holds
-  /// the lock of the shard, which only saves work: the temporary is not shared with anyone.
+  /// Creates the temporary and reserves its space. Throws IoError, including when another process
+  /// holds the lock of the shard. The lock only saves work: no process shares the temporary.
   ShardBuilder(const Framing& framing, std::filesystem::path temporary,
                std::filesystem::path final_path, std::uint64_t slots);
   /// Removes the temporary of a shard that was not committed.
@@ -51,12 +52,12 @@ class ShardBuilder {
   void note_content(std::uint64_t term) { content_ += term; }
 
   /// Closes the holes that rejected samples left, and writes prologue and epilogue. `name_of_slot`
-  /// names the sample that was planned for a slot. To keep the order, all records after a hole move
-  /// down; else the last one moves into it.
+  /// names the sample that was planned for a slot. With `keep_order`, all records after a hole move
+  /// down; else the shard's last record moves into it.
   void complete(const std::function<SampleName(std::uint64_t)>& name_of_slot,
                 bool keep_order = false);
-  /// Syncs the file, passes its result to `save` and renames the file into place. In this order, so
-  /// that no shard has its final name without a result.
+  /// Syncs the file, passes its result to `save` and renames the file into place, in this order:
+  /// every shard that has its final name has a result.
   [[nodiscard]] ShardResult commit(const std::function<void(const ShardResult&)>& save);
 
  private:
@@ -64,9 +65,7 @@ class ShardBuilder {
     return framing_.records_base() + slot * framing_.record_bytes();
   }
   /// The slots whose records end up at positions 0, 1, ... of the shard.
-  [[nodiscard]] std::vector<std::uint64_t> close_holes();
-  /// The same, with the order kept.
-  [[nodiscard]] std::vector<std::uint64_t> move_down();
+  [[nodiscard]] std::vector<std::uint64_t> arrange(bool keep_order) const;
 
   const Framing& framing_;
   std::filesystem::path final_path_;
@@ -75,10 +74,9 @@ class ShardBuilder {
   std::atomic<std::uint64_t> open_slots_;
   std::atomic<std::uint64_t> damaged_{0};
   std::atomic<std::uint64_t> content_{0};
-  std::vector<std::uint32_t> crcs_;  // by slot
-  std::mutex mutex_;                 // for the two below
-  std::vector<std::uint64_t> holes_;
-  std::vector<std::pair<std::uint64_t, SkippedSample>> skipped_;  // by slot
+  std::vector<std::uint32_t> crcs_;                 // by slot
+  std::mutex mutex_;                                // for `skipped_`
+  std::map<std::uint64_t, SkippedSample> skipped_;  // by slot
   ShardResult result_;
   bool committed_ = false;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/job/shard_formats.hpp"
 
-#include "formats/hdf5/hdf5_encoded.hpp"
-#include "formats/hdf5/hdf5_framing.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
+#include "precache/formats/error.hpp"
 
 namespace precache {
 
@@ -23,5 +24,39 @@ std::unique_ptr<EncodedShard> make_encoded_shard(Format format, const std::files
   return format == Format::kHdf5 ? make_encoded_hdf5(path, limits, classes)
                                  : make_encoded_shard(format, path);
 }
+
+#ifndef PRECACHE_WITH_HDF5  // these replace the library precache_hdf5
+
+namespace {
+
+[[noreturn]] void refuse() {
+  throw Unsupported("this build has no HDF5",
+                    "Build with PRECACHE_WITH_HDF5, or choose another `format`.");
+}
+
+}  // namespace
+
+void check_encoded_hdf5() { refuse(); }
+
+std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLimits&,
+                                                 const std::vector<std::string>&) {
+  refuse();
+}
+
+std::unique_ptr<EncodedShard> make_encoded_hdf5(const std::filesystem::path&, const NameLimits&,
+                                                const std::vector<std::string>&) {
+  refuse();
+}
+
+void hdf5::write_virtual_file(const std::filesystem::path&, const VirtualShards&) { refuse(); }
+
+bool hdf5::is_virtual_file(const std::filesystem::path&) { return false; }
+
+void hdf5::read_rows(std::span<const std::byte>, const std::filesystem::path&, const ImageRows&,
+                     const std::function<void(std::span<const std::byte>)>&) {
+  refuse();
+}
+
+#endif
 
 }  // namespace precache

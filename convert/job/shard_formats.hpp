@@ -4,7 +4,7 @@
 #include "formats/shard/encoded_shard.hpp"
 #include "formats/shard/framing.hpp"
 
-// What writes shards, of all formats: that of HDF5 is in a library of its own, precache_hdf5.
+// The writers of shards for all formats. The one for HDF5 is in a separate library, precache_hdf5.
 namespace precache {
 
 /// Throws InvalidArgument if the names or the tensor are too large for the format, Unsupported if
@@ -16,7 +16,7 @@ namespace precache {
 /// Throws Unsupported if this build lacks the format.
 void check_encoded_format(Format format);
 
-/// Throws Unsupported as that does, and IoError.
+/// Throws Unsupported if this build lacks the format, and IoError.
 [[nodiscard]] std::unique_ptr<EncodedShard> make_encoded_shard(
     Format format, const std::filesystem::path& path, const NameLimits& limits,
     const std::vector<std::string>& classes);

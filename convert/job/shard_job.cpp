@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
+#include "convert/job/differences.hpp"
+#include "convert/job/work_names.hpp"
 #include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"
 #include "formats/bytes/checked_math.hpp"
@@ -20,25 +23,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the file system of `path`, or of the folder where it will be made, has left for us.
+/// The free space of the file system at `path`, or at the folder where it will be created.
 std::uint64_t free_bytes(fs::path path) {
   path = fs::absolute(path);
   while (!fs::exists(path) && path != path.parent_path()) path = path.parent_path();
   struct statvfs status {};
   if (::statvfs(path.c_str(), &status) != 0) {
-    throw IoError("cannot look at the file system of", path, errno);
+    throw IoError("cannot read the free space of", path, errno);
   }
   return checked_mul(status.f_bavail, status.f_frsize);
 }
 
-/// What a file takes on its disk; 0 if there is none.
-std::uint64_t allocated_bytes(const fs::path& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512
-                                            : 0;
-}
-
-/// Throws IoError if shards of `needed` bytes do not fit. `reusable` is what they get of files that
+/// Throws IoError if shards of `needed` bytes do not fit. `reusable` is the space of files that
 /// they replace.
 void check_space(const JobRequest& request, std::uint64_t needed, std::uint64_t reusable) {
   const std::uint64_t available = checked_add(free_bytes(request.out), reusable);
@@ -50,18 +46,9 @@ void check_space(const JobRequest& request, std::uint64_t needed, std::uint64_t 
 
 }  // namespace
 
-void check_job_folders(const fs::path& source, const char* source_field, const fs::path& out) {
-  if (source.empty() || out.empty()) {
-    throw InvalidArgument(fmt::format("`{}` and `out` must not be empty", source_field));
-  }
-  std::error_code error;
-  if (fs::exists(out, error) && !fs::is_directory(out, error)) {
-    throw IoError("cannot write to", out, ENOTDIR, "`out` must be a folder; it is made if needed.");
-  }
-}
-
-ShardJob::ShardJob(JobRequest request, JobProgress& progress, JobReport& report)
-    : request_(std::move(request)), progress_(progress), report_(report) {
+ShardJob::ShardJob(JobRequest request, JobProgress& progress, JobReport& report,
+                   JobEstimate& preview)
+    : request_(std::move(request)), progress_(progress), report_(report), preview_(preview) {
   for (const std::string& split : request_.splits) check_split_name(split);
 }
 
@@ -70,7 +57,7 @@ void ShardJob::run() {
   open_out();
   try {
     for (const std::string& split : request_.splits) {
-      if (!is_finished(split) || is_replaced(split)) missing_.push_back({split, nullptr, {}});
+      if (!is_finished(split) || is_replaced(split)) missing_.insert(split);
     }
     if (missing_.empty()) return report_finished();
     prepare();
@@ -79,12 +66,13 @@ void ShardJob::run() {
     return;
   }
   note_plan();
+  std::erase_if(splits_, [&](const JobSplit& split) { return !missing_.contains(split.name); });
   find_pending();
   write_pending();
   if (report_.status != JobStatus::kComplete) return;
   if (request_.part_count != 0) {
     report_.status = JobStatus::kPartDone;
-  } else if (publish(missing_)) {
+  } else if (publish_all()) {
     work_->remove();
   }
 }
@@ -93,16 +81,13 @@ void ShardJob::plan_only() {
   open_out();
   std::atomic<std::uint64_t> unpacked = 0;
   Unpacker unpacker(fs::temp_directory_path(), {unpacked, progress_.stop});
-  make_plan(list(unpacker));
-  for (const JobSplit& split : plans()) {
-    if (is_finished(split.name) && !is_replaced(split.name)) check_finished(split);
-  }
+  plan(list(unpacker));
   note_plan();
 }
 
 void ShardJob::open_out() {
   for (const std::string& split : request_.splits) outs_.emplace_back(request_.out, split);
-  check_out();
+  check_dataset(false);
 }
 
 OutFolder& ShardJob::out(const std::string& split) {
@@ -113,64 +98,113 @@ OutFolder& ShardJob::out(const std::string& split) {
 bool ShardJob::is_finished(const std::string& split) { return out(split).finished().has_value(); }
 
 bool ShardJob::is_replaced(const std::string& split) {
-  return request_.overwrite || is_replacing(split);
+  return request_.overwrite || (work_ && work_->is_replacing(split));
 }
 
-bool ShardJob::is_replacing(const std::string& split) {
-  return work_ && work_->is_replacing(
-                      [&](const std::string& file) { return out(split).is_shard_name(file); });
+fs::path ShardJob::shard_path(const JobSplit& split, std::uint64_t shard) const {
+  return request_.out / work_names::shard(split.name, shard, request_.format);
 }
 
-fs::path ShardJob::shard_path(const JobSplit& split, std::uint64_t shard) {
-  return out(split.name).shard_path(shard, extension(format()));
+std::uint64_t ShardJob::shard_bytes(const JobSplit& split, std::uint64_t shard) const {
+  return split.framing->shard_bytes(split.plan.shard_records(shard));
 }
 
-/// The same request once more changes nothing; another one is refused.
+void ShardJob::plan(Source source) {
+  source_ = std::move(source);
+  splits_ = make_plan();
+  check_dataset(true);
+  for (const JobSplit& split : splits_) {
+    if (is_finished(split.name) && !is_replaced(split.name)) check_finished(split);
+  }
+}
+
+/// Refuses to add splits to a dataset that does not fit.
+void ShardJob::check_dataset(bool with_classes) {
+  const auto& found = outs_.front().manifest();
+  if (!found || request_.is_encoded || std::ranges::all_of(found->splits, [&](const auto& split) {
+        return std::ranges::find(request_.splits, split.first) != request_.splits.end();
+      })) {
+    return;
+  }
+  const Manifest planned = dataset();
+  const std::string text = dataset_differences(*found, planned);
+  if (!text.empty()) {
+    throw InvalidArgument(
+        fmt::format("'{}' holds another dataset: {}", request_.out.string(), text),
+        "All splits of a dataset have one format and recipe. Choose another `out`; `overwrite` "
+        "replaces a split if it is the only one.");
+  }
+  if (!with_classes || found->classes == planned.classes) return;
+  throw InvalidArgument(
+      fmt::format("'{}' has splits with other classes: {}", request_.out.string(),
+                  differences({{"classes", found->classes}}, {{"classes", planned.classes}})),
+      "All splits of a dataset have the same classes. Choose another `out`.");
+}
+
+std::string ShardJob::manifest_json(const std::string& split, const SplitEntry& entry) const {
+  Manifest manifest = dataset();
+  manifest.splits.emplace(split, entry);
+  return manifest.to_json();
+}
+
+void ShardJob::check_finished(const JobSplit& split) {
+  SplitEntry planned = planned_entry(split);
+  planned.samples = split.plan.records();
+  for (std::uint64_t shard = 0; shard < split.plan.shards(); ++shard) {
+    ShardEntry& entry = planned.shards.emplace_back();
+    entry.samples = split.plan.shard_records(shard);
+    if (split.framing) entry.columns = split.framing->columns(entry.samples);
+  }
+  const auto compare = [&](const std::string& source_text) {
+    return split_differences(out(split.name).manifest_json(), manifest_json(split.name, planned),
+                             split.name, request_.may_skip, source_text);
+  };
+  if (compare("the source differs").empty()) return;
+  throw InvalidArgument(
+      fmt::format("'{}' already holds a finished split '{}' that differs: {}",
+                  request_.out.string(), split.name, compare(source_difference())),
+      request_.finished_hint);
+}
+
+/// Reports that the same request was fulfilled before; plan() refuses any other.
 void ShardJob::report_finished() {
-  Unpacker unpacker(work_->folder_for_copies(), {progress_.bytes_unpacked, progress_.stop});
-  make_plan(list(unpacker));
-  for (const JobSplit& split : plans()) {
-    check_finished(split);
-    const FinishedSplit finished = *out(split.name).finished();
+  Unpacker unpacker(work_->make_folder(), {progress_.bytes_unpacked, progress_.stop});
+  plan(list(unpacker));
+  for (const JobSplit& split : splits_) {
+    const SplitEntry finished = *out(split.name).finished();
     const auto reader = crc_reader(split);
-    report_.compared = !reader
-                           ? SourceComparison::kManifest
-                           : compare_content({.first_shard = request_.out / finished.first_shard,
-                                              .fingerprint = finished.content_fingerprint,
-                                              .plan = plan_identity(identity(), source()),
-                                              .samples = split.plan->records(),
-                                              .has_times = !source().is_stream(),
-                                              .reader = reader},
-                                             progress_);
+    report_.compared =
+        !reader ? SourceComparison::kManifest
+                : compare_content({.first_shard = request_.out / finished.shards.at(0).file,
+                                   .fingerprint = finished.content_fingerprint,
+                                   .plan = plan_identity(identity().dump(), source_),
+                                   .samples = split.plan.records(),
+                                   .has_times = !source_.is_stream(),
+                                   .reader = reader},
+                                  progress_);
     report_.samples += finished.samples;
     report_.skipped_count += finished.skipped;
-    report_.bytes += finished.bytes;
+    for (const ShardEntry& shard : finished.shards) report_.bytes += shard.bytes;
     report_.shards_done += finished.shards.size();
   }
   report_.shards_planned = report_.shards_resumed = report_.shards_done;
   report_.status = JobStatus::kAlreadyComplete;
   note_plan();
-  work_->remove();  // a run that was killed after it wrote the manifest has left it
+  work_->remove();  // left by a run that was killed after it wrote the manifest
 }
 
-/// Takes up an unfinished job, or begins one. What is replaced is there until all that can be
-/// checked before the first sample was found to be right.
+/// Continues an unfinished job, or begins one. Files that are replaced stay until everything was
+/// checked that can be checked before the first sample.
 void ShardJob::prepare() {
   const File alone = work_->lock_preparation();
-  if (work_->is_prepared() && !request_.overwrite) {
-    load();
-  } else {
-    begin();
-  }
-  const auto all = plans();
-  for (JobSplit& split : missing_) split = *std::ranges::find(all, split.name, &JobSplit::name);
+  work_->is_prepared() && !request_.overwrite ? load() : begin();
   if (work_->replaced().empty()) return;
-  for (const JobSplit& split : missing_) out(split.name).discard_split(work_->replaced());
+  for (const std::string& split : missing_) out(split).discard_split(work_->replaced());
   work_->note_replaced();
 }
 
 void ShardJob::load() {
-  make_plan(work_->load(identity(), request_.source));
+  plan(work_->load(identity().dump(), request_.source));
   check_plan(false);
 }
 
@@ -180,62 +214,67 @@ void ShardJob::begin() {
                           "Run all parts with the same options first.");
   }
   const auto listed = replaceable_shards(request_.overwrite);
-  Unpacker unpacker(work_->folder_for_copies(), {progress_.bytes_unpacked, progress_.stop});
-  make_plan(list(unpacker));
+  Unpacker unpacker(work_->make_folder(), {progress_.bytes_unpacked, progress_.stop});
+  plan(list(unpacker));
   check_plan(true);
-  check_not_in_out(source().shard_files(), request_.out);
+  check_not_in_out(source_.shard_files(), request_.out);
   if (can_resume()) {
     try {
       return load();  // an overwriting run was interrupted and would make the same shards again
     } catch (const CorruptData&) {
-      // Then it starts over.
+      // Start over.
     }
   }
-  const std::uint64_t copies = source().unpacked_bytes();  // are there already
+  const std::uint64_t copies = source_.unpacked_bytes();  // exist already
   std::uint64_t needed = copies;
-  for (const JobSplit& split : plans()) {
-    if (std::ranges::find(missing_, split.name, &JobSplit::name) == missing_.end()) continue;
-    for (std::uint64_t shard = 0; shard < split.plan->shards(); ++shard) {
-      needed = checked_add(needed, split.shard_bytes(shard));
+  for (const JobSplit& split : splits_) {
+    if (!missing_.contains(split.name)) continue;
+    for (std::uint64_t shard = 0; shard < split.plan.shards(); ++shard) {
+      needed = checked_add(needed, shard_bytes(split, shard));
     }
   }
   std::uint64_t reusable = copies;
-  for (const auto& shard : listed) reusable += allocated_bytes(request_.out / shard.name);
+  for (const ReplacedFile& file : listed) {
+    struct stat status {};
+    if (::stat((request_.out / file.name).c_str(), &status) != 0) continue;
+    reusable += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
   check_space(request_, needed, reusable);
-  work_->freeze(identity(), source(), request_.source, listed);
+  work_->freeze(identity().dump(), source_, request_.source, listed);
   work_->take_over_replaced();
   unpacker.keep();
 }
 
-/// Not if the job is done and something else stands there now, nor for a stream, whose content no
-/// plan knows.
+/// Whether the frozen job is this one. Not if it was finished and OUT holds something else now, nor
+/// for a stream: a plan does not know its content.
 bool ShardJob::can_resume() {
   return std::ranges::none_of(missing_,
-                              [&](const JobSplit& split) {
-                                return is_finished(split.name) && !is_replacing(split.name);
+                              [&](const std::string& split) {
+                                return is_finished(split) && !work_->is_replacing(split);
                               }) &&
-         !source().is_stream() && work_->frozen_plan() == plan_identity(identity(), source());
+         !source_.is_stream() && work_->frozen_plan() == plan_identity(identity().dump(), source_);
 }
 
 std::vector<ReplacedFile> ShardJob::replaceable_shards(bool overwrite) {
   std::vector<ReplacedFile> listed;
-  for (const JobSplit& split : missing_) {
-    std::ranges::move(out(split.name).replaceable_shards(overwrite), std::back_inserter(listed));
+  for (const std::string& split : request_.splits) {
+    if (!missing_.contains(split)) continue;
+    std::ranges::move(out(split).replaceable_shards(overwrite), std::back_inserter(listed));
   }
   return listed;
 }
 
 void ShardJob::start_over() {
-  work_->freeze(identity(), source(), request_.source, replaceable_shards(true));
+  work_->freeze(identity().dump(), source_, request_.source, replaceable_shards(true));
 }
 
 void ShardJob::find_pending() {
   const std::uint64_t parts = std::max<std::uint64_t>(1, request_.part_count);
   std::uint64_t needed = 0;
   std::uint64_t missing = 0;
-  for (const JobSplit& split : missing_) {
+  for (const JobSplit& split : splits_) {
     auto& pending = pending_.emplace_back();
-    for (std::uint64_t shard = request_.part_index; shard < split.plan->shards(); shard += parts) {
+    for (std::uint64_t shard = request_.part_index; shard < split.plan.shards(); shard += parts) {
       ++report_.shards_planned;
       const fs::path path = shard_path(split, shard);
       if (const auto result = work_->usable_result(path, request_.overwrite)) {
@@ -243,24 +282,24 @@ void ShardJob::find_pending() {
         add(*result);
         continue;
       }
-      progress_.samples_planned += split.plan->shard_records(shard);
-      needed = checked_add(needed, split.shard_bytes(shard));
+      progress_.samples_planned += split.plan.shard_records(shard);
+      needed = checked_add(needed, shard_bytes(split, shard));
       pending.push_back({shard, work_->temporary(path), path});
     }
     missing += pending.size();
     if (!request_.finish || pending.empty()) continue;
     throw InvalidArgument(
-        fmt::format("{} of {} shards are missing in '{}', the first is number {}", missing,
+        fmt::format("{} of {} shards are missing in '{}'; the first is number {}", missing,
                     report_.shards_planned, request_.out.string(), pending.front().number),
-        "Run the parts that have them, then set `finish` again.");
+        "Run the parts that make them, then set `finish` again.");
   }
   if (missing != 0) check_space(request_, needed, 0);
 }
 
 void ShardJob::write_pending() {
   try {
-    for (std::size_t i = 0; i < missing_.size(); ++i) {
-      if (report_.status == JobStatus::kComplete) write(missing_[i], pending_[i]);
+    for (std::size_t i = 0; i < splits_.size(); ++i) {
+      if (report_.status == JobStatus::kComplete) write(splits_[i], pending_[i]);
     }
   } catch (IoError& error) {
     error.add_hint(
@@ -295,7 +334,7 @@ void ShardJob::add(const ShardResult& result) {
 SplitResults ShardJob::results(const JobSplit& split) {
   SplitResults all;
   std::uint64_t content = 0;
-  for (std::uint64_t shard = 0; shard < split.plan->shards(); ++shard) {
+  for (std::uint64_t shard = 0; shard < split.plan.shards(); ++shard) {
     ShardResult result = work_->published_result(shard_path(split, shard));
     all.samples += result.entry.samples;
     content += result.content;
@@ -303,28 +342,57 @@ SplitResults ShardJob::results(const JobSplit& split) {
     std::ranges::move(result.skipped, std::back_inserter(all.skipped));
   }
   all.content_fingerprint = content_fingerprint(content);
-  if (!source().is_stream()) remember_plan(shard_path(split, 0), work_->plan());
+  if (!source_.is_stream()) remember_plan(shard_path(split, 0), work_->plan());
   return all;
 }
 
-void ShardJob::fill(JobEstimate& estimate) const {
-  for (const JobSplit& split : plans()) {
-    const Plan& plan = *split.plan;
+bool ShardJob::accept(const JobSplit& split, SplitResults& made) {
+  out(split.name).publish_skipped(made.skipped);
+  return true;
+}
+
+bool ShardJob::publish_all() {
+  std::map<std::string, SplitEntry> entries;
+  for (const JobSplit& split : splits_) {
+    SplitResults made = results(split);
+    if (!accept(split, made)) return false;
+    SplitEntry& entry = entries[split.name] = planned_entry(split);
+    entry.samples = made.samples;
+    entry.skipped += made.skipped.size();
+    if (entry.content_fingerprint.empty()) entry.content_fingerprint = made.content_fingerprint;
+    entry.shards = std::move(made.shards);
+    if (!split.framing) continue;
+    for (ShardEntry& shard : entry.shards) shard.columns = split.framing->columns(shard.samples);
+  }
+  publish(std::move(entries));
+  return true;
+}
+
+void ShardJob::publish(std::map<std::string, SplitEntry> entries) {
+  Manifest manifest = dataset();
+  manifest.splits = std::move(entries);
+  outs_.front().publish(std::move(manifest));
+}
+
+void ShardJob::note_plan() {
+  for (const JobSplit& split : splits_) {
+    const Plan& plan = split.plan;
     SplitEstimate made{split.name, plan.records(), plan.shards(), plan.records(), 0};
     for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
       const std::uint64_t records = plan.shard_records(shard);
       made.smallest_shard_samples = std::min(made.smallest_shard_samples, records);
       made.largest_shard_samples = std::max(made.largest_shard_samples, records);
-      estimate.bytes_needed = checked_add(estimate.bytes_needed, split.shard_bytes(shard));
+      preview_.bytes_needed = checked_add(preview_.bytes_needed, shard_bytes(split, shard));
     }
-    estimate.samples += made.samples;
-    estimate.shards += made.shards;
-    estimate.splits.push_back(std::move(made));
+    preview_.samples += made.samples;
+    preview_.shards += made.shards;
+    preview_.splits.push_back(std::move(made));
   }
-  // The copies are there by now, so what they take counts as free, too.
-  estimate.bytes_unpacked = source().unpacked_bytes();
-  estimate.bytes_needed = checked_add(estimate.bytes_needed, estimate.bytes_unpacked);
-  estimate.bytes_free = checked_add(free_bytes(request_.out), estimate.bytes_unpacked);
+  // The copies exist by now, so their space counts as free, too.
+  preview_.bytes_unpacked = source_.unpacked_bytes();
+  preview_.bytes_needed = checked_add(preview_.bytes_needed, preview_.bytes_unpacked);
+  preview_.bytes_free = checked_add(free_bytes(request_.out), preview_.bytes_unpacked);
+  describe_plan();
 }
 
 }  // namespace precache

@@ -4,14 +4,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "convert/job/content_fingerprint.hpp"
 #include "convert/job/out_folder.hpp"
 #include "convert/job/plan.hpp"
+#include "convert/job/same_source.hpp"
 #include "convert/job/shard_run.hpp"
 #include "convert/job/work_folder.hpp"
 #include "convert/source/unpacker.hpp"
@@ -19,27 +23,30 @@
 
 namespace precache {
 
-/// What every job is asked, whatever it makes of which source.
+/// The options that every job has.
 struct JobRequest {
   std::filesystem::path source{};
   std::filesystem::path out{};
   std::string work_name{};            // of its work folder
-  std::vector<std::string> splits{};  // that it makes
+  std::vector<std::string> splits{};  // to make
+  Format format = Format::kTar;
+  bool is_encoded = false;  // makes shards of encoded images, not of tensors
+  bool may_skip = false;    // samples can be rejected
   bool overwrite = false;
   std::uint64_t part_index = 0;
-  std::uint64_t part_count = 0;  // 0: all shards, and the manifest
-  bool finish = false;           // write no shards
-  const char* space_hint = "";   // what to do where the disk is too small
+  std::uint64_t part_count = 0;    // 0: all shards, and the manifest
+  bool finish = false;             // write no shards
+  const char* space_hint = "";     // what to do if the disk is too small
+  const char* finished_hint = "";  // what to do if `out` holds another finished split
 };
 
-/// What a job makes of one split. Borrows the plan.
 struct JobSplit {
   std::string name;
-  const Plan* plan = nullptr;
-  std::function<std::uint64_t(std::uint64_t shard)> shard_bytes;  // about
+  Plan plan;
+  std::shared_ptr<const Framing> framing{};  // of tensors
 };
 
-/// The shards of a split when all are there.
+/// The shards of a split when all of them are finished.
 struct SplitResults {
   std::vector<ShardEntry> shards;  // without columns
   std::uint64_t samples = 0;
@@ -47,9 +54,9 @@ struct SplitResults {
   std::vector<SkippedSample> skipped;
 };
 
-/// One run of a job that writes shards, from the lock to the manifest: it resumes what an earlier,
-/// equal run has left, replaces what it is told to, checks the space, and publishes. A job derives
-/// from it and supplies its identity, its plan, the way to write shards and its manifest entry.
+/// One run of a job that writes shards, from the lock to the manifest: it resumes an earlier, equal
+/// run, replaces a split if told to, checks the space, and publishes. A job derives from it and
+/// supplies its identity, its plan, its manifest entry and the way to write shards.
 class ShardJob {
  public:
   ShardJob(const ShardJob&) = delete;
@@ -58,85 +65,95 @@ class ShardJob {
 
   /// Fills the report.
   void run();
-  /// Plans as run() does and writes nothing. Copies of what must be unpacked lie in the system's
-  /// folder for temporary files meanwhile.
+  /// Plans as run() does and writes nothing. Shards that must be unpacked are copied to the
+  /// system's folder for temporary files meanwhile.
   void plan_only();
 
  protected:
-  /// Throws InvalidArgument if a split cannot be called so.
-  ShardJob(JobRequest request, JobProgress& progress, JobReport& report);
+  /// Throws InvalidArgument if a split does not have a valid name.
+  ShardJob(JobRequest request, JobProgress& progress, JobReport& report, JobEstimate& preview);
 
-  // What a job supplies.
+  // Supplied by each job.
 
-  /// A JSON object of all options that decide over the bytes of the shards.
-  [[nodiscard]] virtual std::string identity() const = 0;
-  /// Refuses a request that does not fit what `out` holds.
-  virtual void check_out() = 0;
-  [[nodiscard]] virtual Source list(Unpacker& unpacker) = 0;
-  /// Plans the splits, of a source that was listed now or by an earlier run.
-  virtual void make_plan(Source source) = 0;
+  /// A JSON object of all options that determine the bytes of the shards.
+  [[nodiscard]] virtual nlohmann::ordered_json identity() const = 0;
+  /// Lists the source. A job whose plan follows from its identity needs no listing.
+  [[nodiscard]] virtual Source list(Unpacker& /*unpacker*/) { return {}; }
+  /// Plans the splits of source(), which was listed now or by an earlier run.
+  [[nodiscard]] virtual std::vector<JobSplit> make_plan() = 0;
+  /// The manifest without its splits. Of tensors only. Before make_plan(), without classes.
+  [[nodiscard]] virtual Manifest dataset() const { return {}; }
+  /// The manifest entry of a split. Shards, samples and skipped samples are added to it.
+  [[nodiscard]] virtual SplitEntry planned_entry(const JobSplit& split) const = 0;
+  /// The text of the manifest with this split alone.
+  [[nodiscard]] virtual std::string manifest_json(const std::string& split,
+                                                  const SplitEntry& entry) const;
   /// Refuses a plan that does not fit what `out` holds. `is_new`: no earlier run has begun it.
-  virtual void check_plan(bool is_new) = 0;
-  /// Refuses if the finished split is not what the plan would give.
-  virtual void check_finished(const JobSplit& split) = 0;
-  /// The plan is known; what is reported of it is to be noted.
-  virtual void note_plan() = 0;
-  /// As list() gave it. After make_plan(), as are the rest.
-  [[nodiscard]] virtual const Source& source() const = 0;
-  [[nodiscard]] virtual Format format() const = 0;
-  [[nodiscard]] virtual std::vector<JobSplit> plans() const = 0;
-  /// Reads samples, to compare them with those of a finished split; none: a manifest has told
-  /// already.
+  virtual void check_plan(bool /*is_new*/) {}
+  /// Adds to the preview, once the plan is known.
+  virtual void describe_plan() {}
+  /// About how many bytes a shard will have.
+  [[nodiscard]] virtual std::uint64_t shard_bytes(const JobSplit& split, std::uint64_t shard) const;
+  /// Describes how the source differs from that of a finished split.
+  [[nodiscard]] virtual std::string source_difference() { return "the source differs"; }
+  /// Reads samples, to compare them with those of a finished split; none if comparing the manifests
+  /// was enough.
   [[nodiscard]] virtual std::function<SampleCrc()> crc_reader(const JobSplit& split) const = 0;
-  /// Writes these shards, with calls(). If it ends early but for `stop`, it sets the status.
+  /// Writes these shards, with calls(). Sets the status if it ends early for another reason than
+  /// `stop`.
   virtual void write(const JobSplit& split, const std::vector<PendingShard>& pending) = 0;
-  /// Writes the manifest. False if the status tells why not.
-  [[nodiscard]] virtual bool publish(const std::vector<JobSplit>& splits) = 0;
+  /// Called before the manifest is written; by default publishes the report of skipped samples.
+  /// Returns false, with a status, if there is to be no manifest.
+  [[nodiscard]] virtual bool accept(const JobSplit& split, SplitResults& made);
+  /// Writes the manifest.
+  virtual void publish(std::map<std::string, SplitEntry> entries);
 
-  // What a job is given.
+  // Offered to each job.
 
   [[nodiscard]] OutFolder& out(const std::string& split);
-  [[nodiscard]] bool is_finished(const std::string& split);
-  /// Whether a split is to be made again if it is finished: by this request, or by one that was
-  /// interrupted.
-  [[nodiscard]] bool is_replaced(const std::string& split);
-  /// What is to be done for each shard that is written; `done` from any thread.
+  /// As list() returned it.
+  [[nodiscard]] const Source& source() const { return source_; }
+  /// As make_plan() returned them; while shards are written, only those that are made.
+  [[nodiscard]] const std::vector<JobSplit>& splits() const { return splits_; }
+  /// The calls for each shard that is written. Any thread may call `done`.
   [[nodiscard]] ShardCalls calls();
-  [[nodiscard]] SplitResults results(const JobSplit& split);
-  /// Fills in what follows from plans() and source().
-  void fill(JobEstimate& estimate) const;
-  /// The next run makes all shards again.
+  /// Makes the next run write all shards again.
   void start_over();
 
   const JobRequest request_;
   JobProgress& progress_;
+  JobReport& report_;
 
  private:
   void open_out();
-  [[nodiscard]] bool is_replacing(const std::string& split);
-  [[nodiscard]] std::filesystem::path shard_path(const JobSplit& split, std::uint64_t shard);
+  [[nodiscard]] bool is_finished(const std::string& split);
+  /// Whether a finished split is to be made again: by this request, or by one that was interrupted.
+  [[nodiscard]] bool is_replaced(const std::string& split);
+  [[nodiscard]] std::filesystem::path shard_path(const JobSplit& split, std::uint64_t shard) const;
+  void plan(Source source);
+  void check_dataset(bool with_classes);
+  void check_finished(const JobSplit& split);
+  void note_plan();
   void report_finished();
   void prepare();
   void load();
   void begin();
-  /// Whether the frozen job is this one.
   [[nodiscard]] bool can_resume();
   [[nodiscard]] std::vector<ReplacedFile> replaceable_shards(bool overwrite);
   void find_pending();
   void write_pending();
   void add(const ShardResult& result);
+  [[nodiscard]] SplitResults results(const JobSplit& split);
+  [[nodiscard]] bool publish_all();
 
-  JobReport& report_;
+  JobEstimate& preview_;
+  Source source_;
+  std::vector<JobSplit> splits_;
   std::mutex mutex_;                                // for the report
   std::optional<WorkFolder> work_;                  // none: nothing is written
   std::vector<OutFolder> outs_;                     // as request_.splits
-  std::vector<JobSplit> missing_;                   // that are to be made
+  std::set<std::string> missing_;                   // splits that are to be made
   std::vector<std::vector<PendingShard>> pending_;  // of each
 };
-
-/// Throws InvalidArgument if one is empty, IoError if `out` is not a folder. `source_field` is what
-/// the caller calls the source.
-void check_job_folders(const std::filesystem::path& source, const char* source_field,
-                       const std::filesystem::path& out);
 
 }  // namespace precache

@@ -1,106 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/job/shard_run.hpp"
 
+#include <oneapi/tbb/cache_aligned_allocator.h>
+#include <oneapi/tbb/concurrent_queue.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <cstdlib>
-#include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <thread>
 
-#include "convert/job/content_fingerprint.hpp"
+#include "convert/job/same_source.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-/// Syncs finished shards on a thread of its own, as that is waiting and no work. At most two wait
-/// for it, and those who bring more wait themselves, so that memory holds little unwritten data.
+/// Syncs finished shards on its own thread, which mostly waits. At most two shards are queued; the
+/// workers that complete more wait, so that memory holds little unwritten data.
 class Committer {
  public:
-  explicit Committer(const ShardCalls& calls) : calls_(calls), thread_([this] { run(); }) {}
+  explicit Committer(const ShardCalls& calls) : calls_(calls) {
+    queue_.set_capacity(2);
+    thread_ = std::thread([this] { run(); });
+  }
   ~Committer() { stop(); }
 
-  void submit(const PendingShard& shard, std::unique_ptr<ShardBuilder> builder) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return queue_.size() < 2 || error_; });
-    if (error_) std::rethrow_exception(error_);
-    queue_.emplace_back(&shard, std::move(builder));
-    changed_.notify_all();
+  void submit(const PendingShard& shard, std::shared_ptr<ShardBuilder> builder) {
+    if (failed_) std::rethrow_exception(error_);
+    queue_.push({&shard, std::move(builder)});
   }
 
   /// Waits for all that was submitted.
   void finish() {
     stop();
-    if (error_) std::rethrow_exception(error_);
+    if (failed_) std::rethrow_exception(error_);
   }
 
  private:
-  using Job = std::pair<const PendingShard*, std::unique_ptr<ShardBuilder>>;
+  using Job = std::pair<const PendingShard*, std::shared_ptr<ShardBuilder>>;
 
   void stop() {
-    {
-      const std::scoped_lock lock(mutex_);
-      closed_ = true;
-      changed_.notify_all();
-    }
-    if (thread_.joinable()) thread_.join();
+    if (!thread_.joinable()) return;
+    queue_.push({nullptr, nullptr});  // the last
+    thread_.join();
   }
 
   void run() {
     for (;;) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !queue_.empty() || closed_; });
-      if (queue_.empty()) return;
-      Job job = std::move(queue_.front());
-      queue_.pop_front();
-      changed_.notify_all();
-      if (error_) continue;
-      lock.unlock();
+      Job job;
+      queue_.pop(job);
+      const auto& [shard, builder] = job;
+      if (shard == nullptr) return;
+      if (failed_) continue;
       try {
-        const PendingShard& shard = *job.first;
-        calls_.done(shard, job.second->commit(
-                               [&](const ShardResult& result) { calls_.save(shard, result); }));
+        calls_.done(*shard, builder->commit([&, to = shard](const ShardResult& result) {
+          calls_.save(*to, result);
+        }));
       } catch (...) {
-        const std::scoped_lock error_lock(mutex_);
         error_ = std::current_exception();
-        changed_.notify_all();
+        failed_ = true;
       }
     }
   }
 
   const ShardCalls& calls_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Job> queue_;
-  std::exception_ptr error_;
-  bool closed_ = false;
+  tbb::concurrent_bounded_queue<Job> queue_;
+  std::exception_ptr error_;  // set before failed_
+  std::atomic<bool> failed_{false};
   std::thread thread_;
-};
-
-/// One record's bytes, aligned like the records in a file.
-class RecordBuffer {
- public:
-  explicit RecordBuffer(std::size_t bytes)
-      : memory_(std::aligned_alloc(64, (bytes + 63) / 64 * 64), std::free), bytes_(bytes) {
-    if (!memory_) throw std::bad_alloc();
-  }
-  [[nodiscard]] std::span<std::byte> span() {
-    return {static_cast<std::byte*>(memory_.get()), bytes_};
-  }
-
- private:
-  std::unique_ptr<void, void (*)(void*)> memory_;
-  std::size_t bytes_;
 };
 
 class Run {
@@ -133,11 +107,9 @@ class Run {
         tbb::simple_partitioner());
     committer_.finish();
     ShardRunOutcome outcome;
-    std::ranges::sort(skipped_, {}, [](const auto& entry) { return entry.first; });
     for (auto& [position, skipped] : skipped_) outcome.skipped.push_back(std::move(skipped));
     outcome.converted = converted_;
     outcome.too_many_rejections = too_many();
-    outcome.stopped = progress_.stop;
     return outcome;
   }
 
@@ -147,7 +119,7 @@ class Run {
     std::uint64_t records = 0;
     std::atomic<std::uint64_t> next{0};
     std::once_flag opened;
-    std::unique_ptr<ShardBuilder> builder;
+    std::shared_ptr<ShardBuilder> builder;
   };
 
   [[nodiscard]] bool too_many() const { return rejected_ > input_.allowed_rejections; }
@@ -157,18 +129,20 @@ class Run {
 
   void work(std::size_t worker) {
     const auto maker = input_.samples.tensor_maker();
-    RecordBuffer buffer(input_.framing.record_bytes());
+    // Aligned like the records in a file.
+    std::vector<std::byte, tbb::cache_aligned_allocator<std::byte>> buffer(
+        input_.framing.record_bytes());
     const std::size_t step =
         std::clamp<std::size_t>(shards_.size(), 1, std::min(input_.shards_at_once, workers_));
     for (std::size_t i = worker % step; i < shards_.size(); i += step) {
-      work_on(i, *maker, buffer.span());
+      work_on(i, maker, buffer);
     }
-    // Others may be behind.
-    for (std::size_t i = 0; i < shards_.size(); ++i) work_on(i, *maker, buffer.span());
+    // Other workers may not be done yet.
+    for (std::size_t i = 0; i < shards_.size(); ++i) work_on(i, maker, buffer);
   }
 
   /// Makes records of the shard until the workers together have made all.
-  void work_on(std::size_t index, TensorMaker& maker, std::span<std::byte> record) {
+  void work_on(std::size_t index, const TensorMaker& maker, std::span<std::byte> record) {
     Shard& shard = shards_[index];
     while (!stopping()) {
       const std::uint64_t slot = shard.next.fetch_add(1);
@@ -183,34 +157,35 @@ class Run {
     std::call_once(shard.opened, [&] {
       const PendingShard& pending = pending_[index];
       shard.builder =
-          std::make_unique<ShardBuilder>(input_.framing, pending.temporary, pending.final_path,
+          std::make_shared<ShardBuilder>(input_.framing, pending.temporary, pending.final_path,
                                          input_.plan.shard_records(pending.number));
     });
     return *shard.builder;
   }
 
   /// True if this was the last record of its shard.
-  bool convert(std::size_t index, std::uint64_t slot, TensorMaker& maker,
+  bool convert(std::size_t index, std::uint64_t slot, const TensorMaker& maker,
                std::span<std::byte> record) {
-    const std::uint64_t sample = input_.plan.record(pending_[index].number, slot).sample;
+    const std::uint64_t sample = input_.plan.sample(pending_[index].number, slot);
     ShardBuilder& shard = builder(index);
     const auto tensor = record.subspan(input_.framing.tensor_offset(), input_.tensor_bytes);
-    const auto rejection = maker.make(sample, tensor);
-    shard.note_content(content_term(sample, maker.source_crc()));
-    if (rejection) {
+    const MadeTensor made = maker(sample, tensor);
+    shard.note_content(content_term(sample, made.source_crc));
+    if (made.rejection) {
       ++progress_.samples_skipped;
-      SkippedSample skipped{input_.samples.origin(sample), rejection->stage, rejection->reason};
+      SkippedSample skipped{input_.samples.origin(sample), made.rejection->stage,
+                            made.rejection->reason};
       {
         const std::scoped_lock lock(mutex_);
-        skipped_.emplace_back(shards_[index].begin + slot, skipped);
+        skipped_.emplace(shards_[index].begin + slot, skipped);
       }
       ++rejected_;
       return shard.reject(slot, std::move(skipped));
     }
-    const auto copied_crc = maker.copied_crc();
-    const std::uint32_t crc = input_.framing.frame(
-        record, input_.samples.name(sample), copied_crc ? *copied_crc : crc32c::value(tensor));
-    const bool last = shard.write(slot, record, crc, maker.warned());
+    const std::uint32_t crc =
+        input_.framing.frame(record, input_.samples.name(sample),
+                             made.tensor_crc ? *made.tensor_crc : crc32c::value(tensor));
+    const bool last = shard.write(slot, record, crc, made.warned);
     progress_.bytes_written += record.size();
     ++converted_;
     return last;
@@ -219,7 +194,7 @@ class Run {
   void complete(std::size_t index) {
     const PendingShard& pending = pending_[index];
     const auto name_of_slot = [&](std::uint64_t slot) {
-      return input_.samples.name(input_.plan.record(pending.number, slot).sample);
+      return input_.samples.name(input_.plan.sample(pending.number, slot));
     };
     shards_[index].builder->complete(name_of_slot, input_.plan.keeps_order());
     committer_.submit(pending, std::move(shards_[index].builder));
@@ -233,7 +208,7 @@ class Run {
   std::atomic<std::uint64_t> converted_{0};
   std::atomic<std::uint64_t> rejected_{0};
   std::mutex mutex_;
-  std::vector<std::pair<std::uint64_t, SkippedSample>> skipped_;
+  std::map<std::uint64_t, SkippedSample> skipped_;  // by position in the plan
   Committer committer_;
 };
 

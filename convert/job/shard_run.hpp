@@ -1,26 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "convert/image/decode/image_decoder.hpp"
 #include "convert/job/plan.hpp"
-#include "convert/job/record_input.hpp"
 #include "convert/job/shard_builder.hpp"
 #include "formats/shard/framing.hpp"
 #include "precache/convert/job.hpp"
 
 namespace precache {
 
-/// A shard that is to be written.
+/// The outcome for one sample whose tensor was asked for.
+struct MadeTensor {
+  std::optional<Rejection> rejection{};
+  std::uint32_t source_crc = 0;  // CRC-32C of the sample's bytes in the source; 0 if not readable
+  bool warned = false;           // the decoder took the sample with a warning
+  std::optional<std::uint32_t> tensor_crc{};  // of the tensor, if it was copied as it was read
+};
+
+/// Fills `tensor` with that of a sample. Each thread has its own. Throws IoError if the system
+/// refuses, or if the source has changed since it was listed.
+using TensorMaker = std::function<MadeTensor(std::uint64_t sample, std::span<std::byte> tensor)>;
+
+/// The samples of a run. Any number of threads may call the functions at once.
+struct RecordInput {
+  std::function<SampleName(std::uint64_t sample)> name;
+  /// The path of a sample as reports of rejected samples show it.
+  std::function<std::string(std::uint64_t sample)> origin;
+  std::function<TensorMaker()> tensor_maker;
+};
+
+/// A shard to write.
 struct PendingShard {
   std::uint64_t number = 0;
   std::filesystem::path temporary;
   std::filesystem::path final_path;
 };
 
-/// What all records of a run have in common.
+/// The parts that all records of a run share.
 struct ShardRunInput {
   const RecordInput& samples;
   const Plan& plan;
@@ -30,9 +54,9 @@ struct ShardRunInput {
   /// included.
   std::uint64_t allowed_rejections;
   std::uint64_t rejected_before;
-  /// With more than one, threads share the shards among them: for work that is little more than
-  /// writing, as those who write to one file wait for one another. A run that is cut short loses
-  /// what it has of these shards.
+  /// With more than one, threads spread over that many shards. This helps if the work is little
+  /// more than writing, because threads that write to one file wait for one another. A run that is
+  /// interrupted loses its unfinished shards.
   std::size_t shards_at_once = 1;
 };
 
@@ -40,14 +64,13 @@ struct ShardRunOutcome {
   std::vector<SkippedSample> skipped;  // by this run, in the order of the plan
   std::uint64_t converted = 0;
   bool too_many_rejections = false;
-  bool stopped = false;
 };
 
-/// What a run calls for each shard, from one thread at a time.
+/// The calls of a run for each shard, from one thread at a time.
 struct ShardCalls {
   using Call = std::function<void(const PendingShard&, const ShardResult&)>;
-  Call save;  // the shard is complete and synced, and gets its final name afterwards
-  Call done;  // it has it
+  Call save;  // the shard is complete and synced, but does not have its final name yet
+  Call done;  // it has its final name
 };
 
 /// Converts the samples of the pending shards on all threads of the caller's arena; empty shards

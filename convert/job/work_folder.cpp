@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,10 +11,10 @@
 #include <set>
 #include <utility>
 
+#include "convert/job/differences.hpp"
+#include "convert/job/same_source.hpp"
 #include "convert/job/work_names.hpp"
 #include "convert/source/source_json.hpp"
-#include "convert/source/source_path.hpp"
-#include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/strict_json.hpp"
 #include "formats/os/folder.hpp"
 #include "formats/os/temporary_file.hpp"
@@ -40,67 +39,6 @@ void refuse_link(const fs::path& path) {
       fmt::format("the work folder '{}' is a symbolic link", path.string()),
       "precache removes files in its work folder, so it does not follow links there. Remove the "
       "link, or choose another `out`.");
-}
-
-[[noreturn]] void refuse_other_source(const fs::path& path) {
-  throw InvalidArgument(
-      fmt::format("the unfinished job has another source: '{}' is not as it was listed",
-                  path.string()),
-      "Give the same `source` to continue it, set `overwrite` to discard it, or choose another "
-      "`out`.");
-}
-
-bool is_as_listed(const fs::path& path, std::uint64_t bytes, std::int64_t time) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 &&
-         static_cast<std::uint64_t>(status.st_size) == bytes && mtime_ns(status) == time;
-}
-
-void check_files(const Listing& listing, const fs::path& root) {
-  tbb::parallel_for(std::size_t{0}, listing.size(), [&](std::size_t i) {
-    const ListedFile listed = listing[i];
-    if (!is_as_listed(root / listed.path, listed.size, listed.mtime_ns)) {
-      refuse_other_source(root / listed.path);
-    }
-  });
-}
-
-/// That the shards at `root` are those of the source, wherever they are now. A stream was copied
-/// and is not looked at again.
-void check_shards(Source& source, const fs::path& root) {
-  const SourcePath now = resolve_source(root);
-  const auto files = now.kind == SourcePath::Kind::kFolder ? shards_in_folder(root) : now.files;
-  const bool is_stream = now.kind == SourcePath::Kind::kStream;
-  if (files.size() != source.shards.size() || is_stream != source.shards.front().is_stream()) {
-    refuse_other_source(root);
-  }
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    SourceShard& shard = source.shards[i];
-    if (!is_stream && !is_as_listed(files[i], shard.given.bytes, shard.given.mtime_ns)) {
-      refuse_other_source(files[i]);
-    }
-    if (!shard.is_copied()) {
-      shard.data.path = files[i];
-    } else if (!is_as_listed(shard.data.path, shard.data.bytes, shard.data.mtime_ns)) {
-      throw IoError("the copy has changed since it was made:", shard.data.path, 0,
-                    "Set `overwrite` to start over.");
-    }
-    shard.given.path = files[i];
-  }
-}
-
-// Which options differ, for a message.
-std::string differences(const Json& now, const Json& before) {
-  std::string text;
-  for (const auto& [key, value] : now.items()) {
-    const auto other = before.contains(key) ? before.at(key) : Json();
-    if (other == value) continue;
-    text += text.empty() ? "" : "; ";
-    text += value.is_object() && other.is_object() && key == "recipe"
-                ? differences(value, other)
-                : fmt::format("`{}` is {}, was {}", key, value.dump(), other.dump());
-  }
-  return text;
 }
 
 Json to_json(const std::vector<ReplacedFile>& files) {
@@ -136,14 +74,20 @@ auto with_job(const fs::path& path, const Use& use) {
   }
 }
 
-/// What a frozen job has not removed yet; nothing if it cannot be read, as it cannot continue then.
-std::vector<ReplacedFile> replaced_by(const fs::path& path) {
+/// As with_job(), but empty if the file is missing or cannot be read: such a job cannot continue.
+template <typename Use>
+auto with_usable_job(const fs::path& path, const Use& use) -> decltype(use(Json())) {
   try {
-    if (!fs::exists(path)) return {};
-    return with_job(path, [](const Json& job) { return replaced_of_json(job.at("replaces")); });
+    if (fs::exists(path)) return with_job(path, use);
   } catch (const CorruptData&) {
-    return {};
   }
+  return {};
+}
+
+/// The files that a frozen job has not removed yet.
+std::vector<ReplacedFile> replaced_by(const fs::path& path) {
+  return with_usable_job(path,
+                         [](const Json& job) { return replaced_of_json(job.at("replaces")); });
 }
 
 void write_job(const fs::path& path, const Json& job) {
@@ -171,7 +115,7 @@ WorkFolder::WorkFolder(const fs::path& out, const std::string& job, bool shared)
     }
     if (!lock_.try_lock(!shared)) {
       throw IoError("another process is writing to", out, 0,
-                    "Wait for it to end, or work in another folder.");
+                    "Wait for it to end, or choose another folder.");
     }
     if (lock_.is_at_path()) break;  // else it was removed together with the folder
   }
@@ -183,16 +127,16 @@ WorkFolder::~WorkFolder() {
     if (is_prepared()) return;
     // Not more: a process whose lock cannot be seen from here may be preparing the same job.
     remove_quietly([](const Folder::Entry& entry) {
-      return work_names::is_lock(entry.name) || is_abandoned(entry.name);
+      return entry.name.ends_with(work_names::kLockEnding) || is_abandoned(entry.name);
     });
   } catch (...) {
-    // What is left does no harm, and a destructor must not throw.
+    // Files that are left do no harm, and a destructor must not throw.
   }
 }
 
 void WorkFolder::remove_abandoned() const {
-  std::string job;  // names the copies that are needed although the process that made them ended
-  if (is_prepared()) job = as_text(read_file(folder_ / "job.json"));
+  std::string job;  // names copies that are still needed although their process has ended
+  if (is_prepared()) job = as_text(read_file(job_path()));
   const auto remove = [&](const Folder& folder) {
     for (const Folder::Entry& entry : folder.entries()) {
       const bool is_needed = job.find(entry.name) != std::string::npos;
@@ -203,24 +147,22 @@ void WorkFolder::remove_abandoned() const {
   if (fs::exists(folder_)) remove(Folder(Folder(root_), job_));
 }
 
-File WorkFolder::lock_preparation() const {
-  create_folder(folder_);
-  refuse_link(folder_);
-  File file(folder_ / work_names::kPreparationLock, O_RDWR | O_CREAT | O_NOFOLLOW);
-  file.lock();
-  return file;
-}
-
-fs::path WorkFolder::folder_for_copies() const {
+fs::path WorkFolder::make_folder() const {
   create_folder(folder_);
   refuse_link(folder_);
   return folder_;
 }
 
-bool WorkFolder::is_replacing(const std::function<bool(const std::string&)>& of_split) const {
-  if (!is_prepared()) return false;
-  const auto files = replaced_by(folder_ / "job.json");
-  return std::ranges::any_of(files, of_split, &ReplacedFile::name);
+File WorkFolder::lock_preparation() const {
+  File file(make_folder() / work_names::kPreparationLock, O_RDWR | O_CREAT | O_NOFOLLOW);
+  file.lock();
+  return file;
+}
+
+bool WorkFolder::is_replacing(const std::string& split) const {
+  return std::ranges::any_of(replaced_by(job_path()), [&](const ReplacedFile& file) {
+    return work_names::split_of(file.name) == split;
+  });
 }
 
 void WorkFolder::take_over_replaced() const {
@@ -235,7 +177,7 @@ void WorkFolder::take_over_replaced() const {
     for (const Folder::Entry& entry : folder.entries()) {
       const auto shard = work_names::shard_of_result(entry.name);
       if (!shard) continue;
-      // One without its shard, as a kill leaves it, is worth nothing.
+      // A result without its shard, as a kill leaves it, is worth nothing.
       std::error_code ignored;
       const bool is_there = fs::exists(fs::symlink_status(root_.parent_path() / *shard, ignored));
       const bool is_taken = taken.contains(*shard);
@@ -243,42 +185,35 @@ void WorkFolder::take_over_replaced() const {
       knows_taken = knows_taken || is_taken;
       knows_others = knows_others || (is_there && !is_taken);
     }
-    for (const ReplacedFile& file : replaced_by(root_ / job.name / "job.json")) {
+    for (const ReplacedFile& file : replaced_by(root_ / job.name / work_names::kJob)) {
       (taken.contains(file.name) ? knows_taken : knows_others) = true;
     }
     if (!knows_taken || knows_others) continue;
-    folder.remove_file("job.json");
+    folder.remove_file(work_names::kJob);
     for (const Folder::Entry& entry : folder.entries()) work_names::remove(folder, entry);
     root.remove_folder(job.name);
   }
 }
 
 std::string WorkFolder::frozen_plan() const {
-  try {
-    if (is_prepared()) {
-      return with_job(folder_ / "job.json",
-                      [](const Json& job) { return job.at("plan").get<std::string>(); });
-    }
-  } catch (const CorruptData&) {
-    // Then it is no plan that could be continued.
-  }
-  return {};
+  return with_usable_job(job_path(),
+                         [](const Json& job) { return job.at("plan").get<std::string>(); });
 }
 
 std::array<std::uint64_t, 3> WorkFolder::job_stamp() const {
   struct stat status {};
-  if (::stat((folder_ / "job.json").c_str(), &status) != 0) return {};
+  if (::stat((job_path()).c_str(), &status) != 0) return {};
   return {status.st_ino, static_cast<std::uint64_t>(status.st_size),
           static_cast<std::uint64_t>(mtime_ns(status))};
 }
 
 void WorkFolder::freeze(const std::string& identity, const Source& source, const fs::path& root,
                         const std::vector<ReplacedFile>& replaced) {
-  // Results of an earlier job need not go: they name another plan.
+  // Results of an earlier job may stay, because they name another plan.
   plan_ = plan_identity(identity, source);
   replaced_ = replaced;
-  source.listing.save(folder_ / "listing");
-  write_job(folder_ / "job.json",
+  source.listing.save(folder_ / work_names::kListing);
+  write_job(job_path(),
             {{"plan", plan_},
              {"identity", Json::parse(identity)},
              {"source", source.shards.empty() ? fs::canonical(root).string() : root.string()},
@@ -289,57 +224,50 @@ void WorkFolder::freeze(const std::string& identity, const Source& source, const
 
 void WorkFolder::note_replaced() {
   if (replaced_.empty()) return;
-  const auto path = folder_ / "job.json";
-  with_job(path, [&](Json job) {
+  with_job(job_path(), [&](Json job) {
     job["replaces"] = Json::array();
-    write_job(path, job);
+    write_job(job_path(), job);
   });
   replaced_.clear();
   job_stamp_ = job_stamp();
 }
 
 Source WorkFolder::load(const std::string& identity, const fs::path& root) {
-  const auto path = folder_ / "job.json";
-  std::string before;
+  Json before;
   std::string frozen_root;
   job_stamp_ = job_stamp();
-  Source source = with_job(path, [&](const Json& job) {
+  Source source = with_job(job_path(), [&](const Json& job) {
     plan_ = job.at("plan").get<std::string>();
-    before = job.at("identity").dump();
+    before = job.at("identity");
     frozen_root = job.at("source").get<std::string>();
     replaced_ = replaced_of_json(job.at("replaces"));
     return source_of_json(job.at("samples"), folder_);
   });
-  if (const std::string text = differences(Json::parse(identity), Json::parse(before));
-      !text.empty()) {
+  if (const std::string text = differences(before, Json::parse(identity)); !text.empty()) {
     throw InvalidArgument(
         fmt::format("'{}' holds an unfinished job with other options: {}",
                     root_.parent_path().string(), text),
         "Give the same options to continue it, set `overwrite` to discard it, or choose another "
         "`out`.");
   }
-  source.listing = Listing::load(folder_ / "listing");
-  if (plan_identity(before, source) != plan_) {
-    throw CorruptData(folder_ / "listing", 0, "it does not belong to the plan of job.json");
+  source.listing = Listing::load(folder_ / work_names::kListing);
+  if (plan_identity(before.dump(), source) != plan_) {
+    throw CorruptData(folder_ / work_names::kListing, 0, "it does not match the plan in job.json");
   }
-  if (!source.shards.empty()) {
-    check_shards(source, root);
-  } else if (!fs::is_directory(root)) {
-    refuse_other_source(root);
-  } else if (frozen_root != fs::canonical(root).string()) {
-    // Another machine may have the source elsewhere; another source would go unnoticed where no
-    // shard is left to do.
-    check_files(source.listing, root);
-  }
+  check_same_source(source, root, frozen_root);
   return source;
 }
 
 fs::path WorkFolder::temporary(const fs::path& final_path) const {
-  return folder_ / work_names::temporary(final_path.filename().string(), attempt_);
+  return folder_ / fmt::format("{}.{}.part", final_path.filename().string(), attempt_);
+}
+
+fs::path WorkFolder::result_path(const fs::path& final_path) const {
+  return folder_ / (final_path.filename().string() + work_names::kResultEnding);
 }
 
 std::optional<ShardResult> WorkFolder::result(const fs::path& final_path) const {
-  const auto path = folder_ / work_names::result(final_path.filename().string());
+  const auto path = result_path(final_path);
   if (!fs::exists(path)) return std::nullopt;
   ShardResult result = ShardResult::from_json(as_text(read_file(path)), path);
   if (result.plan != plan_) return std::nullopt;
@@ -351,7 +279,7 @@ std::optional<ShardResult> WorkFolder::result(const fs::path& final_path) const 
 
 std::optional<ShardResult> WorkFolder::usable_result(const fs::path& final_path,
                                                      bool overwrite) const {
-  // Looked at first: a result is always there before its shard.
+  // Checked first, because a result is always written before its shard.
   std::error_code ignored;
   const bool is_there = fs::exists(fs::symlink_status(final_path, ignored));
   try {
@@ -360,9 +288,7 @@ std::optional<ShardResult> WorkFolder::usable_result(const fs::path& final_path,
     if (!overwrite) throw;
     return std::nullopt;
   }
-  if (!is_there || fs::exists(folder_ / work_names::result(final_path.filename().string()))) {
-    return std::nullopt;
-  }
+  if (!is_there || fs::exists(result_path(final_path))) return std::nullopt;
   check_is_current();
   throw InvalidArgument(
       fmt::format("refusing to replace '{}': this job did not write it", final_path.string()),
@@ -372,28 +298,20 @@ std::optional<ShardResult> WorkFolder::usable_result(const fs::path& final_path,
 ShardResult WorkFolder::published_result(const fs::path& final_path) const {
   auto found = result(final_path);
   if (!found) {
-    throw IoError("the shard has vanished:", final_path, 0, "Run the same command again.");
+    throw IoError("the finished shard is missing:", final_path, 0, "Run the same command again.");
   }
   const File file(final_path, O_RDONLY);
   if (file.mtime_ns() == found->mtime_ns) return std::move(*found);
-  // Another attempt has renamed its own: of the same plan, it has the same bytes.
-  std::vector<std::byte> buffer(std::size_t{1} << 20);
-  std::uint32_t crc = 0;
-  for (std::uint64_t done = 0; done < found->entry.bytes; done += buffer.size()) {
-    buffer.resize(std::min<std::uint64_t>(buffer.size(), found->entry.bytes - done));
-    file.read_at(done, buffer);
-    crc = crc32c::extend(crc, buffer);
-  }
-  if (crc == found->entry.crc32c) return std::move(*found);
+  // Another attempt has renamed its own file; one of the same plan has the same bytes.
+  if (crc_of(file, 0, found->entry.bytes) == found->entry.crc32c) return std::move(*found);
   found->plan.clear();  // so that the next run does not take it for a result of this plan
-  write_file_atomically(folder_ / work_names::result(final_path.filename().string()),
-                        found->to_json());
+  write_file_atomically(result_path(final_path), found->to_json());
   throw IoError("another process has replaced", final_path, 0,
                 "Run the same command again to make the shard once more.");
 }
 
 void WorkFolder::check_is_current() const {
-  // A lock that machines do not share does not keep another process from ending or replacing it.
+  // Without a shared lock, a process on another machine may finish or replace the job.
   if (job_stamp() == job_stamp_ || frozen_plan() == plan_) return;
   throw IoError("another process has finished or replaced the job in", root_.parent_path(), 0,
                 "Run the same command again to see what is there now.");
@@ -403,23 +321,21 @@ void WorkFolder::save_result(const fs::path& final_path, const ShardResult& resu
   check_is_current();
   ShardResult saved = result;
   saved.plan = plan_;
-  write_file_atomically(folder_ / work_names::result(final_path.filename().string()),
-                        saved.to_json());
+  write_file_atomically(result_path(final_path), saved.to_json());
 }
 
 void WorkFolder::remove() {
-  // Parts share the folder; the exclusive lock of the run that finishes is what makes removing it
-  // safe.
+  // Parts share the folder. Only the run that finishes removes it, under its exclusive lock.
   remove_quietly([](const Folder::Entry&) { return true; });
 }
 
 void WorkFolder::remove_quietly(const std::function<bool(const Folder::Entry&)>& chosen) {
   if (shared_ || std::exchange(removed_, true)) return;
-  try {  // what cannot be removed does no harm
+  try {  // files that cannot be removed do no harm
     const Folder root(root_);
     if (fs::exists(folder_)) {
       const Folder folder(root, job_);
-      if (is_prepared()) folder.remove_file("job.json");  // first: without it nothing else counts
+      if (is_prepared()) folder.remove_file(work_names::kJob);  // first: the rest depends on it
       for (const Folder::Entry& entry : folder.entries()) {
         if (chosen(entry)) work_names::remove(folder, entry);
       }
@@ -444,7 +360,7 @@ std::vector<std::string> shards_of_unfinished_jobs(const fs::path& out) {
     if (!job.is_folder) continue;
     for (const Folder::Entry& entry : Folder(root, job.name).entries()) {
       if (auto shard = work_names::shard_of_result(entry.name)) shards.push_back(std::move(*shard));
-      if (entry.name != "job.json") continue;
+      if (entry.name != work_names::kJob) continue;
       for (const ReplacedFile& file : replaced_by(out / kWorkFolderName / job.name / entry.name)) {
         shards.push_back(file.name);
       }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "convert/job/shard_builder.hpp"
+#include "convert/job/work_names.hpp"
 #include "convert/source/source.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/folder.hpp"
@@ -22,74 +23,70 @@ struct ReplacedFile {
   std::uint64_t bytes = 0;
   std::int64_t mtime_ns = 0;
 
-  friend bool operator==(const ReplacedFile&, const ReplacedFile&) = default;
+  friend auto operator<=>(const ReplacedFile&, const ReplacedFile&) = default;
 };
 
-/// What a job remembers until it is finished, in `OUT/.precache/`:
+/// The state of a job until it is finished, in `OUT/.precache/`:
 ///
 ///   .lock                       held while a process works on OUT: shared by parts, else exclusive
 ///   JOB/prepare.lock            held while the listing is made, so that parts make it once
-///   JOB/job.json                the plan's identity, the options and what is known of the source
+///   JOB/job.json                the plan's identity, the options and the facts about the source
 ///   JOB/listing                 the frozen listing of the source
 ///   JOB/unpacked.ATTEMPT/       plain copies of shards that are compressed or came through a pipe
 ///   JOB/train-000000.tar.ATTEMPT.part   a shard while one attempt writes it
-///   JOB/train-000000.tar.json   the result of a shard, written before the shard gets its final
-///   name JOB/train-000000.tar.lock   held while a process writes the shard
+///   JOB/train-000000.tar.json   its result, written before the shard gets its final name
+///   JOB/train-000000.tar.lock   held while a process writes the shard
 ///
-/// Locks only save work. Attempts that do not see each other's locks write equal bytes to names of
-/// their own, and each result names the plan that it belongs to.
+/// Locks only save work. Attempts that do not see each other's locks write equal bytes under
+/// different names, and each result names its plan.
 ///
-/// Nothing is reached or removed through a symbolic link, and only files with names of the forms
-/// above are ever removed.
+/// No symbolic link is followed, and only files with names of the forms above are ever removed.
 class WorkFolder {
  public:
-  /// Creates the folder if need be and locks OUT. Throws InvalidArgument if a work folder is a
-  /// symbolic link, IoError also if another process holds the lock.
+  /// Creates the folder if needed and locks OUT. Throws InvalidArgument if a work folder is a
+  /// symbolic link, and IoError, including when another process holds the lock.
   WorkFolder(const std::filesystem::path& out, const std::string& job, bool shared);
-  /// If nothing was frozen, removes what it has made: a job that is refused leaves no trace.
+  /// If nothing was frozen, removes all files that it has made: a refused job leaves no trace.
   ~WorkFolder();
 
   /// Waits until no other part prepares.
   [[nodiscard]] File lock_preparation() const;
   /// Whether a job was frozen, by this or an earlier run.
-  [[nodiscard]] bool is_prepared() const { return std::filesystem::exists(folder_ / "job.json"); }
-  /// The identity of the frozen job's plan; empty if there is no job, or if it cannot be read.
+  [[nodiscard]] bool is_prepared() const { return std::filesystem::exists(job_path()); }
+  /// The identity of the frozen job's plan; empty if there is no job or it cannot be read.
   [[nodiscard]] std::string frozen_plan() const;
-  /// The identity of the plan of the job at hand.  REQUIRES: freeze() or load().
+  /// The identity of the current job's plan.  REQUIRES: freeze() or load().
   [[nodiscard]] const std::string& plan() const { return plan_; }
-  /// Where to make a folder of copies.
-  [[nodiscard]] std::filesystem::path folder_for_copies() const;
+  /// The folder of the job, which is created if needed.
+  [[nodiscard]] std::filesystem::path make_folder() const;
 
-  /// Keeps the source, listed at `root`, and what the job will replace. `identity` is a JSON
-  /// object.
+  /// Writes down the source, listed at `root`, and the files that the job will replace. `identity`
+  /// is a JSON object.
   void freeze(const std::string& identity, const Source& source, const std::filesystem::path& root,
               const std::vector<ReplacedFile>& replaced);
-  /// The source as it was frozen. Throws InvalidArgument if that was with another identity, or if
-  /// `root` names other files now, or its files are not the same.
+  /// The source as it was frozen. Throws InvalidArgument if the identity was another, or if the
+  /// files at `root` have changed since.
   [[nodiscard]] Source load(const std::string& identity, const std::filesystem::path& root);
-  /// What the frozen job still has to remove.  REQUIRES: freeze() or load().
+  /// The files that the frozen job still has to remove.  REQUIRES: freeze() or load().
   [[nodiscard]] const std::vector<ReplacedFile>& replaced() const { return replaced_; }
-  /// Whether a frozen job has not yet removed a file of this split.
-  [[nodiscard]] bool is_replacing(
-      const std::function<bool(const std::string& name)>& of_split) const;
-  /// Takes from all other jobs in OUT what they know of the files that this one replaces; a job
-  /// that knows of no other shards is forgotten.  REQUIRES: freeze() or load().
+  /// Whether a frozen job still has to remove a shard of this split.
+  [[nodiscard]] bool is_replacing(const std::string& split) const;
+  /// Makes all other jobs in OUT forget the files that this one replaces; a job that knows of no
+  /// other shards is removed.  REQUIRES: freeze() or load().
   void take_over_replaced() const;
-  /// Notes that all of it is gone.
+  /// Notes that all replaced files are removed.
   void note_replaced();
 
-  /// Where this attempt writes a shard.
+  /// The path at which this attempt writes a shard.
   [[nodiscard]] std::filesystem::path temporary(const std::filesystem::path& final_path) const;
-  /// The result of a shard whose file is whole at `final_path`, or nothing. Results of another plan
-  /// do not count. Throws CorruptData if the result is damaged.
-  [[nodiscard]] std::optional<ShardResult> result(const std::filesystem::path& final_path) const;
-  /// As result(), but a damaged one does not count either if the job is to `overwrite`. Throws
-  /// InvalidArgument if the file was not made by this job: it is the user's.
+  /// The result of a shard whose file is complete at `final_path`; none if there is none or it
+  /// belongs to another plan. Throws CorruptData if the result is damaged, unless `overwrite` is
+  /// set, and InvalidArgument if this job did not make the file: it is the user's.
   [[nodiscard]] std::optional<ShardResult> usable_result(const std::filesystem::path& final_path,
                                                          bool overwrite) const;
-  /// As result(), and makes sure that the file is the one of the result: a late attempt of a job
-  /// that was replaced may have renamed its own over it. Throws IoError if it is not there, or not
-  /// that one; the next run then makes it again.
+  /// The same, and checks that the file matches the result: a late attempt of a job that was
+  /// replaced may have renamed its own file over it. Throws IoError if the file is missing or
+  /// another one; the next run then makes it again.
   [[nodiscard]] ShardResult published_result(const std::filesystem::path& final_path) const;
   /// Notes the result of a shard that is about to get its final name. Throws IoError if the job was
   /// finished or replaced by another process in the meantime.
@@ -99,6 +96,9 @@ class WorkFolder {
   void remove();
 
  private:
+  [[nodiscard]] std::filesystem::path job_path() const { return folder_ / work_names::kJob; }
+  [[nodiscard]] std::filesystem::path result_path(const std::filesystem::path& final_path) const;
+  [[nodiscard]] std::optional<ShardResult> result(const std::filesystem::path& final_path) const;
   void remove_quietly(const std::function<bool(const Folder::Entry&)>& chosen);
   /// Changes when job.json does.
   [[nodiscard]] std::array<std::uint64_t, 3> job_stamp() const;
@@ -119,7 +119,7 @@ class WorkFolder {
   std::vector<ReplacedFile> replaced_;
 };
 
-/// The shards in OUT that unfinished jobs of any kind have made, or have begun to replace.
+/// The shards in OUT that unfinished jobs of any kind have made or have begun to replace.
 [[nodiscard]] std::vector<std::string> shards_of_unfinished_jobs(const std::filesystem::path& out);
 
 }  // namespace precache

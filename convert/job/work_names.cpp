@@ -4,59 +4,49 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "formats/os/temporary_file.hpp"
-#include "formats/shard/framing.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::work_names {
 namespace {
 
-constexpr std::string_view kResultEnding = ".json";
-constexpr std::string_view kLockEnding = ".lock";
 constexpr std::string_view kScratchBegin = "hdf5-";  // see Hdf5Framing
 
-/// As shards are called: "SPLIT-000000.tar".
-bool is_shard(std::string_view name) {
-  const auto has_ending = [&](Format format) { return name.ends_with(extension(format)); };
-  const auto* format = std::ranges::find_if(kAllFormats, has_ending);
-  if (format == kAllFormats.end()) return false;
-  name.remove_suffix(extension(*format).size());
-  const std::size_t dash = name.rfind('-');
-  return dash != std::string_view::npos && dash > 0 && name.size() - dash > 6 &&
-         name.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
+/// The shard in "SHARD" + `ending`.
+std::optional<std::string> shard_before(std::string_view ending, std::string_view name) {
+  if (!name.ends_with(ending)) return std::nullopt;
+  name.remove_suffix(ending.size());
+  return split_of(name) ? std::optional<std::string>(name) : std::nullopt;
 }
 
 bool is_file_of_a_job(std::string_view name) {
-  if (name == "job.json" || name == "listing" || name == kPreparationLock) return true;
-  if (has_attempt_name(name)) return true;
-  if (name.starts_with(kScratchBegin) && name.size() == kScratchBegin.size() + 6) return true;
-  for (const std::string_view ending : {kResultEnding, kLockEnding}) {
-    if (name.ends_with(ending) && is_shard(name.substr(0, name.size() - ending.size()))) {
-      return true;
-    }
-  }
-  return false;
+  return name == kJob || name == kListing || name == kPreparationLock || has_attempt_name(name) ||
+         (name.starts_with(kScratchBegin) && name.size() == kScratchBegin.size() + 6) ||
+         shard_before(kResultEnding, name) || shard_before(kLockEnding, name);
 }
 
 }  // namespace
 
-std::string temporary(const std::string& shard, const std::string& attempt) {
-  return fmt::format("{}.{}.part", shard, attempt);
+std::string shard(std::string_view split, std::uint64_t number, Format format) {
+  return fmt::format("{}-{:06}{}", split, number, extension(format));
 }
 
-std::string result(const std::string& shard) { return shard + std::string(kResultEnding); }
-
-std::string lock(const std::string& shard) { return shard + std::string(kLockEnding); }
-
-bool is_lock(std::string_view name) { return name.ends_with(kLockEnding); }
+std::optional<std::string> split_of(std::string_view name) {
+  const auto* format = std::ranges::find_if(
+      kAllFormats, [&](Format known) { return name.ends_with(extension(known)); });
+  if (format == kAllFormats.end()) return std::nullopt;
+  name.remove_suffix(extension(*format).size());
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string_view::npos || dash == 0) return std::nullopt;
+  const std::string_view number = name.substr(dash + 1);
+  const bool is_number = number.size() >= 6 && (number.size() == 6 || number.front() != '0') &&
+                         number.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number ? std::optional<std::string>(name.substr(0, dash)) : std::nullopt;
+}
 
 std::optional<std::string> shard_of_result(std::string_view name) {
-  if (!name.ends_with(kResultEnding)) return std::nullopt;
-  name.remove_suffix(kResultEnding.size());
-  if (!is_shard(name)) return std::nullopt;
-  return std::string(name);
+  return shard_before(kResultEnding, name);
 }
 
 void remove(const Folder& folder, const Folder::Entry& entry) {

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "formats/os/folder.hpp"
+#include "precache/formats/format.hpp"
 
-/// The names of files in a work folder. Nothing else is ever removed there.
+/// The names of shards, and of files in a work folder. Nothing else is ever removed there.
 namespace precache::work_names {
 
+inline constexpr const char* kJob = "job.json";
+inline constexpr const char* kListing = "listing";
 inline constexpr const char* kLock = ".lock";  // no job can be called so
 inline constexpr const char* kPreparationLock = "prepare.lock";
+inline constexpr const char* kResultEnding = ".json";  // after the name of a shard
+inline constexpr const char* kLockEnding = ".lock";    // likewise
 
-/// Of a shard that an attempt writes.
-[[nodiscard]] std::string temporary(const std::string& shard, const std::string& attempt);
-[[nodiscard]] std::string result(const std::string& shard);
-[[nodiscard]] std::string lock(const std::string& shard);
-
-[[nodiscard]] bool is_lock(std::string_view name);
-
-/// The shard that a result is of; none if the name is not that of a result.
+/// "SPLIT-000000.tar".
+[[nodiscard]] std::string shard(std::string_view split, std::uint64_t number, Format format);
+/// The split in the name of a shard; none if shard() does not give such names.
+[[nodiscard]] std::optional<std::string> split_of(std::string_view name);
+/// The shard that a result belongs to; none if the name is not that of a result.
 [[nodiscard]] std::optional<std::string> shard_of_result(std::string_view name);
 
 /// Removes an entry of a job's folder if its name and kind are what precache writes there.
