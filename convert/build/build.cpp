@@ -3,21 +3,24 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cmath>
+#include <new>
 #include <nlohmann/json.hpp>
 
-#include "convert/build/image_input.hpp"
+#include "convert/image/transform/image_transform.hpp"
 #include "convert/job/image_job.hpp"
 #include "convert/job/shard_formats.hpp"
-#include "convert/sidecars/job_sidecars.hpp"
-#include "formats/shard/encoded_manifest.hpp"
-#include "formats/shard/framing.hpp"
+#include "convert/sidecars/sidecar_file.hpp"
+#include "convert/source/input_files.hpp"
+#include "formats/bytes/crc32c.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 constexpr int kIdentityVersion = 3;  // changes when equal options give other bytes than before
 
@@ -43,16 +46,45 @@ void validate(const BuildOptions& options) {
   }
   check_sidecar_kinds(options.indexes, options.format);
   std::error_code error;
-  if (fs::exists(options.out / kEncodedManifestName, error)) {
-    throw InvalidArgument(fmt::format("'{}' holds encoded images", options.out.string()),
-                          "Choose another `out` for tensors.");
-  }
   for (const fs::path& file : {options.classes, fs::path(options.labels)}) {
     if (!options.overwrite || !fs::equivalent(file, options.out / kManifestName, error)) continue;
-    throw InvalidArgument(fmt::format("'{}' would be replaced while it is needed", file.string()),
-                          "Copy it to another place and name the copy.");
+    throw InvalidArgument(
+        fmt::format("`overwrite` would replace '{}', which this build reads", file.string()),
+        "Copy the file to another folder and name the copy.");
   }
 }
+
+/// Reads and decodes the images of one thread.
+class ImageMaker {
+ public:
+  ImageMaker(const InputFiles& files, const Recipe& recipe, std::uint64_t max_pixels)
+      : files_(files), reader_(files.reader()), transform_(recipe, max_pixels) {}
+
+  MadeTensor make(std::uint64_t sample, std::span<std::byte> tensor) {
+    const Source& source = files_.source();
+    const ListedFile listed = source.listing[sample];
+    std::span<const std::byte> bytes;
+    if (auto rejection = reader_->read(listed, bytes)) return {.rejection = std::move(rejection)};
+    MadeTensor made{.source_crc = crc32c::value(bytes)};
+    try {
+      const SampleForm* form = source.shards.empty() ? nullptr : &source.shards[listed.shard].form;
+      made.rejection = form != nullptr && form->kind == SampleForm::Kind::kArray
+                           ? transform_.run(bytes, form->array, tensor)
+                           : transform_.run(bytes, tensor);
+    } catch (const std::bad_alloc&) {
+      // The image may be fine, but its name helps to choose a limit.
+      throw IoError("not enough memory for", files_.full_origin(sample), ENOMEM,
+                    "Use fewer `jobs`, or a lower `max_pixels` to skip it.");
+    }
+    made.warned = transform_.warned();
+    return made;
+  }
+
+ private:
+  const InputFiles& files_;
+  std::unique_ptr<SampleReader> reader_;
+  ImageTransform transform_;
+};
 
 class BuildJob : public ImageJob {
  public:
@@ -61,189 +93,141 @@ class BuildJob : public ImageJob {
                  {.part_index = options.part_index,
                   .part_count = options.part_count,
                   .finish = options.finish,
-                  .space_hint = "Make room, choose a smaller `size` or the `dtype` uint8, or "
+                  .space_hint = "Free some space, choose a smaller `size` or the `dtype` uint8, or "
                                 "another `out`."},
-                 progress, report),
+                 options.short_keys, progress, report, report.preview),
         options_(options),
-        report_(report) {
-    short_keys_ = options.short_keys;
+        preview_(report.preview) {
     validate(options);
   }
 
-  /// The dataset is whole by now, whatever comes of this.
-  void write_indexes() {
-    const bool is_complete =
-        report_.status == JobStatus::kComplete || report_.status == JobStatus::kAlreadyComplete;
-    if (!is_complete || options_.indexes.empty()) return;
-    try {
-      report_.indexes = write_sidecars_unlocked(options_.out, {options_.indexes, options_.split});
-    } catch (Error& error) {
-      error.add_hint("The shards are complete; only an index is missing.");
-      throw;
-    }
-  }
-
  private:
-  [[nodiscard]] std::string identity() const override {
-    using Json = nlohmann::ordered_json;
+  [[nodiscard]] Json identity() const override {
     Json json = {{"version", kIdentityVersion},
                  {"recipe", Json::parse(options_.recipe.to_json())},
                  {"seed", options_.shuffle ? Json(options_.seed) : Json()},
                  {"keys", options_.short_keys ? "short" : "full"},
                  {"max_pixels", options_.max_pixels}};
-    json.update(image_identity());
-    return json.dump();
+    json.update(ImageJob::identity());
+    return json;
   }
 
-  void check_fits(const Manifest& manifest) const {
-    if (manifest.format == options_.format && manifest.recipe == options_.recipe) return;
-    throw InvalidArgument(
-        fmt::format("'{}' holds another dataset: format {}, recipe {}", options_.out.string(),
-                    name(manifest.format), manifest.recipe.to_json()),
-        "All splits of a dataset have one format and recipe. Choose another `out`; `overwrite` "
-        "replaces a split if it is the only one.");
-  }
-
-  void check_out() override {
-    if (const Manifest* others = out().other_splits()) check_fits(*others);
-  }
-
+  /// A new split takes the classes of the others.
   [[nodiscard]] Labelling labelling() override {
     Labelling labelling = ImageJob::labelling();
-    if (const Manifest* others = out().other_splits()) {
-      if (!options_.classes.empty() && labelling.classes != others->classes) {
-        throw InvalidArgument(
-            fmt::format("the splits in '{}' have other classes than '{}'", options_.out.string(),
-                        options_.classes.string()),
-            "All splits of a dataset have the same classes. Leave out `classes` to take those.");
-      }
-      labelling.classes = others->classes;
+    const Manifest* others = out().other_splits();
+    if (others == nullptr) return labelling;
+    if (!options_.classes.empty() && labelling.classes != others->classes) {
+      throw InvalidArgument(
+          fmt::format("the splits in '{}' have other classes than '{}'", options_.out.string(),
+                      options_.classes.string()),
+          "All splits of a dataset have the same classes. Leave out `classes` to take those.");
     }
+    labelling.classes = others->classes;
     return labelling;
   }
 
-  [[nodiscard]] Plan plan_shards() override {
-    framing_ =
+  [[nodiscard]] JobSplit plan_split() override {
+    const std::uint64_t samples = listing().size();
+    std::shared_ptr<const Framing> framing =
         make_framing(options_.format, options_.recipe.spec(), keys().limits(), source().classes);
     std::uint64_t shards = checked_shard_count();
     if (shards == 0) {
-      shards =
-          shards_for_size(listing().size(), framing_->record_bytes(), options_.shard_size_bytes);
+      shards = shards_for_size(samples, framing->record_bytes(), options_.shard_size_bytes);
     }
-    return {listing().size(), shards,
-            options_.shuffle ? std::optional(options_.seed) : std::nullopt};
+    return {options_.split,
+            {samples, shards, options_.shuffle ? std::optional(options_.seed) : std::nullopt},
+            std::move(framing)};
   }
 
-  [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t shard) const override {
-    return framing_->shard_bytes(plan().shard_records(shard));
+  [[nodiscard]] Manifest dataset() const override {
+    return {.classes = source().classes,
+            .spec = options_.recipe.spec(),
+            .recipe = options_.recipe,
+            .format = options_.format,
+            .splits = {}};
   }
 
-  void check_plan(bool /*is_new*/) override {
-    const Manifest* others = out().other_splits();
-    if (others == nullptr || others->classes == source().classes) return;
-    throw InvalidArgument(
-        fmt::format("'{}' has splits with other classes ({}) than this one ({})",
-                    options_.out.string(), others->classes.size(), source().classes.size()),
-        "All splits of a dataset have the same classes. Choose another `out`.");
+  [[nodiscard]] SplitEntry planned_entry(const JobSplit& /*split*/) const override {
+    return {.seed = options_.shuffle ? options_.seed : 0,
+            .shuffled = options_.shuffle,
+            .max_pixels = options_.max_pixels,
+            .source_fingerprint = listing().fingerprint(),
+            .names = keys().limits(),
+            .shards = {}};
   }
 
-  /// A finished split may only be met by the build that made it, which then has nothing to do.
-  void check_finished(const JobSplit& /*split*/) override {
-    check_fits(*out().manifest());
-    const SplitEntry& split = *out().finished_split();
-    const bool same =
-        split.source_fingerprint == listing().fingerprint() &&
-        out().manifest()->classes == source().classes && split.max_pixels == options_.max_pixels &&
-        split.shuffled == options_.shuffle && (!options_.shuffle || split.seed == options_.seed) &&
-        (!split.names || *split.names == keys().limits()) && split.shards.size() == plan().shards();
-    if (!same) refuse_finished();
-  }
-
-  void note_plan() override {
-    BuildEstimate& preview = report_.preview;
-    fill_images(preview);
-    preview.left_out = source().left_out;
-    preview.tensor_bytes = options_.recipe.spec().size_bytes();
-    preview.record_bytes = framing_->record_bytes();
+  void describe_plan() override {
+    ImageJob::describe_plan();
+    preview_.left_out = source().left_out;
+    preview_.tensor_bytes = options_.recipe.spec().size_bytes();
+    preview_.record_bytes = splits().front().framing->record_bytes();
     const bool has_pax_keys = options_.format == Format::kTar && !keys().limits().all_fit_ustar;
     std::vector<bool> used(source().classes.size());
     for (std::size_t i = 0; i < listing().size(); ++i) {
       const auto label = static_cast<std::uint64_t>(listing()[i].label);  // -1 becomes large
       if (label < used.size()) used[label] = true;
-      if (!has_pax_keys || !preview.pax_key.empty()) continue;
+      if (!has_pax_keys || !preview_.pax_key.empty()) continue;
       std::string key = keys().key(i);
-      if (key.size() == keys().limits().longest_key) preview.pax_key = std::move(key);
+      if (key.size() == keys().limits().longest_key) preview_.pax_key = std::move(key);
     }
     for (std::size_t i = 0; i < used.size(); ++i) {
-      if (!used[i]) preview.empty_classes.push_back(source().classes[i]);
+      if (!used[i]) preview_.empty_classes.push_back(source().classes[i]);
     }
   }
 
-  /// Of all samples, for a part too: the run that finishes sees to the sum.
+  /// Of all samples, for a part too: the run that finishes checks the sum.
   [[nodiscard]] std::uint64_t allowed_rejections() const {
     if (options_.fail_on_bad) return 0;
     return static_cast<std::uint64_t>(
         std::floor(static_cast<double>(listing().size()) * options_.max_bad_percent / 100));
   }
 
-  void write(const JobSplit& /*split*/, const std::vector<PendingShard>& pending) override {
+  void write(const JobSplit& split, const std::vector<PendingShard>& pending) override {
     if (pending.empty()) return;
-    const auto skipped_before = report_.skipped;
-    const ImageInput samples(options_.source, source(), keys(), options_.recipe,
-                             options_.max_pixels);
+    auto skipped = report_.skipped;
+    const InputFiles files(options_.source, source());
+    const RecordInput samples{.name =
+                                  [&](std::uint64_t sample) {
+                                    return SampleName{keys().key(sample), listing()[sample].label};
+                                  },
+                              .origin = [&](std::uint64_t sample) { return files.origin(sample); },
+                              .tensor_maker = [&]() -> TensorMaker {
+                                const auto maker = std::make_shared<ImageMaker>(
+                                    files, options_.recipe, options_.max_pixels);
+                                return [maker](std::uint64_t sample, std::span<std::byte> tensor) {
+                                  return maker->make(sample, tensor);
+                                };
+                              }};
     const ShardRunOutcome outcome = run_shards({.samples = samples,
-                                                .plan = plan(),
-                                                .framing = *framing_,
+                                                .plan = split.plan,
+                                                .framing = *split.framing,
                                                 .tensor_bytes = options_.recipe.spec().size_bytes(),
                                                 .allowed_rejections = allowed_rejections(),
-                                                .rejected_before = skipped_before.size()},
+                                                .rejected_before = skipped.size()},
                                                pending, progress_, calls());
     report_.converted = outcome.converted;
-    // Also those of shards that are not whole: a user who is told of bad files wants to see them
-    // all.
-    report_.skipped = skipped_before;
-    report_.skipped.insert(report_.skipped.end(), outcome.skipped.begin(), outcome.skipped.end());
+    // Including those of incomplete shards: the user wants to see all bad files.
+    skipped.insert(skipped.end(), outcome.skipped.begin(), outcome.skipped.end());
+    report_.skipped = std::move(skipped);
     report_.skipped_count = report_.skipped.size();
     if (!outcome.too_many_rejections) return;
     report_.status = JobStatus::kTooManyBad;
     if (options_.part_count == 0) out().publish_skipped(report_.skipped);
   }
 
-  [[nodiscard]] bool publish(const std::vector<JobSplit>& splits) override {
-    SplitResults made = results(splits.front());
-    out().publish_skipped(made.skipped);
-    // Parts may each have been within the limit, or an earlier run allowed more.
-    if (made.skipped.size() > allowed_rejections()) {
-      report_.status = JobStatus::kTooManyBad;
-      report_.skipped = std::move(made.skipped);
-      report_.skipped_count = report_.skipped.size();
-      return false;
-    }
-    for (ShardEntry& shard : made.shards) shard.columns = framing_->columns(shard.samples);
-    SplitEntry entry{.samples = made.samples,
-                     .skipped = made.skipped.size(),
-                     .seed = options_.shuffle ? options_.seed : 0,
-                     .shuffled = options_.shuffle,
-                     .max_pixels = options_.max_pixels,
-                     .source_fingerprint = listing().fingerprint(),
-                     .content_fingerprint = std::move(made.content_fingerprint),
-                     .names = keys().limits(),
-                     .shards = std::move(made.shards)};
-    Manifest dataset{.classes = source().classes,
-                     .spec = options_.recipe.spec(),
-                     .recipe = options_.recipe,
-                     .format = options_.format,
-                     .splits = {}};
-    dataset.splits.emplace(options_.split, std::move(entry));
-    out().publish(std::move(dataset));
-    return true;
+  /// Each part may have been within the limit, or an earlier run may have allowed more.
+  [[nodiscard]] bool accept(const JobSplit& split, SplitResults& made) override {
+    (void)ImageJob::accept(split, made);
+    if (made.skipped.size() <= allowed_rejections()) return true;
+    report_.status = JobStatus::kTooManyBad;
+    report_.skipped = std::move(made.skipped);
+    report_.skipped_count = report_.skipped.size();
+    return false;
   }
 
-  [[nodiscard]] OutFolder& out() { return ShardJob::out(options_.split); }
-
   const BuildOptions& options_;
-  BuildReport& report_;
-  std::unique_ptr<const Framing> framing_;
+  BuildEstimate& preview_;
 };
 
 }  // namespace
@@ -259,7 +243,16 @@ BuildReport build(const BuildOptions& options, JobProgress& progress) {
   BuildReport report;
   BuildJob job(options, progress, report);
   job.run();
-  job.write_indexes();
+  const bool is_complete =
+      report.status == JobStatus::kComplete || report.status == JobStatus::kAlreadyComplete;
+  if (!is_complete || options.indexes.empty()) return report;
+  try {
+    // `job` still holds the lock of the folder.
+    report.indexes = write_sidecars_unlocked(options.out, {options.indexes, options.split});
+  } catch (Error& error) {
+    error.add_hint("The shards are complete; only an index is missing.");
+    throw;
+  }
   return report;
 }
 

@@ -11,10 +11,10 @@
 #include <optional>
 #include <span>
 
-#include "convert/image/decode/image_kind.hpp"
 #include "convert/job/image_job.hpp"
 #include "convert/job/shard_formats.hpp"
 #include "convert/source/input_files.hpp"
+#include "convert/source/source_path.hpp"
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/temporary_file.hpp"
@@ -26,6 +26,7 @@ namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 constexpr int kIdentityVersion = 4;  // changes when equal options give other bytes than before
 constexpr std::size_t kLongestImageName = 16;
@@ -44,22 +45,18 @@ void check_image_name(const PackOptions& options) {
   if (is_plain && name != "cls" && name != "npy") return;
   throw InvalidArgument(
       fmt::format("`image_name` '{}' cannot be the extension of all images", name),
-      "It has 1 to 16 letters a-z and digits, and is neither cls nor npy. jpg suits readers that "
-      "decode by content.");
+      "It must have 1 to 16 letters a-z and digits, and be neither cls nor npy. Use jpg for "
+      "readers that decode by content.");
 }
 
 void validate(const PackOptions& options) {
   check_encoded_format(options.format);
   check_image_name(options);
   std::error_code error;
-  if (fs::exists(options.out / kManifestName, error)) {
-    throw InvalidArgument(fmt::format("'{}' holds a dataset of tensors", options.out.string()),
-                          "Choose another `out` for encoded images.");
-  }
   if (fs::exists(options.source / kManifestName, error)) {
     throw Unsupported(
         fmt::format("'{}' holds tensors, not encoded images", options.source.string()),
-        "precache convert takes tensors.");
+        kUseConvertHint);
   }
 }
 
@@ -71,42 +68,41 @@ struct ScopedRemoval {
 class PackJob : public ImageJob {
  public:
   PackJob(const PackOptions& options, JobProgress& progress, PackReport& report)
-      : ImageJob(options, {.space_hint = "Make room, or choose another `out`."}, progress, report),
-        options_(options),
-        report_(report) {
+      : ImageJob(options,
+                 {.is_encoded = true, .space_hint = "Free some space, or choose another `out`."},
+                 false, progress, report, report.preview),
+        options_(options) {
     validate(options);
   }
 
  private:
-  [[nodiscard]] std::string identity() const override {
-    using Json = nlohmann::ordered_json;
+  [[nodiscard]] Json identity() const override {
     Json json = {{"version", kIdentityVersion},
                  {"job", "pack"},
                  {"image_name", options_.image_name},
                  {"seed", options_.seed ? Json(*options_.seed) : Json()}};
-    json.update(image_identity());
-    return json.dump();
+    json.update(ImageJob::identity());
+    return json;
   }
 
-  void check_out() override {}
-
-  /// Which image goes to which shard: by number, or as long as a shard is below the size asked for.
-  [[nodiscard]] Plan plan_shards() override {
+  /// Fills shards in order up to the size asked for, unless their number was given.
+  [[nodiscard]] JobSplit plan_split() override {
     for (const SourceShard& shard : source().shards) {
       if (shard.form.kind != SampleForm::Kind::kArray) continue;
       throw Unsupported(
           fmt::format("'{}' holds arrays of pixels, not encoded images", shard.given.path.string()),
-          "precache convert takes tensors; precache build takes arrays, too.");
+          "Use `precache convert` for tensors, or `precache build` for arrays of any kind.");
     }
     const std::uint64_t samples = listing().size();
     overhead_ = encoded_overhead_bytes(options_.format, keys().limits());
-    if (const auto shards = checked_shard_count()) return {samples, shards, options_.seed};
+    if (const auto count = checked_shard_count()) {
+      return {options_.split, {samples, count, options_.seed}};
+    }
     const Plan order(samples, 1, options_.seed);
     std::vector<std::uint64_t> shards{0};
     std::uint64_t bytes = 0;
     for (std::uint64_t i = 0; i < samples; ++i) {
-      const std::uint64_t record =
-          checked_add(listing()[order.record(0, i).sample].size, overhead_);
+      const std::uint64_t record = checked_add(listing()[order.sample(0, i)].size, overhead_);
       if (shards.back() != 0 && checked_add(bytes, record) > options_.shard_size_bytes) {
         shards.push_back(0);
         bytes = 0;
@@ -114,18 +110,19 @@ class PackJob : public ImageJob {
       bytes += record;
       ++shards.back();
     }
-    return {shards, options_.seed};
+    return {options_.split, {shards, options_.seed}};
   }
 
-  [[nodiscard]] std::uint64_t shard_bytes(std::uint64_t shard) const override {
-    std::uint64_t bytes = checked_mul(plan().shard_records(shard), overhead_);
-    for (std::uint64_t slot = 0; slot < plan().shard_records(shard); ++slot) {
-      bytes = checked_add(bytes, listing()[plan().record(shard, slot).sample].size);
+  [[nodiscard]] std::uint64_t shard_bytes(const JobSplit& split,
+                                          std::uint64_t shard) const override {
+    std::uint64_t bytes = checked_mul(split.plan.shard_records(shard), overhead_);
+    for (std::uint64_t slot = 0; slot < split.plan.shard_records(shard); ++slot) {
+      bytes = checked_add(bytes, listing()[split.plan.sample(shard, slot)].size);
     }
     return bytes;
   }
 
-  /// The names of the classes, one a line; empty if there are none or lines cannot hold them.
+  /// The names of the classes, one per line; empty if there are none, or if one has a line break.
   [[nodiscard]] std::string class_lines() const {
     const auto& classes = source().classes;
     const bool are_lines = std::ranges::none_of(
@@ -133,66 +130,76 @@ class PackJob : public ImageJob {
     return classes.empty() || !are_lines ? "" : fmt::format("{}\n", fmt::join(classes, "\n"));
   }
 
-  /// A list of classes that is there without a manifest is the user's; with one, it is that of all
-  /// splits.
+  /// Without a manifest, an existing list of classes is the user's; with one, all splits share it.
   void check_plan(bool is_new) override {
     const fs::path path = options_.out / kClassesName;
     const std::string names = class_lines();
     if (!is_new || names.empty() || !fs::exists(path) || as_text(read_file(path)) == names) return;
     const auto& splits = out().encoded().splits;
     if (splits.size() > splits.count(options_.split)) {
-      throw InvalidArgument(
-          fmt::format("the splits in '{}' have other classes than this one", options_.out.string()),
-          "All splits in a folder have the same classes. Choose another `out`.");
+      throw InvalidArgument(fmt::format("the splits in '{}' have other classes than this source",
+                                        options_.out.string()),
+                            "All splits in a folder have the same classes. Choose another `out`.");
     }
     if (!splits.empty()) return;
     throw InvalidArgument(
         fmt::format("refusing to replace '{}': precache did not write it", path.string()),
-        "The names of the classes are written there. Move the file away, or choose another "
+        "The names of the classes would be written there. Move the file away, or choose another "
         "`out`.");
   }
 
-  void check_finished(const JobSplit& /*split*/) override {
-    const EncodedSplit& split = out().encoded().splits.at(options_.split);
-    if (split.format != options_.format || split.seed != options_.seed ||
-        split.image_name != options_.image_name ||
-        split.source_fingerprint != listing().fingerprint() ||
-        split.shards.size() != plan().shards()) {
-      refuse_finished();
-    }
+  [[nodiscard]] SplitEntry planned_entry(const JobSplit& /*split*/) const override {
+    return {.seed = options_.seed.value_or(0),
+            .shuffled = options_.seed.has_value(),
+            .source_fingerprint = listing().fingerprint(),
+            .shards = {}};
   }
 
-  void note_plan() override { fill_images(report_.preview); }
+  [[nodiscard]] EncodedSplit encoded(const SplitEntry& entry) const {
+    return {.format = options_.format,
+            .samples = entry.samples,
+            .skipped = entry.skipped,
+            .seed = options_.seed,
+            .image_name = options_.image_name,
+            .source_fingerprint = entry.source_fingerprint,
+            .content_fingerprint = entry.content_fingerprint,
+            .shards = entry.shards};
+  }
 
-  void write(const JobSplit& /*split*/, const std::vector<PendingShard>& pending) override {
-    const InputFiles samples(options_.source, source());
+  [[nodiscard]] std::string manifest_json(const std::string& split,
+                                          const SplitEntry& entry) const override {
+    return EncodedManifest{{{split, encoded(entry)}}}.to_json();
+  }
+
+  void write(const JobSplit& split, const std::vector<PendingShard>& pending) override {
+    const InputFiles files(options_.source, source());
     const ShardCalls on_shard = calls();
     const std::uint64_t samples_before = report_.samples;
     tbb::parallel_for(
         std::size_t{0}, pending.size(), std::size_t{1},
         [&](std::size_t i) {
-          if (!progress_.stop) write_shard(pending[i], samples, on_shard);
+          if (!progress_.stop) write_shard(split.plan, pending[i], files, on_shard);
         },
         tbb::simple_partitioner());
     report_.converted = report_.samples - samples_before;
   }
 
-  void write_shard(const PendingShard& pending, const InputFiles& samples,
+  void write_shard(const Plan& plan, const PendingShard& pending, const InputFiles& files,
                    const ShardCalls& on_shard) {
     ShardResult result;
-    const auto reader = samples.reader();
-    // Removed unless it gets its final name, also if the run is stopped.
+    const auto reader = files.reader();
+    // Removed unless it gets its final name, including when the run is stopped.
     const ScopedRemoval temporary{pending.temporary};
     const auto shard =
         make_encoded_shard(options_.format, pending.temporary, keys().limits(), source().classes);
-    for (std::uint64_t slot = 0; slot < plan().shard_records(pending.number); ++slot) {
+    for (std::uint64_t slot = 0; slot < plan.shard_records(pending.number); ++slot) {
       if (progress_.stop) return;
-      const std::uint64_t sample = plan().record(pending.number, slot).sample;
+      const std::uint64_t sample = plan.sample(pending.number, slot);
       std::span<const std::byte> bytes;
       const auto rejection = read(*reader, sample, bytes);
       result.content += content_term(sample, crc32c::value(bytes));
       if (rejection) {
-        result.skipped.push_back({samples.origin(sample), rejection->stage, rejection->reason});
+        result.skipped.push_back({files.origin(sample), rejection->stage, rejection->reason});
         ++progress_.samples_skipped;
       } else {
         shard->append(image_of(sample, bytes));
@@ -213,7 +220,7 @@ class PackJob : public ImageJob {
   [[nodiscard]] std::optional<Rejection> read(SampleReader& reader, std::uint64_t sample,
                                               std::span<const std::byte>& bytes) const {
     if (auto rejection = reader.read(listing()[sample], bytes)) return rejection;
-    if (image_kind(bytes) != ImageKind::kOther) return std::nullopt;
+    if (is_decoded(image_file_kind(bytes))) return std::nullopt;
     return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_file(bytes))};
   }
 
@@ -222,7 +229,7 @@ class PackJob : public ImageJob {
     const auto& classes = source().classes;
     const std::int64_t label = listing()[sample].label;
     const auto number = static_cast<std::uint64_t>(label);  // -1 becomes large
-    std::string_view extension = image_kind(bytes) == ImageKind::kJpeg ? "jpg" : "png";
+    std::string_view extension = image_file_kind(bytes) == "JPEG" ? "jpg" : "png";
     if (!options_.image_name.empty()) extension = options_.image_name;
     return {.name = {keys().key(sample), label},
             .extension = extension,
@@ -230,33 +237,21 @@ class PackJob : public ImageJob {
             .bytes = bytes};
   }
 
-  [[nodiscard]] bool publish(const std::vector<JobSplit>& splits) override {
-    SplitResults made = results(splits.front());
-    EncodedSplit split{.format = options_.format,
-                       .samples = made.samples,
-                       .skipped = made.skipped.size(),
-                       .seed = options_.seed,
-                       .image_name = options_.image_name,
-                       .source_fingerprint = listing().fingerprint(),
-                       .content_fingerprint = std::move(made.content_fingerprint),
-                       .shards = {}};
-    for (const ShardEntry& shard : made.shards) {
-      split.shards.push_back({shard.file, shard.samples, shard.bytes, shard.crc32c});
-    }
-    report_.skipped = std::move(made.skipped);  // they came in the order of threads
-    out().publish_skipped(report_.skipped);
+  [[nodiscard]] bool accept(const JobSplit& split, SplitResults& made) override {
+    report_.skipped = made.skipped;  // in the order of the plan; threads added them in any order
+    (void)ImageJob::accept(split, made);
     if (const std::string names = class_lines(); !names.empty()) {
       write_file_atomically(options_.out / kClassesName, names);
     }
-    out().publish(std::move(split));
     return true;
   }
 
-  [[nodiscard]] OutFolder& out() { return ShardJob::out(options_.split); }
+  void publish(std::map<std::string, SplitEntry> entries) override {
+    out().publish(encoded(entries.at(options_.split)));
+  }
 
   const PackOptions& options_;
-  PackReport& report_;
-  std::uint64_t overhead_ = 0;  // of a record, about
+  std::uint64_t overhead_ = 0;  // about how many bytes a record has apart from the image
 };
 
 }  // namespace

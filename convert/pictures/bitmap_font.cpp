@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/pictures/bitmap_font.hpp"
+#include <string_view>
+
+#include "convert/pictures/painting.hpp"
 
 namespace precache::bitmap_font {
 namespace {

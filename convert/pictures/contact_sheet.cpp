@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
-#include "convert/pictures/bitmap_font.hpp"
-#include "convert/pictures/png_encoder.hpp"
+#include "convert/pictures/painting.hpp"
 #include "formats/bytes/number_text.hpp"
 #include "precache/convert/pictures.hpp"
 #include "precache/formats/error.hpp"
-#include "precache/tools/inspect_text.hpp"
+#include "precache/tools/inspect.hpp"
 
 namespace precache {
 namespace {
@@ -21,7 +20,7 @@ constexpr Colour kFaint{110, 112, 118};
 
 constexpr std::uint32_t kGap = 16;
 constexpr std::uint32_t kMostColumns = 6;
-constexpr std::uint32_t kFewestColumns = 3;  // so that the head has room
+constexpr std::uint32_t kFewestColumns = 3;  // leaves room for the heading
 constexpr std::uint32_t kLine = bitmap_font::kHeight * 2 + 4;
 constexpr std::uint32_t kSmallLine = bitmap_font::kHeight + 4;
 constexpr std::uint64_t kLargestHeight = 100'000;
@@ -59,7 +58,7 @@ class Canvas {
     const std::uint32_t scale = is_large ? 2 : 1;
     const std::string shown = shortened(ascii(text), width / (bitmap_font::kAdvance * scale));
     for (const char letter : shown) {
-      is_large ? draw_large(x, y, letter, colour) : draw_small(x, y, letter, colour);
+      draw(x, y, letter, scale, colour);
       x += bitmap_font::kAdvance * scale;
     }
   }
@@ -68,41 +67,29 @@ class Canvas {
   [[nodiscard]] std::size_t at(std::uint32_t x, std::uint32_t y) const {
     return (std::size_t{y} * picture_.width + x) * 3;
   }
-  void draw_small(std::uint32_t x, std::uint32_t y, char letter, const Colour& colour) {
-    for (std::uint32_t row = 0; row < bitmap_font::kHeight; ++row) {
-      for (std::uint32_t column = 0; column < bitmap_font::kWidth; ++column) {
-        if (bitmap_font::is_set(letter, column, row)) set(x + column, y + row, colour);
-      }
-    }
-  }
-  /// Twice as large. A corner between two set neighbours is set too, and one that sticks out of two
-  /// that are not is left out: so slanted strokes have no steps.
-  void draw_large(std::uint32_t x, std::uint32_t y, char letter, const Colour& colour) {
+  /// At a scale of 2, a corner between two set neighbours is set as well, and a corner between two
+  /// that are not set is left out, so that slanted strokes have no steps.
+  void draw(std::uint32_t x, std::uint32_t y, char letter, std::uint32_t scale,
+            const Colour& colour) {
     const auto is_set = [&](std::uint32_t column, std::uint32_t row) {  // wraps below 0
       return column < bitmap_font::kWidth && row < bitmap_font::kHeight &&
              bitmap_font::is_set(letter, column, row);
     };
-    for (std::uint32_t row = 0; row < bitmap_font::kHeight; ++row) {
-      for (std::uint32_t column = 0; column < bitmap_font::kWidth; ++column) {
-        const bool up = is_set(column, row - 1), down = is_set(column, row + 1);
-        const bool left = is_set(column - 1, row), right = is_set(column + 1, row);
-        const bool centre = is_set(column, row);
-        const auto corner = [&](std::uint32_t dx, std::uint32_t dy, bool a, bool b, bool c,
-                                bool d) {
-          const bool set_here = a == b && a != c && b != d ? a : centre;
-          if (set_here) set(x + 2 * column + dx, y + 2 * row + dy, colour);
-        };
-        corner(0, 0, up, left, right, down);
-        corner(1, 0, up, right, left, down);
-        corner(0, 1, down, left, right, up);
-        corner(1, 1, down, right, left, up);
+    for (std::uint32_t at_y = 0; at_y < scale * bitmap_font::kHeight; ++at_y) {
+      for (std::uint32_t at_x = 0; at_x < scale * bitmap_font::kWidth; ++at_x) {
+        const std::uint32_t column = at_x / scale, row = at_y / scale;
+        const std::uint32_t dx = at_x % scale == 0 ? -1U : 1U, dy = at_y % scale == 0 ? -1U : 1U;
+        const bool nearby = is_set(column + dx, row), opposite = is_set(column - dx, row);
+        const bool above = is_set(column, row + dy), below = is_set(column, row - dy);
+        const bool is_corner = scale > 1 && nearby == above && nearby != opposite && above != below;
+        if (is_corner ? nearby : is_set(column, row)) set(x + at_x, y + at_y, colour);
       }
     }
   }
   static std::string ascii(std::string_view text) {
     std::string result;
     for (const char letter : text) {
-      // A letter beyond ASCII is one box, not one for each of its bytes.
+      // A letter outside ASCII is drawn as one box, not as one for each of its bytes.
       if ((static_cast<unsigned char>(letter) & 0xc0U) != 0x80U) result += letter;
     }
     return result;
@@ -110,11 +97,6 @@ class Canvas {
 
   Picture picture_;
 };
-
-std::uint32_t columns_of(std::size_t tiles) {
-  return std::clamp(static_cast<std::uint32_t>(std::min<std::size_t>(tiles, kMostColumns)),
-                    kFewestColumns, kMostColumns);
-}
 
 std::uint32_t block_height(const Inspected& path, std::uint32_t columns) {
   const auto rows = static_cast<std::uint32_t>((path.preview.tiles.size() + columns - 1) / columns);
@@ -160,7 +142,8 @@ std::string contact_sheet(const std::vector<Inspected>& paths) {
   std::uint32_t columns = kFewestColumns;
   std::uint64_t height = kGap;
   for (const Inspected& path : paths) {
-    columns = std::max(columns, columns_of(path.preview.tiles.size()));
+    const auto tiles = std::min<std::size_t>(path.preview.tiles.size(), kMostColumns);
+    columns = std::max(columns, static_cast<std::uint32_t>(tiles));
   }
   for (const Inspected& path : paths) height += block_height(path, columns);
   if (height > kLargestHeight) {

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/pictures/encoded_picture.hpp"
-
 #include <algorithm>
 
-#include "convert/image/decode/image_kind.hpp"
-#include "convert/image/decode/jpeg_decoder.hpp"
-#include "convert/image/decode/png_decoder.hpp"
 #include "convert/image/transform/image_transform.hpp"
-#include "convert/pictures/tensor_picture.hpp"
+#include "convert/pictures/painting.hpp"
 #include "formats/shard/file_kind.hpp"
 
 namespace precache {
@@ -32,17 +27,12 @@ class CountingSink : public RowSink {
 
 }  // namespace
 
-EncodedPainter::EncodedPainter()
-    : jpeg_(std::make_unique<JpegDecoder>()), png_(std::make_unique<PngDecoder>()) {}
-
-EncodedPainter::~EncodedPainter() = default;
-
 std::optional<Rejection> EncodedPainter::read_header(std::span<const std::byte> file,
                                                      ImageHeader& header) {
-  const ImageKind kind = image_kind(file);
-  if (kind == ImageKind::kOther) return Rejection{"decode", describe_file(file)};
-  const auto& decoder = kind == ImageKind::kJpeg ? jpeg_ : png_;
-  if (auto rejection = decoder->open(file, header)) return rejection;
+  const std::string_view kind = image_file_kind(file);
+  if (!is_decoded(kind)) return Rejection{"decode", describe_file(file)};
+  decoder_ = kind == "JPEG" ? static_cast<ImageDecoder*>(&jpeg_) : &png_;
+  if (auto rejection = decoder_->open(file, header)) return rejection;
   if (header.is_implausible || std::uint64_t{header.width} * header.height > kMostPixels) {
     return Rejection{"limit", "too many pixels to draw"};
   }
@@ -53,9 +43,8 @@ std::optional<Rejection> EncodedPainter::count(std::span<const std::byte> file,
                                                ByteCounts& counts) {
   ImageHeader header;
   if (auto rejection = read_header(file, header)) return rejection;
-  const auto& decoder = image_kind(file) == ImageKind::kJpeg ? jpeg_ : png_;
   CountingSink sink(counts, header.width);
-  return decoder->decode({0, 0, header.width, header.height}, sink);
+  return decoder_->decode({0, 0, header.width, header.height}, sink);
 }
 
 std::optional<Rejection> EncodedPainter::paint(std::span<const std::byte> file, Picture& picture) {
@@ -63,14 +52,14 @@ std::optional<Rejection> EncodedPainter::paint(std::span<const std::byte> file, 
   if (auto rejection = read_header(file, header)) return rejection;
   std::uint32_t width = header.width;
   std::uint32_t height = header.height;
-  if (header.orientation >= 5) std::swap(width, height);  // it lies on its side
+  if (header.orientation >= 5) std::swap(width, height);  // stored on its side
   const auto [tile_width, tile_height] = tile_size(width, height);
   const bool grows = tile_width >= width;
   Recipe recipe;
   recipe.width = tile_width;
   recipe.height = tile_height;
   recipe.fit = Fit::kStretch;
-  recipe.filter = grows ? Filter::kNearest : Filter::kBilinear;  // small ones show their pixels
+  recipe.filter = grows ? Filter::kNearest : Filter::kBilinear;  // shows the pixels of small ones
   recipe.layout = Layout::kHwc;
   picture = {recipe.width, recipe.height, {}};
   picture.rgb.resize(std::size_t{picture.width} * picture.height * kColors);

@@ -5,45 +5,98 @@
 #include <array>
 #include <functional>
 
-#include "convert/pictures/page_style.hpp"
-#include "convert/pictures/png_encoder.hpp"
+#include "convert/pictures/painting.hpp"
 #include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "precache/convert/pictures.hpp"
-#include "precache/tools/inspect_text.hpp"
+#include "precache/tools/inspect.hpp"
 
 namespace precache {
 namespace {
 
 constexpr std::size_t kMostRows = 1000;
-constexpr std::size_t kMostOpenRows = 12;  // a longer table has to be unfolded
+constexpr std::size_t kMostOpenRows = 12;  // longer tables are folded
 constexpr std::size_t kMostNamedBars = 40;
 constexpr std::size_t kMostSpacedBars = 200;
-constexpr std::size_t kMostRankedBars = 600;  // more have no pixel of their own
+constexpr std::size_t kMostRankedBars = 600;  // more would share pixels
 
-/// Text of a file as HTML shows it.
+constexpr const char* kStyle = R"(
+:root{color-scheme:light dark;--paper:#f6f7f9;--card:#fff;--line:#e2e5ea;--ink:#1d2127;--faint:#667080;
+--accent:#3569c9;--track:#eceff4;--bad:#b3261e;--bad-paper:#fdecea;--warn:#7a5200;--warn-paper:#fff4dc;
+--red:#d0524a;--green:#3f9a5b;--blue:#4272cf}
+@media(prefers-color-scheme:dark){:root{--paper:#14161a;--card:#1c1f25;--line:#2e333c;--ink:#e7e9ee;
+--faint:#98a1b0;--accent:#7aa5f5;--track:#2a2f38;--bad:#ffb4ab;--bad-paper:#3b1d1b;--warn:#f0c36d;
+--warn-paper:#33290f;--red:#ea7b73;--green:#64bd80;--blue:#7ca3f0}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
+main{max-width:1120px;margin:0 auto;padding:32px 24px 48px}
+header{margin:0 0 20px}
+h1{font-size:24px;line-height:1.3;margin:0;overflow-wrap:anywhere;letter-spacing:-.01em}
+h2{font-size:13px;margin:0 0 14px;color:var(--faint);font-weight:600;text-transform:uppercase;
+letter-spacing:.06em}
+h2 small{font-weight:400;text-transform:none;letter-spacing:0;font-size:13px;margin-left:8px}
+.kind{color:var(--faint);margin:2px 0 0}
+section,.fact{background:var(--card);border:1px solid var(--line);border-radius:10px}
+section{padding:20px 22px;margin:16px 0}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(200px,1fr));gap:16px;margin:16px 0}
+.fact{padding:14px 18px}
+.fact b{display:block;font-size:22px;font-weight:600;letter-spacing:-.01em;white-space:nowrap}
+.fact span{color:var(--faint);font-size:13px}
+dl{display:grid;grid-template-columns:96px 1fr;gap:8px 16px;margin:0}
+dt{color:var(--faint)}
+dd{margin:0;overflow-wrap:anywhere}
+.note{padding:10px 14px;border-radius:8px;margin:12px 0;overflow-wrap:anywhere;background:var(--warn-paper);
+  color:var(--warn)}
+.damaged{background:var(--bad-paper);color:var(--bad)}
+.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:18px 14px}
+.tile{min-width:0}
+.tile .frame{aspect-ratio:1;background:var(--track);border-radius:6px;overflow:hidden;display:flex;
+align-items:center;justify-content:center;color:var(--faint);font-size:13px;text-align:center}
+.tile img{width:100%;height:100%;object-fit:contain;display:block}
+.tile img.small{image-rendering:pixelated}
+.tile b,.tile span{display:block;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.tile b{margin-top:6px;font-weight:600;font-size:14px}
+.tile span{color:var(--faint);font-size:12px}
+.bars{display:grid;grid-template-columns:minmax(0,max-content) 1fr max-content;gap:5px 14px;
+align-items:center;font-size:14px}
+.bars .name{overflow:hidden;text-overflow:ellipsis;white-space:nowrap;max-width:320px}
+.track{background:var(--track);border-radius:3px;height:14px;overflow:hidden}
+.bar{display:block;height:100%;background:var(--accent);border-radius:3px}
+.number{text-align:right;font-variant-numeric:tabular-nums}
+svg{display:block;width:100%}
+svg.ranked{height:180px;border-bottom:1px solid var(--line)}
+.area{fill:var(--accent)}.red{fill:var(--red)}.green{fill:var(--green)}.blue{fill:var(--blue)}
+.mean{fill:none;stroke:var(--ink);stroke-width:1.5;stroke-dasharray:4 3;vector-effect:non-scaling-stroke}
+.axis{display:flex;justify-content:space-between;gap:12px;flex-wrap:wrap;color:var(--faint);
+font-size:13px;margin-top:6px}
+.axis b{color:var(--ink);font-weight:600}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(240px,1fr));gap:22px}
+figure{margin:0}
+figcaption{font-size:13px;color:var(--faint);margin-bottom:8px}
+figcaption b{color:var(--ink)}
+figure svg{height:120px;border-bottom:1px solid var(--line)}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;min-width:55%;font-size:14px}
+.charts+.scroll{margin-top:18px}
+th,td{padding:6px 0 6px 28px;border-bottom:1px solid var(--line);text-align:right;
+font-variant-numeric:tabular-nums;white-space:nowrap}
+th{color:var(--faint);font-weight:500}
+.word{text-align:left}th:first-child,td:first-child{padding-left:0}
+tr:last-child td{border-bottom:0}
+details{margin-top:14px}
+summary{cursor:pointer;color:var(--accent);font-size:14px;margin-bottom:8px}
+footer{color:var(--faint);font-size:13px;margin-top:24px}
+)";
+
+/// Text as HTML, with control characters made visible.
 std::string escaped(std::string_view text) {
+  constexpr std::string_view kSpecial = "&<>\"'";
+  constexpr std::array kEntities{"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   std::string html;
   for (const char letter : printable(text)) {
-    switch (letter) {
-      case '&':
-        html += "&amp;";
-        break;
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      case '\'':
-        html += "&#39;";
-        break;
-      default:
-        html += letter;
-    }
+    const std::size_t at = kSpecial.find(letter);
+    html += at == std::string_view::npos ? std::string(1, letter) : kEntities[at];
   }
   return html;
 }
@@ -87,7 +140,7 @@ std::string named_bars(const ClassFacts& classes, std::uint64_t most) {
   return html + "</div>\n";
 }
 
-/// Bars from the largest class to the smallest, each for one class or some neighbours' mean.
+/// Bars from the largest class to the smallest, each for one class or the mean of some neighbours.
 std::string ranked_bars(const ClassFacts& classes, std::uint64_t most) {
   std::vector<const ClassCount*> order;
   for (const ClassCount& count : classes.counts) order.push_back(&count);
@@ -121,7 +174,7 @@ std::string channel_name(std::size_t channel, std::size_t channels) {
   return channels == 1 ? "all values" : fmt::format("channel {}", channel);
 }
 
-/// A bar for each class; of many classes a curve of bars by rank.
+/// A bar for each class; for many classes, bars by rank.
 std::string class_chart(const ClassFacts& classes) {
   if (classes.counts.empty()) return {};
   const auto [fewest, most] = std::ranges::minmax_element(classes.counts, {}, &ClassCount::samples);
@@ -147,7 +200,7 @@ std::string value_charts(const ValueFacts& values) {
     const double mean = std::clamp((channel.mean - values.low) / width * bins, 0.0, bins);
     const std::string name = channel_name(i, values.channels.size());
     const std::string color = values.channels.size() == 3 ? name : "area";
-    // The range of bytes ends at 255; 256 is where its last step would.
+    // The last bin of bytes ends at 256, but their range ends at 255.
     const double last = values.high == 256 && values.low == 0 ? 255 : values.high;
     html += fmt::format(
         "<figure><figcaption><b>{0}</b> mean {1:.4g}, std {2:.4g}</figcaption>"
@@ -166,7 +219,7 @@ std::string section(std::string_view title, std::string_view detail, std::string
   return fmt::format("<section><h2>{}{}</h2>\n{}</section>\n", escaped(title), small, body);
 }
 
-/// The numbers that are asked for first, large.
+/// The most important numbers, large.
 std::string figures(const Inspection& facts) {
   std::string html;
   const auto add = [&](const std::string& number, const std::string& what) {
@@ -190,24 +243,17 @@ std::string figures(const Inspection& facts) {
   return "<div class=\"figures\">\n" + html + "</div>\n";
 }
 
-/// What stands in its way, before all else; then the rows.
-std::string notes(const std::vector<FactRow>& rows) {
+/// The rows on damage and other problems, or all the others.
+std::string rows_html(const std::vector<FactRow>& rows, bool notes) {
   std::string html;
   for (const FactRow& row : rows) {
-    if (row.title != "damaged" && row.title != "note") continue;
-    html +=
-        fmt::format("<p class=\"note {0}\"><b>{0}:</b> {1}</p>\n", row.title, escaped(row.text));
+    const bool is_note = row.title == "damaged" || row.title == "note";
+    if (is_note != notes) continue;
+    html += fmt::format(fmt::runtime(notes ? "<p class=\"note {0}\"><b>{0}:</b> {1}</p>\n"
+                                           : "<dt>{0}</dt><dd>{1}</dd>\n"),
+                        escaped(row.title), escaped(row.text));
   }
-  return html;
-}
-
-std::string facts_list(const std::vector<FactRow>& rows) {
-  std::string html;
-  for (const FactRow& row : rows) {
-    if (row.title == "damaged" || row.title == "note") continue;
-    html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(row.title), escaped(row.text));
-  }
-  return "<dl>\n" + html + "</dl>\n";
+  return notes ? html : "<dl>\n" + html + "</dl>\n";
 }
 
 std::string tile_html(const Tile& tile) {
@@ -224,13 +270,6 @@ std::string tile_html(const Tile& tile) {
       "<div class=\"tile\"><div class=\"frame\">{}</div><b title=\"{}\">{}</b><span "
       "title=\"{}\">{}</span></div>\n",
       frame, label, label, key, key);
-}
-
-std::string tiles_html(const Preview& preview) {
-  if (preview.tiles.empty()) return {};
-  std::string html = "<div class=\"tiles\">\n";
-  for (const Tile& tile : preview.tiles) html += tile_html(tile);
-  return html + "</div>\n";
 }
 
 std::string table_html(const FactTable& table) {
@@ -262,9 +301,12 @@ std::string path_html(const Inspected& path) {
   };
   std::string html = fmt::format("<header><h1>{}</h1><p class=\"kind\">{}</p></header>\n",
                                  escaped(facts.path.string()), escaped(headline(facts)));
-  html += notes(rows) + figures(facts);
-  html += section("facts", "", facts_list(rows));
-  html += section("samples", path.preview.drawing, tiles_html(path.preview));
+  html += rows_html(rows, true) + figures(facts);
+  html += section("facts", "", rows_html(rows, false));
+  std::string tiles;
+  for (const Tile& tile : path.preview.tiles) tiles += tile_html(tile);
+  if (!tiles.empty()) tiles = "<div class=\"tiles\">\n" + tiles + "</div>\n";
+  html += section("samples", path.preview.drawing, tiles);
   for (const FactTable& table : fact_tables(facts, kMostRows)) {
     std::string chart;
     if (table.title == "classes" && facts.classes) chart = class_chart(*facts.classes);
@@ -290,7 +332,7 @@ std::string inspection_page(const std::vector<Inspected>& paths) {
       "img-src data:; style-src 'unsafe-inline'\">\n"
       "<title>{} \u2013 precache inspect</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n{}"
       "<footer>precache inspect</footer>\n</main>\n</body>\n</html>\n",
-      escaped(title), page::kStyle, body);
+      escaped(title), kStyle, body);
 }
 
 }  // namespace precache

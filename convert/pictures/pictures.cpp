@@ -5,8 +5,7 @@
 
 #include <optional>
 
-#include "convert/pictures/encoded_picture.hpp"
-#include "convert/pictures/tensor_picture.hpp"
+#include "convert/pictures/painting.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/tools/inspect/value_statistics.hpp"
 
@@ -48,7 +47,7 @@ std::optional<ValueFacts> decode_some(const Dataset& dataset, EncodedPainter& pa
     pixels += std::uint64_t{header.width} * header.height;
     if (pixels > kPixelsDecoded && values.samples_read != 0) break;
     EncodedPainter::ByteCounts with = counts;
-    if (painter.count(sample.bytes(), with)) continue;  // of a broken image nothing counts
+    if (painter.count(sample.bytes(), with)) continue;  // a broken image does not count
     counts = with;
     ++values.samples_read;
   }

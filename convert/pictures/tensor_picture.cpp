@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/pictures/tensor_picture.hpp"
-
 #include <fmt/format.h>
+#include <png.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 
+#include "convert/pictures/painting.hpp"
 #include "formats/bytes/half_float.hpp"
 #include "precache/formats/normalization.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t kMostPixelsOfSide = 2048;
 
-/// What the recipe of a manifest says; none if it says nothing that can be read.
+/// The normalisation of a manifest's recipe; none if there is no recipe that can be read.
 std::optional<Normalization> normalization_of(const std::optional<StoredRecipe>& recipe) {
   if (!recipe || recipe->is_empty() || !recipe->problem().empty()) return std::nullopt;
   return recipe->normalization().value_or(Normalization{});
@@ -73,8 +74,8 @@ float TensorPainter::value(std::span<const std::byte> tensor, std::size_t elemen
   return spec_.dtype == DType::kFloat16 ? from_float16(bits) : from_bfloat16(bits);
 }
 
-Picture TensorPainter::thinned(std::span<const std::byte> tensor) const {
-  // More pixels than an average over so many changes nothing that can be seen.
+Picture TensorPainter::paint(std::span<const std::byte> tensor) const {
+  // Averaging over more pixels than this makes no visible difference.
   const std::uint32_t step = std::max(std::max(spec_.width, spec_.height) / kMostPixelsOfSide, 1U);
   const bool chw = spec_.layout == Layout::kChw;
   const std::size_t channel_step = chw ? std::size_t{spec_.width} * spec_.height : 1;
@@ -92,14 +93,10 @@ Picture TensorPainter::thinned(std::span<const std::byte> tensor) const {
       }
     }
   }
-  return picture;
+  return fit_tile(picture);
 }
 
-Picture TensorPainter::paint(std::span<const std::byte> tensor) const {
-  return fit_tile(thinned(tensor));
-}
-
-TileSize tile_size(std::uint32_t width, std::uint32_t height) {
+std::pair<std::uint32_t, std::uint32_t> tile_size(std::uint32_t width, std::uint32_t height) {
   const std::uint32_t longer = std::max(width, height);
   const auto scaled = [&](std::uint32_t side) {
     if (longer <= kTileSide) return side * (kTileSide / longer);
@@ -113,7 +110,7 @@ Picture fit_tile(const Picture& picture) {
   const auto [tile_width, tile_height] = tile_size(picture.width, picture.height);
   Picture tile{tile_width, tile_height, {}};
   tile.rgb.resize(std::size_t{tile.width} * tile.height * kColors);
-  // The source rows or columns that one of the tile's covers; at least one.
+  // Each row or column of the tile covers at least one of the picture.
   const auto begin = [](std::uint32_t i, std::uint32_t from, std::uint32_t to) {
     return static_cast<std::uint32_t>(std::uint64_t{i} * from / to);
   };
@@ -140,6 +137,22 @@ Picture fit_tile(const Picture& picture) {
     }
   }
   return tile;
+}
+
+std::string encode_png(const Picture& picture) {
+  png_image image{};  // libpng's simple interface, which does not jump
+  image.version = PNG_IMAGE_VERSION;
+  image.width = picture.width;
+  image.height = picture.height;
+  image.format = PNG_FORMAT_RGB;
+  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string file(bytes, '\0');
+  if (png_image_write_to_memory(&image, file.data(), &bytes, 0, picture.rgb.data(), 0, nullptr) ==
+      0) {
+    throw std::runtime_error(std::string("libpng cannot write a picture: ") + image.message);
+  }
+  file.resize(bytes);
+  return file;
 }
 
 }  // namespace precache

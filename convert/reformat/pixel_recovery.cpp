@@ -21,8 +21,8 @@ std::uint32_t bits_of(float value, DType dtype) {
   }
 }
 
-/// The pixel whose bits these are, or -1. Rounding moved the value by less than a pixel's distance,
-/// so it is the nearest or a neighbour.
+/// The pixel whose value has these bits, or -1. Rounding moved the value by less than the distance
+/// of two pixels, so it is the nearest pixel or a neighbour.
 int pixel_of(float value, std::uint32_t bits, float mean, float std,
              const std::array<std::uint32_t, 256>& table) {
   const float guess = (value * std + mean) * 255.0F + 0.5F;
@@ -47,7 +47,7 @@ PixelRecovery::PixelRecovery(const TensorSpec& stored, const Normalization& rule
     }
     auto sorted = channel.bits;
     std::ranges::sort(sorted);
-    // Of one channel the others' numbers mean nothing.
+    // With one channel, the other entries of the rule are not used.
     const bool is_used = i < stored.channels;
     if (is_used && std::ranges::adjacent_find(sorted) != sorted.end()) is_possible_ = false;
   }
@@ -56,7 +56,6 @@ PixelRecovery::PixelRecovery(const TensorSpec& stored, const Normalization& rule
 template <typename Bits, typename ToFloat>
 bool PixelRecovery::recover(std::span<const std::byte> tensor, std::span<std::uint8_t> pixels,
                             const ToFloat& to_float) const {
-  // Elements from one of a channel to the next, and of a plane of one channel.
   const bool interleaved = stored_.layout == Layout::kHwc;
   const std::size_t plane = std::size_t{stored_.height} * stored_.width;
   const std::size_t step = interleaved ? stored_.channels : 1;

@@ -11,11 +11,11 @@
 
 namespace precache {
 
-/// Finds the pixels again that floats were made of.
+/// Recovers the pixels from which floats were made.
 ///
-/// A pixel has 256 values, so a tensor that was made of pixels by a known rule has at most 256
-/// values a channel. Where these are distinct, nothing was lost when it was rounded, and any other
-/// precision of it can be made as if from the image.
+/// A pixel has 256 values, so a tensor that a known rule made from pixels has at most 256 values
+/// per channel. If these are distinct, rounding has lost nothing, and any other precision can be
+/// made as if from the image.
 ///
 /// Immutable, so any number of threads may use one at once.
 class PixelRecovery {
@@ -23,16 +23,16 @@ class PixelRecovery {
   /// `stored` is a float spec; `rule` made its values.
   PixelRecovery(const TensorSpec& stored, const Normalization& rule);
 
-  /// Whether every pixel has a value of its own in every channel.
+  /// Whether the values of all pixels are distinct in every channel.
   [[nodiscard]] bool is_possible() const { return is_possible_; }
-  /// Fills `pixels`, of the same shape and order; false if a value is none that a pixel gives.
+  /// Fills `pixels`, of the same shape and order; false if no pixel gives one of the values.
   [[nodiscard]] bool run(std::span<const std::byte> tensor, std::span<std::uint8_t> pixels) const;
 
  private:
   struct Channel {
     float mean = 0;
     float std = 1;
-    std::array<std::uint32_t, 256> bits{};  // of what each pixel becomes
+    std::array<std::uint32_t, 256> bits{};  // of the value of each pixel
   };
 
   template <typename Bits, typename ToFloat>

@@ -3,23 +3,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-/// What a recipe says of the values of a tensor.
+/// How the values of a tensor were made.
 struct Values {
-  bool are_known = false;  // pixels by the rule below
+  bool are_known = false;  // from pixels, with this normalisation
   std::optional<Normalization> normalize;
 };
 
 Values values_of(const TensorMeaning& meaning) {
   if (!meaning.recipe.problem().empty()) {
-    throw InvalidArgument("the recipe of the dataset makes no sense: " + meaning.recipe.problem());
+    throw InvalidArgument("the recipe of the dataset cannot be read: " + meaning.recipe.problem());
   }
   if (meaning.spec.dtype == DType::kUint8) return {.are_known = true, .normalize = {}};
   return {meaning.recipe.knows_values(meaning.spec.dtype), meaning.recipe.normalization()};
@@ -28,8 +25,8 @@ Values values_of(const TensorMeaning& meaning) {
 void check_normalization(const Normalization& normalize, const TensorSpec& stored,
                          const Values& values, DType dtype) {
   if (values.normalize) {
-    throw InvalidArgument("the tensors are normalised already",
-                          "Leave out `normalize`; the `dtype` uint8 gives the pixels again.");
+    throw InvalidArgument("the tensors are already normalised",
+                          "Leave out `normalize`; the `dtype` uint8 restores the pixels.");
   }
   if (!values.are_known) {
     throw InvalidArgument(
@@ -40,15 +37,15 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
   }
   if (dtype == DType::kUint8) {
     throw InvalidArgument("`normalize` needs a float `dtype`",
-                          "Choose float16, bfloat16 or float32; or keep uint8 and normalise "
-                          "while reading, which takes a quarter of the bytes.");
+                          "Choose float16, bfloat16 or float32, or keep uint8, which is smaller, "
+                          "and normalise while reading.");
   }
   const auto differ = [](const std::array<float, 3>& values_of_channels) {
     return values_of_channels !=
            std::array{values_of_channels[0], values_of_channels[0], values_of_channels[0]};
   };
   if (stored.channels == 1 && (differ(normalize.mean) || differ(normalize.std))) {
-    throw InvalidArgument("`normalize` has three channels, the tensors have one",
+    throw InvalidArgument("`normalize` has values for three channels, but the tensors have one",
                           "Give MEAN/STD, such as 0.449/0.226.");
   }
   if (!normalize.has_usable_std()) {
@@ -71,16 +68,16 @@ TensorConversion::TensorConversion(const TensorMeaning& stored, const ReformatOp
   }
   if (has_floats && !recovery_ && (dtype == DType::kUint8 || options.normalize)) {
     throw InvalidArgument(
-        fmt::format("the pixels of these {} tensors cannot be found again",
-                    name(stored.spec.dtype)),
+        fmt::format("the pixels of these {} tensors cannot be recovered", name(stored.spec.dtype)),
         values.are_known
-            ? "Their normalisation has made some of them equal. Build them from the images again."
-            : "Only a dataset.json tells which value a pixel became. Choose a float `dtype`.");
+            ? "Their normalisation gave some pixels the same value. Build them from the images "
+              "again."
+            : "Only a dataset.json tells how pixels became values. Choose a float `dtype`.");
   }
   BatchTransform transform;
   transform.dtype = dtype;
   transform.layout = options.layout.value_or(stored.spec.layout);
-  // What was normalised stays so, in every float type.
+  // Normalised tensors stay normalised in every float type.
   const auto normalize = options.normalize ? options.normalize : values.normalize;
   if (dtype != DType::kUint8 && (recovery_ || !has_floats)) transform.normalize = normalize;
   TensorSpec from = stored.spec;

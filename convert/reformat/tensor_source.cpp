@@ -23,7 +23,7 @@ bool is_control(char c) {
   return byte < 0x20 || byte == 0x7f;
 }
 
-/// What is known of the files without reading them. Throws IoError.
+/// Adds the facts about the files that need no reading. Throws IoError.
 void take_stamps(TensorSource& source, const std::vector<ListedShard>& listed) {
   std::uint32_t crc = 0;
   for (const ListedShard& shard : listed) {
@@ -42,17 +42,15 @@ void take_stamps(TensorSource& source, const std::vector<ListedShard>& listed) {
 }
 
 void check_together(const std::vector<ListedShard>& listed) {
-  const ListedShard& first = listed.front();
-  for (const ListedShard& shard : listed) {
-    if (shard.manifest != nullptr && first.manifest != nullptr &&
-        shard.path.parent_path() == first.path.parent_path()) {
-      continue;
-    }
-    if (shard.manifest == nullptr && first.manifest == nullptr) continue;
-    throw InvalidArgument(fmt::format("'{}' and '{}' are not of one dataset", first.path.string(),
-                                      shard.path.string()),
-                          "Convert the shards of one manifest, or shards without one.");
-  }
+  const auto dataset = [](const ListedShard& shard) {
+    return shard.manifest ? std::optional(shard.path.parent_path()) : std::nullopt;
+  };
+  const auto other = std::ranges::find_if(
+      listed, [&](const ListedShard& shard) { return dataset(shard) != dataset(listed.front()); });
+  if (other == listed.end()) return;
+  throw InvalidArgument(fmt::format("'{}' and '{}' are not from one dataset",
+                                    listed.front().path.string(), other->path.string()),
+                        "Convert shards of one manifest, or shards without a manifest.");
 }
 
 void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
@@ -69,7 +67,7 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
         [&, &name = split_name](const ListedShard& shard) { return shard.split() == name; });
     if (shards.empty()) continue;
     if (split && *split != split_name) {
-      throw InvalidArgument(fmt::format("'{}' is of the split '{}', not of '{}'",
+      throw InvalidArgument(fmt::format("'{}' belongs to the split '{}', not to '{}'",
                                         shards.front().path.string(), split_name, *split));
     }
     source.splits.push_back(
@@ -78,16 +76,16 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
 }
 
 constexpr const char* kUseBuildHint =
-    "precache build makes tensors of encoded images, and of images that HDF5 holds in any type and "
-    "storage; precache pack keeps encoded ones as they are.";
+    "Use `precache build` to make tensors from encoded images or from HDF5 arrays of any type, or "
+    "`precache pack` to keep encoded images as they are.";
 
-/// Labels that the shards have are not left out without a word.
+/// Refuses shards whose labels would be lost.
 void check_labels(const ShardSet& shards) {
   const std::string& unfit = shards.mismatched_labels();
   const std::string& maybe = shards.maybe_labels();
   if (unfit.empty() && maybe.empty()) return;
   throw InvalidArgument(
-      unfit.empty() ? maybe : unfit + "; a label is one integer or name",
+      unfit.empty() ? maybe : unfit + "; a label must be one integer or name",
       "Name the labels with `label_key`, or leave them out with the `labels` none.");
 }
 
@@ -200,10 +198,10 @@ SampleName SourceSplit::sample_name(std::uint64_t sample) const {
   with.include(stored.key, stored.label);
   if (with == limits()) return stored;
   const ShardSet::Location place = shards_->locate(sample);
-  throw CorruptData(listed_[place.shard].path, 0,
-                    fmt::format("the key or the label of record {} is beyond what the manifest "
-                                "says of all",
-                                place.row));
+  throw CorruptData(
+      listed_[place.shard].path, 0,
+      fmt::format("the key or the label of record {} exceeds the limits in the manifest",
+                  place.row));
 }
 
 std::vector<std::uint64_t> SourceSplit::shard_samples() const {
@@ -217,7 +215,8 @@ std::vector<std::uint64_t> SourceSplit::shard_samples() const {
 TensorSource open_tensor_source(const ReformatOptions& options) {
   const fs::path& path = options.shards;
   const std::optional<std::string>& split = options.split;
-  // Of shards without a manifest not all are meant, as tests may lie beside what is trained with.
+  // Without a manifest not all shards are taken, because a test split may lie next to the training
+  // split.
   std::error_code ignored;
   const fs::path folder = path.filename() == kManifestName ? path.parent_path() : path;
   const bool has_manifest = fs::exists(folder / kManifestName, ignored);
@@ -229,7 +228,7 @@ TensorSource open_tensor_source(const ReformatOptions& options) {
   }
   if (!split && !has_manifest && listed.size() != list_shards(path, std::nullopt).size()) {
     throw InvalidArgument(fmt::format("'{}' has shards of several splits", path.string()),
-                          "Choose one of them by `split`, or some by a pattern.");
+                          "Choose one with `split`, or name the shards with a pattern.");
   }
   check_together(listed);
   TensorSource source;
@@ -239,9 +238,10 @@ TensorSource open_tensor_source(const ReformatOptions& options) {
   if (listed.front().manifest != nullptr) {
     if (!options.image_key.empty() || !options.label_key.empty() || options.without_labels) {
       throw InvalidArgument(
-          fmt::format("'{}' has a manifest, which says what its images and labels are",
+          fmt::format("'{}' has a manifest, which names its images and labels",
                       source.folder.string()),
-          "`image_key`, `label_key` and `labels` are for shards without one.");
+          "Leave out `image_key`, `label_key` and `labels`: they are for shards without a "
+          "manifest.");
     }
     take_dataset(source, listed, split);
   } else {

@@ -17,10 +17,10 @@
 
 namespace precache {
 
-/// One split of the shards that are to be converted.
+/// One split of the shards to convert.
 ///
-/// Keys of our own shards are read when asked for. Those of others may be missing, equal, or such
-/// as no tar can have, so there is a listing of them from which they get new ones.
+/// Keys of precache shards are read when needed. Those of third-party shards may be missing, equal
+/// or not allowed in a tar, so they are listed first and get new keys.
 class SourceSplit {
  public:
   /// Shards of one manifest's split.
@@ -30,14 +30,14 @@ class SourceSplit {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const ShardSet& shards() const { return *shards_; }
-  /// What the manifest says of a shard; null where there is none.
+  /// The manifest entry of a shard; null if there is no manifest.
   [[nodiscard]] const ShardEntry* entry(std::size_t shard) const { return listed_[shard].entry; }
-  /// All that a manifest says of the split but its shards.
+  /// The manifest entry of the split, without its shards.
   [[nodiscard]] const SplitEntry& facts() const { return facts_; }
   [[nodiscard]] const NameLimits& limits() const { return *facts_.names; }
-  /// The labels that occur; of a dataset with a manifest, from 0 on. None if no sample has one.
+  /// The range of labels; with a manifest, from 0 on. None if no sample has a label.
   [[nodiscard]] std::optional<LabelRange> labels() const;
-  /// Throws CorruptData, also for a name that is beyond the limits that the manifest has.
+  /// Throws CorruptData, including for a name that exceeds the limits in the manifest.
   [[nodiscard]] SampleName sample_name(std::uint64_t sample) const;
   [[nodiscard]] std::vector<std::uint64_t> shard_samples() const;
 
@@ -52,12 +52,12 @@ class SourceSplit {
   std::optional<Keys> keys_;
 };
 
-/// A path whose key (see keys.hpp) is that of a sample in a third-party shard, but for what would
-/// lead out of the folder in which a tar is extracted, and for what no name should have. A sample
-/// without a key gets its number.
+/// A path whose key (see keys.hpp) is that of a sample in a third-party shard, without parts that
+/// would lead out of the folder in which a tar is extracted, and without control characters. A
+/// sample without a key gets its number.
 [[nodiscard]] std::string foreign_path(std::string_view key, std::uint64_t sample);
 
-/// The tensor shards that a path means, and what is known of them.
+/// The tensor shards that a path names, and the facts about them.
 struct TensorSource {
   TensorMeaning meaning;
   std::vector<std::string> classes;
@@ -67,13 +67,13 @@ struct TensorSource {
   std::filesystem::path folder;  // of the first shard
   std::uint64_t shards = 0;
   std::uint64_t bytes = 0;
-  /// Changes when a file's name, size or time does, or a manifest.
+  /// Changes when the name, size or time of a file changes, or the manifest.
   std::string fingerprint;
   bool has_manifest = false;
 };
 
-/// The shards, split and keys that the options name. Throws InvalidArgument where path, split or
-/// keys name nothing, shards do not belong together or labels would be lost, Unsupported where they
+/// Opens the shards that the options name. Throws InvalidArgument if path, split or keys name
+/// nothing, if the shards do not belong together or if labels would be lost, Unsupported if they
 /// are not tensors of one shape, IoError and CorruptData.
 [[nodiscard]] TensorSource open_tensor_source(const ReformatOptions& options);
 

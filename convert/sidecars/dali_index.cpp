@@ -24,7 +24,7 @@ void add_record(Index& index, std::uint64_t begin, std::uint64_t bytes) {
   ++index.samples;
 }
 
-/// Fields are separated by white space, which names may have. DALI shows names in messages only.
+/// Replaces white space, which separates fields. DALI uses names in messages only.
 std::string one_word(std::string_view text) {
   std::string word;
   for (const char letter : text) {
@@ -64,7 +64,7 @@ Index tar_index(std::span<const std::byte> archive, const std::filesystem::path&
 }  // namespace
 
 std::filesystem::path index_path(const std::filesystem::path& shard) {
-  // Other endings may be what tells shards apart: data.tfrecord-00000-of-00002.
+  // Other endings may be part of what distinguishes shards: data.tfrecord-00000-of-00002.
   const std::string file = shard.filename().string();
   return shard.parent_path() / (std::string(without_shard_ending(file)) + ".idx");
 }

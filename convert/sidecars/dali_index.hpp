@@ -8,8 +8,8 @@
 #include "formats/shard/framing.hpp"
 #include "precache/formats/manifest.hpp"
 
-/// Index files of NVIDIA DALI: for TFRecord a line "OFFSET SIZE" for each record, for tar version
-/// 1.2 of what its wds2idx writes.
+/// Index files of NVIDIA DALI: for TFRecord a line "OFFSET SIZE" per record, for tar the format of
+/// its tool wds2idx, version 1.2.
 namespace precache::dali {
 
 struct Index {
@@ -23,7 +23,7 @@ struct Index {
 /// Reads the headers of a tar, or the lengths of a TFRecord file. Throws CorruptData, IoError and,
 /// for sparse files, Unsupported.
 [[nodiscard]] Index index_of(const std::filesystem::path& shard, Format format);
-/// Of a TFRecord file of ours, by arithmetic. Throws CorruptData if the file has another size.
+/// Of a precache TFRecord shard, by arithmetic. Throws CorruptData if the file has another size.
 [[nodiscard]] Index index_of(const std::filesystem::path& shard, const ShardEntry& entry);
 
 /// Whether the text looks like an index for shards of the format.

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 bool is_there(const fs::path& path) {
   std::error_code error;
   const bool there = fs::exists(fs::symlink_status(path, error));
-  if (error && error.value() != ENOENT) throw IoError("cannot look at", path, error.value());
+  if (error && error.value() != ENOENT) throw IoError("cannot read", path, error.value());
   return there;
 }
 
@@ -37,8 +37,8 @@ std::optional<std::string> head_of(const fs::path& path) {
 
 void refuse_to_replace(const fs::path& path) {
   throw InvalidArgument(
-      fmt::format("'{}' is there and is no index of this kind", path.string()),
-      "An index would replace it. Move it away, or leave out this kind of index.");
+      fmt::format("refusing to replace '{}': it is not an index of this kind", path.string()),
+      "Move the file away, or leave out this kind of index.");
 }
 
 void write_sidecar(const fs::path& path, std::string_view text, const Recognize& recognize) {

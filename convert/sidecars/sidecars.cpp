@@ -2,21 +2,21 @@
 #include "precache/convert/sidecars.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "convert/job/work_folder.hpp"
 #include "convert/sidecars/dali_index.hpp"
-#include "convert/sidecars/job_sidecars.hpp"
 #include "convert/sidecars/sidecar_file.hpp"
-#include "convert/sidecars/sidecar_kind.hpp"
 #include "convert/sidecars/tfds_metadata.hpp"
 #include "convert/sidecars/wids_index.hpp"
-#include "formats/hdf5/hdf5_virtual.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "formats/os/bus_fault.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/temporary_file.hpp"
@@ -30,15 +30,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a lock, which is all that is wanted of the folder; no split can be called so.
+// The work folder is used for its lock alone; no split can be called so.
 constexpr const char* kWorkName = ".index";
+
+constexpr std::array kAllKinds{SidecarKind::kDali, SidecarKind::kWids, SidecarKind::kVds,
+                               SidecarKind::kTfds};
+
+/// The kinds that shards of a format can have; some need a manifest.
+std::vector<SidecarKind> kinds_for(Format format, bool has_manifest) {
+  switch (format) {
+    case Format::kTar:
+      return {SidecarKind::kDali, SidecarKind::kWids};
+    case Format::kTfrecord:
+      if (has_manifest) return {SidecarKind::kDali, SidecarKind::kTfds};
+      return {SidecarKind::kDali};
+    case Format::kHdf5:
+      break;
+  }
+  if (has_manifest) return {SidecarKind::kVds};
+  return {};
+}
+
+/// Throws InvalidArgument if the kind is not one of kinds_for(). `what` names the shards.
+void check_kind(SidecarKind kind, Format format, bool has_manifest, const std::string& what) {
+  const auto has = [kind](const std::vector<SidecarKind>& kinds) {
+    return std::ranges::find(kinds, kind) != kinds.end();
+  };
+  std::vector<std::string_view> fitting;
+  for (const SidecarKind other : kinds_for(format, has_manifest)) fitting.push_back(name(other));
+  if (has(kinds_for(format, has_manifest))) return;
+  throw InvalidArgument(
+      fmt::format("an index of kind {} {} {}", name(kind),
+                  has(kinds_for(format, true)) ? "needs a dataset.json next to" : "does not fit",
+                  what),
+      fitting.empty() ? "" : fmt::format("Such shards can have {}.", fmt::join(fitting, " and ")));
+}
 
 /// The shards of one format that make up a split.
 struct SplitShards {
   fs::path folder;
   std::string split;
   Format format = Format::kTar;
-  std::shared_ptr<const Manifest> manifest;  // none: the shards are not ours
+  std::shared_ptr<const Manifest> manifest;  // none: third-party shards
   std::vector<fs::path> paths;
 
   [[nodiscard]] const SplitEntry& entry() const { return manifest->splits.at(split); }
@@ -47,14 +80,6 @@ struct SplitShards {
   }
 };
 
-SplitShards whole_split(const ListedShard& shard, const std::string& split) {
-  SplitShards whole{shard.path.parent_path(), split, shard.manifest->format, shard.manifest, {}};
-  for (const ShardEntry& entry : whole.entry().shards) {
-    whole.paths.push_back(whole.folder / entry.file);
-  }
-  return whole;
-}
-
 Format format_of(const fs::path& shard) {
   const MappedShard mapped(shard);
   const Format format = detect_format(mapped.bytes(), shard);
@@ -62,25 +87,26 @@ Format format_of(const fs::path& shard) {
   return format;
 }
 
-std::vector<SplitShards> splits_of(const std::vector<ListedShard>& listed) {
+std::vector<SplitShards> find_splits(const fs::path& path, const SidecarOptions& options) {
+  const auto chosen =
+      options.split ? std::optional<std::string_view>(*options.split) : std::nullopt;
   std::map<std::tuple<fs::path, std::string, Format>, SplitShards> splits;
-  for (const ListedShard& shard : listed) {
+  for (const ListedShard& shard : list_shards(path, chosen)) {
     const bool ours = shard.entry != nullptr;
     const fs::path folder = shard.path.parent_path();
     const std::string name = ours ? shard.split() : shard_prefix(shard.path);
     const Format format = ours ? shard.manifest->format : format_of(shard.path);
     SplitShards& split = splits[{folder, name, format}];
-    if (ours && split.paths.empty()) split = whole_split(shard, name);
-    if (ours) continue;
-    if (split.paths.empty()) split = {folder, name, format, nullptr, {}};
-    split.paths.push_back(shard.path);
+    const bool is_new = split.paths.empty();
+    if (is_new) split = {folder, name, format, ours ? shard.manifest : nullptr, {}};
+    if (!ours) split.paths.push_back(shard.path);
+    if (!ours || !is_new) continue;
+    for (const ShardEntry& entry : split.entry().shards) split.paths.push_back(folder / entry.file);
   }
   std::vector<SplitShards> all;
   for (auto& [key, split] : splits) all.push_back(std::move(split));
   return all;
 }
-
-// --- one function for each kind ------------------------------------------------------------------
 
 void write_dali(const SplitShards& shards, SidecarReport& report) {
   std::vector<std::uint64_t> samples(shards.paths.size());
@@ -103,7 +129,7 @@ void write_dali(const SplitShards& shards, SidecarReport& report) {
       report.written.push_back({SidecarKind::kDali, dali::index_path(shard), samples[i]});
     } else {
       report.missing.push_back(
-          {SidecarKind::kDali, shard, "it has no samples; leave it out of what DALI is given"});
+          {SidecarKind::kDali, shard, "it has no samples; do not pass it to DALI"});
     }
   }
 }
@@ -115,7 +141,7 @@ void write_wids(const SplitShards& shards, SidecarReport& report) {
     tbb::parallel_for(std::size_t{0}, found.size(),
                       [&](std::size_t i) { found[i] = wids::look_at(shards.paths[i]); });
   } catch (const Unsupported&) {
-    remove_sidecar(path, wids::is_index);  // of shards that were there before
+    remove_sidecar(path, wids::is_index);  // of earlier shards
     throw;
   }
   std::uint64_t samples = 0;
@@ -125,10 +151,10 @@ void write_wids(const SplitShards& shards, SidecarReport& report) {
 }
 
 fs::path vds_path(const fs::path& folder, const std::string& split) {
-  return folder / (split + ".vds");  // no .h5: whoever lists *.h5 wants shards
+  return folder / (split + ".vds");  // not .h5, so that *.h5 matches shards alone
 }
 
-/// An index by the manifest alone must not speak of shards that are gone.
+/// An index that is made from the manifest alone must not list shards that are missing.
 void check_sizes(const SplitShards& shards) {
   for (std::size_t i = 0; i < shards.paths.size(); ++i) {
     const std::uint64_t bytes = File(shards.paths[i], O_RDONLY).size();
@@ -180,30 +206,44 @@ void write_kind(SidecarKind kind, const SplitShards& shards, SidecarReport& repo
   }
 }
 
-/// All kinds that fit; a reader that cannot read the shards is no reason to stop.
-void write_fitting(const SplitShards& shards, SidecarReport& report) {
-  for (const SidecarKind kind : kinds_for(shards.format, shards.manifest != nullptr)) {
-    try {
-      write_kind(kind, shards, report);
-    } catch (const Unsupported& error) {
-      report.missing.push_back({kind, shards.folder / shards.split, error.what()});
+}  // namespace
+
+std::string_view name(SidecarKind kind) {
+  static constexpr std::array<std::string_view, kAllKinds.size()> kNames{"dali", "wids", "vds",
+                                                                         "tfds"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::vector<SidecarKind> parse_index_kinds(std::string_view names) {
+  std::set<SidecarKind> kinds;
+  for (bool more = true; more;) {
+    const std::size_t comma = names.find(',');
+    const std::string_view one = names.substr(0, comma);
+    const auto* known =
+        std::ranges::find(kAllKinds, one, [](SidecarKind kind) { return name(kind); });
+    if (known == kAllKinds.end()) {
+      throw InvalidArgument(fmt::format("'{}' is not a kind of index", one),
+                            "Use dali, wids, vds or tfds, or several of them with commas.");
     }
+    kinds.insert(*known);
+    more = comma != std::string_view::npos;
+    if (more) names.remove_prefix(comma + 1);
+  }
+  return {kinds.begin(), kinds.end()};
+}
+
+void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, Format format) {
+  for (const SidecarKind kind : kinds) {
+    check_kind(kind, format, true, fmt::format("shards of the format {}", name(format)));
   }
 }
-
-std::vector<SplitShards> find_splits(const fs::path& path, const SidecarOptions& options) {
-  const auto split = options.split ? std::optional<std::string_view>(*options.split) : std::nullopt;
-  return splits_of(list_shards(path, split));
-}
-
-}  // namespace
 
 SidecarReport write_sidecars(const fs::path& path, const SidecarOptions& options) {
   std::map<fs::path, WorkFolder> locks;
   for (const SplitShards& shards : find_splits(path, options)) {
     locks.try_emplace(shards.folder, shards.folder.empty() ? "." : shards.folder, kWorkName, false);
   }
-  return write_sidecars_unlocked(path, options);  // which lists again: now they stay as they are
+  return write_sidecars_unlocked(path, options);  // lists again: they do not change now
 }
 
 SidecarReport write_sidecars_unlocked(const fs::path& path, const SidecarOptions& options) {
@@ -211,16 +251,22 @@ SidecarReport write_sidecars_unlocked(const fs::path& path, const SidecarOptions
   const std::vector<SplitShards> splits = find_splits(path, options);
   for (const SplitShards& shards : splits) {
     const bool ours = shards.manifest != nullptr;
-    for (const SidecarKind kind : options.kinds)
-      check_kind(kind, shards.format, ours, shards.text());
-    if (kinds_for(shards.format, ours).empty()) {
-      check_kind(SidecarKind::kVds, shards.format, ours, shards.text());
-    }
+    std::vector<SidecarKind> kinds = options.kinds;
+    if (kinds_for(shards.format, ours).empty()) kinds.push_back(SidecarKind::kVds);
+    for (const SidecarKind kind : kinds) check_kind(kind, shards.format, ours, shards.text());
   }
   SidecarReport report;
   for (const SplitShards& shards : splits) {
-    if (options.kinds.empty()) write_fitting(shards, report);
-    for (const SidecarKind kind : options.kinds) write_kind(kind, shards, report);
+    const bool by_name = !options.kinds.empty();
+    for (const SidecarKind kind :
+         by_name ? options.kinds : kinds_for(shards.format, shards.manifest != nullptr)) {
+      try {
+        write_kind(kind, shards, report);
+      } catch (const Unsupported& error) {
+        if (by_name) throw;
+        report.missing.push_back({kind, shards.folder / shards.split, error.what()});
+      }
+    }
   }
   return report;
 }

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "convert/sidecars/sidecar_file.hpp"
@@ -19,10 +18,10 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kInfoName = "dataset_info.json";
 constexpr const char* kFeaturesName = "features.json";
 constexpr const char* kLabelsName = "label.labels.txt";
-// Tells our metadata from others': Hugging Face writes a dataset_info.json too.
+// Marks metadata of precache: Hugging Face writes a dataset_info.json, too.
 constexpr std::string_view kDescription = "Tensor shards made by precache; see dataset.json.";
 constexpr std::string_view kClasses = "tensorflow_datasets.core.features.";
-// It writes shard numbers with five digits, or as many as the number of shards has.
+// TensorFlow Datasets expects shard numbers of five digits, or more if there are more shards.
 constexpr std::size_t kShardsOfFiveDigits = 99'999;
 constexpr std::size_t kShardsOfSixDigits = 999'999;
 
@@ -44,7 +43,7 @@ std::string file_template(const std::string& split, const std::vector<ShardEntry
                                              : "{SPLIT}-0{SHARD_INDEX}.{FILEFORMAT}";
 }
 
-// Protobuf's JSON has 64-bit numbers as text.
+// In the JSON of protobuf, 64-bit numbers are strings.
 Json split_json(const std::string& split, const SplitEntry& entry) {
   Json lengths = Json::array();
   std::uint64_t bytes = 0;
@@ -96,7 +95,7 @@ std::string features_text(const Manifest& manifest) {
          "\n";
 }
 
-/// A name a line. Where that cannot be, TensorFlow Datasets makes do with the number of classes.
+/// One name per line; empty if a name does not fit. TensorFlow Datasets then shows numbers.
 std::string labels_text(const std::vector<std::string>& classes) {
   std::string text;
   for (const std::string& one : classes) {
@@ -115,7 +114,7 @@ bool has_metadata(const fs::path& folder) {
 
 fs::path write_metadata(const fs::path& folder, const Manifest& manifest) {
   const std::string info = info_text(manifest);
-  // Without a dataset_info.json of ours the other files are not ours either.
+  // Without a dataset_info.json by precache, the other files are third-party, too.
   const bool replaces = has_metadata(folder);
   const Recognize any = [=](std::string_view) { return replaces; };
   if (!replaces && fs::exists(folder / kInfoName)) refuse_to_replace(folder / kInfoName);

@@ -10,7 +10,6 @@
 #include "formats/os/file.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/ustar.hpp"
-#include "formats/tar/ustar_fields.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/shards/mapped_shard.hpp"
 
@@ -19,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What wids groups the files of a sample by: all before the first dot that follows the last slash
-/// which any dot follows. None if there is no dot.
+/// The key by which wids groups the files of a sample: the name up to the first dot after the last
+/// slash that any dot follows. None if there is no dot.
 std::string_view key_of(std::string_view name) {
   const std::size_t last_dot = name.rfind('.');
   if (last_dot == std::string_view::npos) return {};
@@ -28,7 +27,7 @@ std::string_view key_of(std::string_view name) {
   return name.substr(0, name.find('.', slash == std::string_view::npos ? 0 : slash + 1));
 }
 
-/// The name in the header itself, which is all that wids reads.
+/// The name in the header itself; wids reads nothing else.
 std::string_view header_name(std::span<const std::byte> file, const tar::Entry& entry) {
   const auto header = file.subspan(entry.data - ustar::kBlock, ustar::kNameBytes);
   return as_text(header).substr(0, as_text(header).find('\0'));
@@ -43,7 +42,7 @@ std::uint64_t count_samples(std::span<const std::byte> file, const std::filesyst
   while (const auto entry = entries.next()) {
     if (entry->type != tar::EntryType::kFile) continue;
     const std::string_view name = header_name(file, *entry);
-    if (entry->name.find('.') == std::string_view::npos) continue;  // wids leaves it out
+    if (entry->name.find('.') == std::string_view::npos) continue;  // wids ignores it
     const bool has_key = name.find('.') != std::string_view::npos;
     const bool is_next = names.empty() || key_of(entry->name) != true_key;
     const bool is_next_to_wids = names.empty() || key_of(name) != key;
@@ -52,10 +51,10 @@ std::uint64_t count_samples(std::span<const std::byte> file, const std::filesyst
     true_key = key_of(entry->name);
     if (names.insert(name).second && has_key && is_next == is_next_to_wids) continue;
     throw Unsupported(
-        fmt::format("wids cannot tell the samples of '{}' apart: of '{}' it reads '{}'",
+        fmt::format("wids cannot tell the samples of '{}' apart: it reads '{}' as '{}'",
                     path.string(), entry->name, name),
-        "It takes the name from 100 bytes of the header. Other readers see the whole: webdataset, "
-        "or DALI with the sidecar of `kind` dali.");
+        "wids reads only the 100 bytes of a name in the tar header. webdataset and DALI (`kind` "
+        "dali) read the whole name.");
   }
   return samples;
 }
@@ -69,11 +68,12 @@ std::filesystem::path index_path(const std::filesystem::path& folder, const std:
 Shard look_at(const std::filesystem::path& shard) {
   const std::string file = shard.filename().string();
   if (file.find_first_of(":?#;") != std::string::npos) {
-    throw Unsupported(fmt::format("wids takes the name of '{}' for a URL", shard.string()),
+    throw Unsupported(fmt::format("wids would take the file name '{}' for a URL", shard.string()),
                       "Rename it without ':', '?', '#' and ';'.");
   }
   if (escape_invalid_utf8(file) != file) {
-    throw Unsupported(fmt::format("the name of '{}' is not UTF-8, as JSON wants", shard.string()));
+    throw Unsupported(
+        fmt::format("the name of '{}' is not UTF-8, so JSON cannot hold it", shard.string()));
   }
   const MappedShard mapped(shard);
   const Shard found{file, count_samples(mapped.bytes(), shard), mapped.state().bytes};

@@ -10,7 +10,7 @@
 namespace precache::wids {
 
 struct Shard {
-  std::string file;  // beside the index
+  std::string file;  // next to the index
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
 };
@@ -19,8 +19,8 @@ struct Shard {
 [[nodiscard]] std::filesystem::path index_path(const std::filesystem::path& folder,
                                                const std::string& split);
 
-/// Reads the headers of a tar as wids does, which knows neither pax headers nor the prefix of a
-/// name. Throws Unsupported if it would mix up samples, CorruptData and IoError.
+/// Reads the headers of a tar as wids does: it ignores pax headers and the prefix field of names.
+/// Throws Unsupported if wids would mix up samples, CorruptData and IoError.
 [[nodiscard]] Shard look_at(const std::filesystem::path& shard);
 
 [[nodiscard]] std::string index_text(const std::string& split, const std::vector<Shard>& shards);

@@ -19,7 +19,7 @@ T load(const std::byte* place) {
 }
 
 std::uint8_t brightness(std::uint8_t value, bool) { return value; }
-// As of a PNG of 16 bits.
+// As for a PNG of 16 bits.
 std::uint8_t brightness(std::uint16_t value, bool) { return static_cast<std::uint8_t>(value >> 8); }
 std::uint8_t brightness(std::int32_t value, bool) { return static_cast<std::uint8_t>(value); }
 std::uint8_t brightness(float value, bool is_unit_range) {
@@ -35,7 +35,7 @@ std::optional<Rejection> ArrayDecoder::open(std::span<const std::byte> file, Ima
   return std::nullopt;
 }
 
-/// Whether every number is a brightness, also outside of what a recipe looks at.
+/// Checks that every number is a brightness, even outside the region that a recipe uses.
 template <typename T>
 std::optional<Rejection> ArrayDecoder::check() const {
   if constexpr (std::is_same_v<T, std::int32_t> || std::is_same_v<T, float>) {
@@ -43,7 +43,7 @@ std::optional<Rejection> ArrayDecoder::check() const {
     for (std::size_t at = 0; at < array_.size(); at += sizeof(T)) {
       const T value = load<T>(array_.data() + at);
       if (value >= 0 && value <= white) continue;  // false for NaN
-      return Rejection{"decode", fmt::format("the value {} is outside of 0 to {}", value, white)};
+      return Rejection{"decode", fmt::format("the value {} is not between 0 and {}", value, white)};
     }
   }
   return std::nullopt;

@@ -10,17 +10,17 @@
 
 namespace precache {
 
-/// An array of numbers as an image, and what its numbers mean.
+/// The shape and the value range of an array that holds an image.
 struct ArrayImage {
   PixelArray pixels;
   /// Of floats: whether 1 is white, and not 255.
   bool is_unit_range = false;
 };
 
-/// Takes arrays for images. docs/formats/foreign.md says which number is which brightness.
+/// Decodes arrays of numbers. docs/formats/foreign.md defines the brightness of each number.
 class ArrayDecoder : public ImageDecoder {
  public:
-  /// What the arrays given to open() are from now on.
+  /// Describes the arrays that are passed to open() from now on.
   void expect(const ArrayImage& image) { image_ = image; }
 
   std::optional<Rejection> open(std::span<const std::byte> file, ImageHeader& header) override;

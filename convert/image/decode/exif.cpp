@@ -15,26 +15,6 @@ constexpr std::uint32_t kOrientationTag = 0x0112;
 constexpr std::uint32_t kShort = 3;
 constexpr std::uint32_t kLong = 4;
 
-class TiffBytes {
- public:
-  TiffBytes(std::span<const std::byte> bytes, bool little_endian)
-      : bytes_(bytes), little_endian_(little_endian) {}
-  /// Zero where the bytes end, as a broken directory has no orientation.
-  [[nodiscard]] std::uint32_t number(std::size_t offset, std::size_t size) const {
-    if (offset > bytes_.size() || size > bytes_.size() - offset) return 0;
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      const std::size_t at = little_endian_ ? offset + size - 1 - i : offset + i;
-      value = value << 8 | std::to_integer<std::uint32_t>(bytes_[at]);
-    }
-    return value;
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  bool little_endian_;
-};
-
 }  // namespace
 
 std::optional<int> exif_orientation(std::span<const std::byte> exif) {
@@ -44,17 +24,26 @@ std::optional<int> exif_orientation(std::span<const std::byte> exif) {
   const auto magic = as_text(exif).substr(0, 4);
   const bool little = magic == "II*\0"sv || magic == "II\0*"sv;
   if (!little && magic != "MM\0*"sv && magic != "MM*\0"sv) return std::nullopt;
-  const TiffBytes tiff(exif, little);
-  const std::size_t directory = tiff.number(4, 4);
-  const std::uint32_t entries = tiff.number(directory, 2);
+  // Zero after the last byte, because a broken directory has no orientation.
+  const auto number = [&](std::size_t offset, std::size_t size) {
+    if (offset > exif.size() || size > exif.size() - offset) return std::uint32_t{0};
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::size_t at = little ? offset + size - 1 - i : offset + i;
+      value = value << 8 | std::to_integer<std::uint32_t>(exif[at]);
+    }
+    return value;
+  };
+  const std::size_t directory = number(4, 4);
+  const std::uint32_t entries = number(directory, 2);
   std::optional<int> orientation;
   for (std::uint32_t i = 0; i < entries; ++i) {
     const std::size_t entry = directory + 2 + std::size_t{12} * i;
     if (entry + 12 > exif.size()) break;
-    const std::uint32_t type = tiff.number(entry + 2, 2);
-    if (tiff.number(entry, 2) != kOrientationTag || tiff.number(entry + 4, 4) != 1) continue;
-    if (type == kShort) orientation = static_cast<int>(tiff.number(entry + 8, 2));
-    if (type == kLong) orientation = static_cast<int>(tiff.number(entry + 8, 4));
+    const std::uint32_t type = number(entry + 2, 2);
+    if (number(entry, 2) != kOrientationTag || number(entry + 4, 4) != 1) continue;
+    if (type == kShort) orientation = static_cast<int>(number(entry + 8, 2));
+    if (type == kLong) orientation = static_cast<int>(number(entry + 8, 4));
   }
   return orientation;
 }

@@ -7,14 +7,14 @@
 
 namespace precache {
 
-/// The orientation tag of EXIF data (a TIFF directory, with or without "Exif\0\0" before it); any
-/// value it has.
+/// The orientation tag of EXIF data (a TIFF directory, with or without "Exif\0\0" before it),
+/// whatever its value.
 [[nodiscard]] std::optional<int> exif_orientation(std::span<const std::byte> exif);
 
-/// The same from an XMP packet, which Pillow asks where EXIF has none.
+/// The same from an XMP packet, which Pillow reads if EXIF has none.
 [[nodiscard]] std::optional<int> xmp_orientation(std::span<const std::byte> xmp);
 
-/// Orientation from both; 1 where there is none or it is no orientation.
+/// The orientation from both; 1 if there is none or it is not valid.
 [[nodiscard]] int orientation_of(std::span<const std::byte> exif, std::span<const std::byte> xmp);
 
 }  // namespace precache

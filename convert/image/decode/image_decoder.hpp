@@ -10,27 +10,27 @@
 
 namespace precache {
 
-/// Why a sample was left out: what a large folder is bound to contain, so a value and no exception.
+/// Why a sample was skipped. Large folders always hold some bad files, so this is a value and not
+/// an exception.
 struct Rejection {
   std::string stage;  // "decode" or "limit"
   std::string reason;
 };
 
-/// Pixels have four bytes inside the pipeline: red, green, blue and one that is not used.
+/// Pixels have four bytes inside the pipeline: red, green, blue and an unused one.
 inline constexpr std::size_t kPixelBytes = 4;
-/// Readable bytes behind every row of pixels, so that vector loads may run over its end.
+/// Readable bytes after every row of pixels, so that vector loads may run over its end.
 inline constexpr std::size_t kRowSlack = 64;
 
 struct ImageHeader {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   int orientation = 1;  // as in EXIF: 1 to 8
-  /// The file is too short for so many pixels, whatever its bytes are: decoding would only cost
-  /// memory.
+  /// The file is too short for so many pixels: decoding would only waste memory.
   bool is_implausible = false;
 };
 
-/// Gives back what one huge image has made a buffer grow to.
+/// Frees the memory of a buffer that a huge image has made grow.
 inline void shrink_if_large(std::vector<std::uint8_t>& buffer) {
   constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
   if (buffer.capacity() > kKeptBytes) std::vector<std::uint8_t>().swap(buffer);
@@ -44,8 +44,8 @@ struct Region {
   std::uint32_t height = 0;
 };
 
-/// Takes the rows of a region from top to bottom. A row is borrowed for the call and has kRowSlack
-/// bytes behind it.
+/// Takes the rows of a region from top to bottom. A row is valid during the call and has kRowSlack
+/// bytes after it.
 class RowSink {
  public:
   virtual ~RowSink() = default;
@@ -57,12 +57,12 @@ class ImageDecoder {
  public:
   virtual ~ImageDecoder() = default;
 
-  /// Reads the header of `file`, which has to stay until decode() is done. Nothing is allocated on
-  /// its word.
+  /// Reads the header of `file`, which must stay valid until decode() returns. Allocates nothing by
+  /// the sizes that it states.
   virtual std::optional<Rejection> open(std::span<const std::byte> file, ImageHeader& header) = 0;
 
-  /// Hands the rows of `region` to `sink`. Rejects a file that ends early or is broken, even
-  /// outside the region where that is cheap to see. REQUIRES: open() accepted the file; the region
+  /// Passes the rows of `region` to `sink`. Rejects a file that ends early or is broken, even
+  /// outside the region if that is cheap to detect. REQUIRES: open() accepted the file; the region
   /// is not empty and inside the image.
   virtual std::optional<Rejection> decode(const Region& region, RowSink& sink) = 0;
 

@@ -14,12 +14,10 @@
 #include <new>
 #include <vector>
 
-#include "convert/image/decode/jpeg_header.hpp"
-
 namespace precache {
 namespace {
 
-// A progressive file may repeat scans without end, each of which costs a pass over the image.
+// A progressive file may repeat scans without end, and each costs a pass over the image.
 constexpr int kMostScans = 500;
 
 struct ErrorManager {
@@ -27,7 +25,7 @@ struct ErrorManager {
   std::jmp_buf escape;
   bool out_of_memory;
   bool truncated;
-  bool rows_are_done;  // an end of the file does no harm any more
+  bool rows_are_done;  // the file may end from here on
   char message[JMSG_LENGTH_MAX];
 };
 
@@ -39,8 +37,6 @@ ErrorManager& errors_of(j_common_ptr info) { return *reinterpret_cast<ErrorManag
   errors.base.format_message(info, errors.message);
   std::longjmp(errors.escape, 1);
 }
-
-void on_message(j_common_ptr) {}
 
 [[noreturn]] void on_truncation(j_decompress_ptr info) {
   ErrorManager& errors = errors_of(reinterpret_cast<j_common_ptr>(info));
@@ -56,8 +52,6 @@ void skip_bytes(j_decompress_ptr info, long count) {
   info->src->next_input_byte += count;
   info->src->bytes_in_buffer -= static_cast<std::size_t>(count);
 }
-
-void nothing(j_decompress_ptr) {}
 
 void check_scans(j_common_ptr info) {
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
@@ -80,13 +74,12 @@ void cmyk_to_rgbx(std::uint8_t* pixels, std::size_t count) {
 
 }  // namespace
 
-// What is alive across a longjmp lives here, not on the stack.
+// Everything that must survive a longjmp is here and not on the stack.
 struct JpegDecoder::Impl {
   jpeg_decompress_struct info{};
   ErrorManager errors{};
   jpeg_source_mgr source{};
   jpeg_progress_mgr progress{};
-  JpegHeaderReader header_reader;
   std::span<const std::byte> file;
   ImageHeader header;
   std::vector<std::uint8_t> row_memory;
@@ -95,12 +88,12 @@ struct JpegDecoder::Impl {
   Impl() {
     info.err = jpeg_std_error(&errors.base);
     errors.base.error_exit = on_error;
-    errors.base.output_message = on_message;
-    source.init_source = nothing;
+    errors.base.output_message = [](j_common_ptr) {};
+    source.init_source = [](j_decompress_ptr) {};
     source.fill_input_buffer = fill_buffer;
     source.skip_input_data = skip_bytes;
     source.resync_to_restart = jpeg_resync_to_restart;
-    source.term_source = nothing;
+    source.term_source = [](j_decompress_ptr) {};
     progress.progress_monitor = check_scans;
   }
   Impl(const Impl&) = delete;
@@ -110,20 +103,20 @@ struct JpegDecoder::Impl {
   void start();
   void make_row(std::size_t pixels);
   void read_region(const Region& region, RowSink& sink);
-  /// Whether libjpeg will smooth over coefficients that a progressive file lacks. It looks at
-  /// neighbouring blocks for that, which are not the same ones when only a region is decoded.
+  /// Whether libjpeg will smooth over coefficients that a progressive file lacks. It uses
+  /// neighbouring blocks for that, which differ if only a region is decoded.
   [[nodiscard]] bool smooths_blocks() const;
   /// Reads on to the last row and the end of the image, so that libjpeg sees every byte of it.
   void read_rest();
-  /// Whether all that follows is coded data of this scan up to an EOI that ends the file: nothing
-  /// there can fail, as libjpeg only warns of bad codes.
+  /// Whether only coded data of this scan follows, up to an EOI that ends the file. Nothing there
+  /// can fail, because libjpeg only warns about bad codes.
   [[nodiscard]] bool rest_is_coded_data() const;
 };
 
 void JpegDecoder::Impl::start() {
-  // A new object for each image: a used one lends its tables to files that lack their own, as MJPEG
-  // frames do.
-  jpeg_destroy_decompress(&info);  // left over if a sink has thrown
+  // A new object for each image: a used one would lend its tables to files without their own, such
+  // as MJPEG frames.
+  jpeg_destroy_decompress(&info);  // still in use if a sink has thrown
   jpeg_create_decompress(&info);
   info.src = &source;
   info.progress = &progress;
@@ -131,7 +124,7 @@ void JpegDecoder::Impl::start() {
   source.bytes_in_buffer = file.size();
   jpeg_read_header(&info, TRUE);
   if (info.image_width != header.width || info.image_height != header.height) {
-    std::snprintf(errors.message, sizeof errors.message, "the image has two sizes");
+    std::snprintf(errors.message, sizeof errors.message, "the file has two image sizes");
     std::longjmp(errors.escape, 1);
   }
   info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
@@ -140,9 +133,9 @@ void JpegDecoder::Impl::start() {
   jpeg_start_decompress(&info);
 }
 
-// libjpeg-turbo writes to rows that are aligned for its vectors past the caches (movntdq), and
-// whoever reads them next waits for memory: decode and resize took a quarter longer
-// (docs/performance.md). So they are never aligned.
+// libjpeg-turbo writes rows that are aligned for its vectors past the caches (movntdq), and the
+// resampler then waits for memory: decode and resize took a quarter longer (docs/performance.md).
+// So rows are never aligned.
 void JpegDecoder::Impl::make_row(std::size_t pixels) {
   constexpr std::size_t kLargestVector = 64;
   row_memory.resize(pixels * kPixelBytes + kRowSlack + 2 * kLargestVector);
@@ -154,10 +147,9 @@ void JpegDecoder::Impl::make_row(std::size_t pixels) {
 
 void JpegDecoder::Impl::read_region(const Region& region, RowSink& sink) {
   const bool whole = smooths_blocks();
-  // Upsampling looks at the pixel beside, which is not there at a cut: one pixel of margin makes it
-  // not matter.
+  // Upsampling uses the neighbouring pixel, which is missing at a cut: decode one pixel more.
   JDIMENSION left = region.x == 0 ? 0 : region.x - 1;
-  // And libjpeg upsamples very narrow images in another way.
+  // libjpeg also upsamples very narrow images in another way.
   constexpr JDIMENSION kNarrow = 16;
   const JDIMENSION right = std::max(region.x + region.width + 1, left + kNarrow);
   JDIMENSION width = std::min(right, info.output_width) - left;
@@ -191,7 +183,7 @@ bool JpegDecoder::Impl::smooths_blocks() const {
 
 void JpegDecoder::Impl::read_rest() {
   const JDIMENSION remaining = info.output_height - info.output_scanline;
-  // Skipping to the very end would not look at the data any more.
+  // Skipping to the very end would not read the data any more.
   if (remaining > 1) jpeg_skip_scanlines(&info, remaining - 1);
   JSAMPROW rows[] = {row};
   if (remaining > 0) jpeg_read_scanlines(&info, rows, 1);
@@ -218,7 +210,7 @@ JpegDecoder::~JpegDecoder() = default;
 
 std::optional<Rejection> JpegDecoder::open(std::span<const std::byte> file, ImageHeader& header) {
   impl_->file = file;
-  auto rejection = impl_->header_reader.read(file, header);
+  auto rejection = read_jpeg_header(file, header);
   impl_->header = header;
   return rejection;
 }
@@ -230,7 +222,7 @@ std::optional<Rejection> JpegDecoder::decode(const Region& region, RowSink& sink
   impl.errors.out_of_memory = false;
   impl.errors.truncated = false;
   impl.errors.rows_are_done = false;
-  // libjpeg reports errors by a jump to here; no object with a destructor is alive between.
+  // libjpeg jumps here on errors; no object with a destructor is alive in between.
   if (setjmp(impl.errors.escape) != 0) {
     jpeg_destroy_decompress(&impl.info);
     if (impl.errors.out_of_memory) throw std::bad_alloc();

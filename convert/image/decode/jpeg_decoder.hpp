@@ -7,6 +7,12 @@
 
 namespace precache {
 
+/// Reads the segments of a JPEG file up to its first scan, as strictly as Pillow: files that Pillow
+/// refuses to open are rejected here, too. libjpeg would tell size and orientation later or not at
+/// all.
+[[nodiscard]] std::optional<Rejection> read_jpeg_header(std::span<const std::byte> file,
+                                                        ImageHeader& header);
+
 /// Decodes JPEG with libjpeg-turbo to the pixels that Pillow gives: accurate DCT, fancy upsampling.
 class JpegDecoder : public ImageDecoder {
  public:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/image/decode/jpeg_header.hpp"
-
 #include <fmt/format.h>
 
 #include <string_view>
+#include <vector>
 
 #include "convert/image/decode/exif.hpp"
+#include "convert/image/decode/jpeg_decoder.hpp"
 #include "formats/os/file.hpp"
 
 namespace precache {
@@ -57,12 +57,11 @@ std::optional<Rejection> check_quantization(std::span<const std::byte> segment) 
 
 }  // namespace
 
-std::optional<Rejection> JpegHeaderReader::read(std::span<const std::byte> file,
-                                                ImageHeader& header) {
+std::optional<Rejection> read_jpeg_header(std::span<const std::byte> file, ImageHeader& header) {
   header = {};
-  exif_.clear();
+  std::vector<std::byte> exif;  // may be spread over several segments
   std::span<const std::byte> xmp;
-  std::size_t at = 2;  // behind SOI
+  std::size_t at = 2;  // after SOI
   while (at < file.size()) {
     if (byte_at(file, at) != 0xff) {  // stray bytes between segments
       ++at;
@@ -90,7 +89,7 @@ std::optional<Rejection> JpegHeaderReader::read(std::span<const std::byte> file,
     std::optional<Rejection> rejection;
     if (is_frame(marker)) rejection = read_frame(segment, header);
     if (marker >= 0xc0 && marker <= 0xc2) {
-      // Huffman codes take a bit at least for each block of 8x8 pixels.
+      // Huffman codes take at least one bit for each block of 8x8 pixels.
       const std::uint64_t blocks = std::uint64_t{header.width / 8} * (header.height / 8);
       header.is_implausible = blocks > file.size() * 8;
     }
@@ -98,14 +97,14 @@ std::optional<Rejection> JpegHeaderReader::read(std::span<const std::byte> file,
     if (rejection) return rejection;
     if (marker == 0xe1 && as_text(segment).starts_with(kExifPrefix)) {
       const auto data = segment.subspan(kExifPrefix.size());
-      exif_.insert(exif_.end(), data.begin(), data.end());
+      exif.insert(exif.end(), data.begin(), data.end());
     }
     if (marker == 0xe1 && as_text(segment).starts_with(kXmpPrefix)) {
       xmp = segment.subspan(kXmpPrefix.size());
     }
     if (marker == 0xda) {
       if (header.width == 0 || header.height == 0) return broken("the image has no size");
-      header.orientation = orientation_of(exif_, xmp);
+      header.orientation = orientation_of(exif, xmp);
       return std::nullopt;
     }
   }

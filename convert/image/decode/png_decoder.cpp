@@ -8,11 +8,11 @@
 #include <cstring>
 #include <new>
 
-#include "convert/image/decode/png_metadata.hpp"
-
 namespace precache {
-// What is alive across a longjmp lives here, not on the stack of decode().
-struct PngDecoder::Reading {
+namespace {
+
+// Everything that must survive a longjmp is here and not on the stack of decode().
+struct Reading {
   png_structp png = nullptr;
   png_infop info = nullptr;
   std::span<const std::byte> rest;
@@ -22,9 +22,6 @@ struct PngDecoder::Reading {
   ~Reading() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-namespace {
-
-template <typename Reading>
 [[noreturn]] void on_error(png_structp png, png_const_charp text) {
   auto& reading = *static_cast<Reading*>(png_get_error_ptr(png));
   std::strncpy(reading.message, text, sizeof reading.message - 1);
@@ -33,8 +30,7 @@ template <typename Reading>
 
 void on_warning(png_structp, png_const_charp) {}
 
-// libpng takes a lack of memory for a fault of the file.
-template <typename Reading>
+// Without this, libpng would report a lack of memory as a fault of the file.
 void* allocate(png_structp png, png_alloc_size_t size) {
   void* memory = std::malloc(size);
   if (memory == nullptr) static_cast<Reading*>(png_get_mem_ptr(png))->out_of_memory = true;
@@ -43,7 +39,6 @@ void* allocate(png_structp png, png_alloc_size_t size) {
 
 void release(png_structp, void* memory) { std::free(memory); }
 
-template <typename Reading>
 void read_bytes(png_structp png, png_bytep out, std::size_t count) {
   auto& reading = *static_cast<Reading*>(png_get_io_ptr(png));
   if (count > reading.rest.size()) {
@@ -51,6 +46,47 @@ void read_bytes(png_structp png, png_bytep out, std::size_t count) {
   }
   std::memcpy(out, reading.rest.data(), count);
   reading.rest = reading.rest.subspan(count);
+}
+
+/// `pixels` gets one row, or the whole image if it is interlaced.
+void read_rows(Reading& reading, const ImageHeader& header, const Region& region, RowSink& sink,
+               std::vector<std::uint8_t>& pixels) {
+  png_structp png = reading.png;
+  png_set_read_fn(png, &reading, read_bytes);
+  // The caller has checked the size. Ancillary chunks are skipped, but their checksums count.
+  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+  png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+  png_read_info(png, reading.info);
+  png_set_expand(png);
+  png_set_strip_16(png);  // keeps the high byte, as Pillow does for RGB
+  png_set_strip_alpha(png);
+  png_set_gray_to_rgb(png);
+  png_set_filler(png, 0xff, PNG_FILLER_AFTER);
+  const bool interlaced = png_set_interlace_handling(png) > 1;
+  png_read_update_info(png, reading.info);
+
+  const std::size_t row_bytes = std::size_t{header.width} * kPixelBytes;
+  if (png_get_rowbytes(png, reading.info) != row_bytes)
+    png_error(png, "the row size does not match the header");
+  pixels.resize((interlaced ? header.height : 1) * row_bytes + kRowSlack);
+  const auto hand_over = [&](std::uint32_t y, const std::uint8_t* row) {
+    if (y >= region.y && y - region.y < region.height)
+      sink.take_row(row + std::size_t{region.x} * kPixelBytes);
+  };
+  if (!interlaced) {
+    for (std::uint32_t y = 0; y < header.height; ++y) {
+      png_read_row(png, pixels.data(), nullptr);
+      hand_over(y, pixels.data());
+    }
+    return;
+  }
+  for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
+    for (std::uint32_t y = 0; y < header.height; ++y) {
+      png_read_row(png, pixels.data() + y * row_bytes, nullptr);
+    }
+  }
+  for (std::uint32_t y = 0; y < header.height; ++y) hand_over(y, pixels.data() + y * row_bytes);
 }
 
 }  // namespace
@@ -66,56 +102,16 @@ std::optional<Rejection> PngDecoder::decode(const Region& region, RowSink& sink)
   shrink_if_large(pixels_);
   Reading reading;
   reading.rest = file_;
-  reading.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reading, on_error<Reading>,
-                                         on_warning, &reading, allocate<Reading>, release);
+  reading.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &reading, on_error, on_warning,
+                                         &reading, allocate, release);
   if (reading.png != nullptr) reading.info = png_create_info_struct(reading.png);
   if (reading.info == nullptr) throw std::bad_alloc();
   if (setjmp(png_jmpbuf(reading.png)) != 0) {
     if (reading.out_of_memory) throw std::bad_alloc();
     return Rejection{"decode", reading.message};
   }
-  read_rows(reading, region, sink);
+  read_rows(reading, header_, region, sink, pixels_);
   return std::nullopt;
-}
-
-void PngDecoder::read_rows(Reading& reading, const Region& region, RowSink& sink) {
-  png_structp png = reading.png;
-  png_set_read_fn(png, &reading, read_bytes<Reading>);
-  // The size was checked by the caller; all ancillary chunks are passed over, but their checksums
-  // count.
-  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
-  png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-  png_read_info(png, reading.info);
-  png_set_expand(png);
-  png_set_strip_16(png);  // keeps the high byte, as Pillow does for RGB
-  png_set_strip_alpha(png);
-  png_set_gray_to_rgb(png);
-  png_set_filler(png, 0xff, PNG_FILLER_AFTER);
-  const bool interlaced = png_set_interlace_handling(png) > 1;
-  png_read_update_info(png, reading.info);
-
-  const std::size_t row_bytes = std::size_t{header_.width} * kPixelBytes;
-  if (png_get_rowbytes(png, reading.info) != row_bytes)
-    png_error(png, "the rows have another size than the header says");
-  pixels_.resize((interlaced ? header_.height : 1) * row_bytes + kRowSlack);
-  const auto hand_over = [&](std::uint32_t y, const std::uint8_t* row) {
-    if (y >= region.y && y - region.y < region.height)
-      sink.take_row(row + std::size_t{region.x} * kPixelBytes);
-  };
-  if (!interlaced) {
-    for (std::uint32_t y = 0; y < header_.height; ++y) {
-      png_read_row(png, pixels_.data(), nullptr);
-      hand_over(y, pixels_.data());
-    }
-    return;
-  }
-  for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
-    for (std::uint32_t y = 0; y < header_.height; ++y) {
-      png_read_row(png, pixels_.data() + y * row_bytes, nullptr);
-    }
-  }
-  for (std::uint32_t y = 0; y < header_.height; ++y) hand_over(y, pixels_.data() + y * row_bytes);
 }
 
 }  // namespace precache

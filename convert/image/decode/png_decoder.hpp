@@ -7,20 +7,21 @@
 
 namespace precache {
 
-/// Decodes PNG with libpng to eight bits a channel: alpha and transparency dropped, no colour
+/// Walks all chunks of a PNG file for its size and orientation. Rejects files that Pillow refuses
+/// to open: chunks that run past the end of the file, and text that inflates without bounds.
+[[nodiscard]] std::optional<Rejection> read_png_metadata(std::span<const std::byte> file,
+                                                         ImageHeader& header);
+
+/// Decodes PNG with libpng to eight bits per channel, without alpha, transparency or colour
 /// management.
 class PngDecoder : public ImageDecoder {
  public:
   std::optional<Rejection> open(std::span<const std::byte> file, ImageHeader& header) override;
   std::optional<Rejection> decode(const Region& region, RowSink& sink) override;
-  [[nodiscard]] bool warned() const override {
-    return false;
-  }  // what libpng warns of are no pixels
+  /// libpng does not warn about pixels.
+  [[nodiscard]] bool warned() const override { return false; }
 
  private:
-  struct Reading;
-  void read_rows(Reading& reading, const Region& region, RowSink& sink);
-
   std::span<const std::byte> file_;
   ImageHeader header_;
   std::vector<std::uint8_t> pixels_;  // one row, or the whole image if it is interlaced

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/image/decode/png_metadata.hpp"
-
 #include <zlib.h>
 
-#include <array>
+#include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 
 #include "convert/image/decode/exif.hpp"
+#include "convert/image/decode/png_decoder.hpp"
 #include "formats/os/file.hpp"
 
 namespace precache {
@@ -29,35 +29,13 @@ std::uint32_t big_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-enum class Inflation { kDone, kBroken, kTooLarge };
-
-Inflation inflate_text(std::string_view compressed, std::string& text) {
-  z_stream stream{};
-  if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
-  stream.avail_in = static_cast<uInt>(compressed.size());
-  text.clear();
-  std::array<char, 16384> part;
-  int status = Z_OK;
-  while (status == Z_OK && text.size() <= kMostTextBytes) {
-    stream.next_out = reinterpret_cast<Bytef*>(part.data());
-    stream.avail_out = part.size();
-    status = inflate(&stream, Z_NO_FLUSH);
-    text.append(part.data(), part.size() - stream.avail_out);
-  }
-  inflateEnd(&stream);
-  if (text.size() > kMostTextBytes) return Inflation::kTooLarge;
-  return status == Z_STREAM_END ? Inflation::kDone : Inflation::kBroken;
-}
-
 std::pair<std::string_view, std::string_view> split_at_nul(std::string_view text) {
   const auto nul = text.find('\0');
   if (nul == std::string_view::npos) return {text, {}};
   return {text.substr(0, nul), text.substr(nul + 1)};
 }
 
-/// ImageMagick's way to keep EXIF data: a name, a length and hexadecimal digits, on lines of their
-/// own.
+/// EXIF data as ImageMagick stores it: a name, a length and hexadecimal digits, each on its line.
 std::string unhex_raw_profile(std::string_view text) {
   for (int line = 0; line < 3; ++line)
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
@@ -79,7 +57,7 @@ std::string unhex_raw_profile(std::string_view text) {
   return bytes;
 }
 
-// From bit depth and colour type of IHDR; what is not valid counts little, libpng will refuse it.
+// From bit depth and colour type of IHDR. libpng rejects invalid ones later.
 std::uint64_t bits_per_pixel(std::span<const std::byte> ihdr) {
   const auto depth = std::to_integer<std::uint64_t>(ihdr[8]);
   switch (std::to_integer<unsigned>(ihdr[9])) {
@@ -94,7 +72,7 @@ std::uint64_t bits_per_pixel(std::span<const std::byte> ihdr) {
   }
 }
 
-/// Gathers what bears on the orientation; later chunks win.
+/// Collects the chunks that set the orientation; later ones win.
 class Metadata {
  public:
   std::optional<Rejection> take(std::string_view type, std::span<const std::byte> data) {
@@ -124,13 +102,17 @@ class Metadata {
 
  private:
   std::optional<Rejection> take_compressed(std::string_view keyword, std::string_view compressed) {
-    std::string text;
-    const Inflation inflation = inflate_text(compressed, text);
-    total_text_bytes_ += text.size();
-    if (inflation == Inflation::kTooLarge || total_text_bytes_ > kMostTotalTextBytes) {
+    uLongf bytes = kMostTextBytes + 1;
+    const auto text = std::make_unique_for_overwrite<char[]>(bytes);
+    const int status =
+        uncompress(reinterpret_cast<Bytef*>(text.get()), &bytes,
+                   reinterpret_cast<const Bytef*>(compressed.data()), compressed.size());
+    if (status == Z_MEM_ERROR) throw std::bad_alloc();
+    total_text_bytes_ += bytes;
+    if (bytes > kMostTextBytes || total_text_bytes_ > kMostTotalTextBytes) {
       return Rejection{"limit", "metadata inflates beyond all bounds"};
     }
-    if (inflation == Inflation::kDone) take_text(keyword, text);
+    if (status == Z_OK) take_text(keyword, {text.get(), bytes});
     return std::nullopt;
   }
 

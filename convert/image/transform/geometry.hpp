@@ -8,8 +8,7 @@
 namespace precache {
 
 /// How one axis of an image becomes one axis of a tensor: `source` pixels are resized to `resized`,
-/// of which [first, first + count) go to the tensor from `placed_at` on. The rest of the tensor is
-/// filled.
+/// of which [first, first + count) go to the tensor from `placed_at` on. The rest is padding.
 struct AxisGeometry {
   std::uint32_t source = 0;
   std::uint32_t resized = 0;
@@ -23,16 +22,16 @@ struct Geometry {
   AxisGeometry horizontal;
   AxisGeometry vertical;
 
-  /// Which pass Pillow does first, since version 13; as each rounds to eight bits, the order shows
-  /// in the result.
+  /// Whether Pillow, since version 13, resizes vertically first. Each pass rounds to eight bits, so
+  /// the order changes the result.
   [[nodiscard]] bool vertical_first() const;
 };
 
-/// Longer sides are rejected: the tables of weights grow with them.
+/// Images with longer sides are rejected, because the tables of weights grow with them.
 inline constexpr std::uint32_t kLongestSide = 1U << 17;
 
-/// For an image of this size, its orientation applied. REQUIRES: no side is longer than
-/// kLongestSide. The definitions are torchvision's (crop) and Pillow's.
+/// For an image of this size, after its orientation was applied. The definitions are torchvision's
+/// (crop) and Pillow's. REQUIRES: no side is longer than kLongestSide.
 [[nodiscard]] Geometry make_geometry(const Recipe& recipe, std::uint32_t width,
                                      std::uint32_t height);
 

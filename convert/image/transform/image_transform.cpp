@@ -5,13 +5,12 @@
 
 #include <algorithm>
 
-#include "convert/image/decode/image_kind.hpp"
 #include "formats/shard/file_kind.hpp"
 
 namespace precache {
 namespace {
 
-// Weights of one axis are usually some thousand; most folders need far fewer than this together.
+// One axis usually has some thousand weights; the images of most folders need far fewer than this.
 constexpr std::size_t kMostCachedWeights = std::size_t{1} << 20;
 
 /// Pillow's convert("L"), into the first channel. Grey pixels keep their value.
@@ -38,11 +37,10 @@ ImageTransform::ImageTransform(const Recipe& recipe, std::uint64_t max_pixels)
     : recipe_(recipe), max_pixels_(max_pixels), writer_(recipe) {}
 
 const ImageTransform::Axis& ImageTransform::axis(const AxisGeometry& geometry, bool horizontal) {
-  auto& axes = horizontal ? horizontal_axes_ : vertical_axes_;
-  const AxisKey key{geometry.source, geometry.resized, geometry.first, geometry.count};
+  auto& [axes, cached] = horizontal ? horizontal_axes_ : vertical_axes_;
+  const std::tuple key{geometry.source, geometry.resized, geometry.first, geometry.count};
   if (const auto found = axes.find(key); found != axes.end()) return found->second;
   Taps taps = make_taps(geometry, recipe_.filter);
-  std::size_t& cached = horizontal ? horizontal_weights_ : vertical_weights_;
   cached += taps.outputs.size() + taps.weights.size();
   if (cached > kMostCachedWeights) {
     axes.clear();
@@ -56,11 +54,11 @@ const ImageTransform::Axis& ImageTransform::axis(const AxisGeometry& geometry, b
 
 std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file,
                                              std::span<std::byte> tensor) {
-  const ImageKind kind = image_kind(file);
-  if (kind == ImageKind::kOther) {
+  const std::string_view kind = image_file_kind(file);
+  if (!is_decoded(kind)) {
     return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_file(file))};
   }
-  return run(kind == ImageKind::kJpeg ? static_cast<ImageDecoder&>(jpeg_) : png_, file, tensor);
+  return run(kind == "JPEG" ? static_cast<ImageDecoder&>(jpeg_) : png_, file, tensor);
 }
 
 std::optional<Rejection> ImageTransform::run(std::span<const std::byte> array,
@@ -92,7 +90,8 @@ std::optional<Rejection> ImageTransform::run(ImageDecoder& decoder, std::span<co
   if (geometry.horizontal.count != recipe_.width || geometry.vertical.count != recipe_.height) {
     writer_.fill(tensor, recipe_.pad_value);
   }
-  // An extreme aspect ratio can leave nothing of a padded image; its bytes are judged all the same.
+  // An extreme aspect ratio can leave no pixel of a padded image. It is still decoded, so that a
+  // broken file is rejected.
   const bool empty = geometry.horizontal.count == 0 || geometry.vertical.count == 0;
   const Geometry used = empty ? Geometry{{1, 1, 0, 1, 0}, {1, 1, 0, 1, 0}} : geometry;
   const Axis& horizontal = axis(used.horizontal, true);

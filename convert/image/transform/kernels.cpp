@@ -40,7 +40,7 @@ constexpr std::int16_t low_half(std::int32_t weight) {
 
 HWY_BEFORE_NAMESPACE();
 namespace precache::HWY_NAMESPACE {
-#if HWY_TARGET == HWY_SCALAR  // no vectors: the definition of what the others do
+#if HWY_TARGET == HWY_SCALAR  // without vectors: the definition for the others
 
 inline std::uint8_t rounded(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp((sum + kRounding) >> Taps::kPrecisionBits, 0, 255));

@@ -15,8 +15,8 @@
 /// result to the last bit.
 namespace precache {
 
-/// One row's horizontal pass: weights of four neighbouring taps side by side, as the vectors want
-/// them.
+/// One row's horizontal pass, with the weights of four neighbouring taps side by side for the
+/// vectors.
 class HorizontalPass {
  public:
   explicit HorizontalPass(const Taps& taps);

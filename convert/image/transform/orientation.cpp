@@ -6,7 +6,7 @@
 namespace precache {
 namespace {
 
-// Which ends of the stored image the oriented one starts from.
+// The ends of the stored image at which the oriented one starts.
 constexpr bool starts_right(int orientation) {
   return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
 }

@@ -14,7 +14,7 @@ namespace precache {
 [[nodiscard]] Region stored_region(const Region& oriented, int orientation,
                                    std::uint32_t stored_width, std::uint32_t stored_height);
 
-/// Collects the rows of a stored region and hands them on the way the orientation wants them.
+/// Collects the rows of a stored region and passes them on in the oriented order.
 class OrientingSink : public RowSink {
  public:
   void start(std::uint32_t width, std::uint32_t height);

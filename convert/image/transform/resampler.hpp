@@ -12,13 +12,13 @@
 
 namespace precache {
 
-/// Resizes rows as they come, and keeps no more of them than one output row needs. Usually the
-/// horizontal pass is done at once and the vertical one as soon as its rows are there; where
-/// Geometry says so, the other way round.
+/// Resizes rows as they come, and keeps only those that one output row needs. The horizontal pass
+/// is done at once and the vertical one as soon as its rows are complete, unless Geometry asks for
+/// the vertical pass first.
 class Resampler : public RowSink {
  public:
-  /// What is to be done with the rows [vertical.begin, vertical.end) that follow, of `source_width`
-  /// pixels, and where the result goes. The arguments are borrowed until the last row was taken.
+  /// Prepares for the rows [vertical.begin, vertical.end), of `source_width` pixels each. The
+  /// arguments are borrowed until the last row was taken.
   void start(const HorizontalPass& horizontal, const Taps& vertical, const Geometry& geometry,
              std::uint32_t source_width, const TensorWriter& writer, std::span<std::byte> tensor);
   void take_row(const std::uint8_t* pixels) override;
@@ -26,7 +26,7 @@ class Resampler : public RowSink {
  private:
   /// Writes all output rows that need no row from `available` on.
   void emit(std::uint32_t available);
-  /// The vertical pass for one output row; the result is borrowed until the next call.
+  /// The vertical pass for one output row; the result is valid until the next call.
   [[nodiscard]] const std::uint8_t* vertical_pass(const Taps::Output& output);
   [[nodiscard]] std::uint8_t* ring_row(std::uint32_t source_row);
 

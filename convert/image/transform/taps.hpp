@@ -8,18 +8,18 @@
 
 namespace precache {
 
-/// Which source pixels make each pixel of one axis, and with what weights: Pillow's tables.
+/// The source pixels and weights for each output pixel of one axis: Pillow's tables.
 struct Taps {
   struct Output {
     std::uint32_t first = 0;  // source pixel
-    std::uint32_t count = 0;  // how many from there on; 0: the pixel stays black
+    std::uint32_t count = 0;  // from there on; 0: the pixel stays black
     std::size_t weights = 0;  // index of the first weight
   };
   /// Weights are fixed-point numbers with this many fractional bits.
   static constexpr int kPrecisionBits = 22;
 
   std::vector<Output> outputs;        // one for each of AxisGeometry::count
-  std::vector<std::int32_t> weights;  // empty where every output is a copy of one pixel
+  std::vector<std::int32_t> weights;  // empty if every output is a copy of one pixel
   std::uint32_t begin = 0;            // the source pixels that are needed: [begin, end)
   std::uint32_t end = 0;
 };

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "precache/formats/recipe.hpp"
 
@@ -13,13 +12,13 @@ namespace precache {
 
 /// Writes rows of pixels into a tensor of the recipe's dtype and layout.
 ///
-/// A pixel has 256 values a channel, so every conversion is a table that was computed once,
+/// A pixel has 256 values per channel, so every conversion is a table that is computed once,
 /// exactly.
 class TensorWriter {
  public:
   explicit TensorWriter(const Recipe& recipe);
 
-  /// Sets every element to what a pixel of this value gives.
+  /// Sets every element to the conversion of this pixel value.
   void fill(std::span<std::byte> tensor, std::uint8_t value) const;
   /// Writes `count` pixels to row `y`, from column `x` on.
   void write(std::span<std::byte> tensor, std::uint32_t y, std::uint32_t x,

@@ -13,36 +13,37 @@
 
 namespace precache {
 
-/// The limit beyond which Pillow refuses an image as a decompression bomb.
+/// The limit above which Pillow refuses an image as a decompression bomb.
 inline constexpr std::uint64_t kDefaultMaxPixels = 178'956'970;
 
 struct BuildOptions : ImageJobOptions {
   Recipe recipe;
   std::uint64_t seed = 0;
   bool shuffle = true;
-  /// Keys of more than 96 bytes are cut, so that they fit every tar header without an extension.
+  /// Shortens keys of more than 96 bytes, so that they fit a tar header without an extension.
   bool short_keys = false;
   std::uint64_t max_pixels = kDefaultMaxPixels;
 
-  // Below: not part of a dataset's identity, may differ when a build is continued.
+  // Not part of a dataset's identity; may differ when a build is continued:
   bool fail_on_bad = false;
   double max_bad_percent = 1.0;
-  /// Only the shards whose number is `part_index` modulo `part_count`; 0: all, and the manifest.
+  /// Write only the shards whose number is `part_index` modulo `part_count`; 0: all, and the
+  /// manifest.
   std::uint64_t part_index = 0;
   std::uint64_t part_count = 0;
-  /// Only write the manifest, once all parts are there.
+  /// Only write the manifest, after all parts were written.
   bool finish = false;
-  /// To write next to the shards of the split, when they are all there.
+  /// Indexes to write next to the shards when the split is complete.
   std::vector<SidecarKind> indexes;
 };
 
-/// What a build would do.
+/// The plan of a build.
 struct BuildEstimate : JobEstimate {
   std::vector<std::string> empty_classes;
   std::map<std::string, std::uint64_t> left_out;
   std::uint64_t tensor_bytes = 0;
   std::uint64_t record_bytes = 0;
-  std::string pax_key;  // the longest, if tar records have pax headers because of such keys
+  std::string pax_key;  // the longest key, if long keys need pax headers in tar records
 };
 
 struct BuildReport : JobReport {
@@ -50,15 +51,15 @@ struct BuildReport : JobReport {
   SidecarReport indexes;
 };
 
-/// Lists the source and plans, writing nothing, but for plain copies of shards that are compressed:
-/// they lie in the system's folder for temporary files meanwhile. Throws as build() does.
+/// Lists the source and plans. Writes nothing but plain copies of compressed shards, to the
+/// system's folder for temporary files; they are removed at the end. Throws as build() does.
 [[nodiscard]] BuildEstimate estimate_build(const BuildOptions& options);
 
 /// Turns the images of a source into shards; continues where an earlier, equal call stopped.
 ///
 /// Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or would
-/// touch another dataset, IoError when the system refuses, CorruptData and Unsupported for shards
-/// as a source; what is complete by then stays, and the next equal call continues from there.
+/// touch another dataset, IoError when the system refuses, CorruptData and Unsupported for source
+/// shards. Complete shards stay, and the next equal call continues from there.
 [[nodiscard]] BuildReport build(const BuildOptions& options, JobProgress& progress);
 
 }  // namespace precache

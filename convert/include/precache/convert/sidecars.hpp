@@ -13,11 +13,11 @@
 
 namespace precache {
 
-/// What other readers want to find beside shards. docs/indexes.md has names and contents.
+/// The files that other readers need next to shards. docs/indexes.md has names and contents.
 enum class SidecarKind {
   kDali,  // SHARD.idx, of tar and TFRecord, for NVIDIA DALI
   kWids,  // SPLIT.wids.json, of tar, for wids
-  kVds,   // SPLIT.vds, of HDF5: a virtual dataset for whatever reads HDF5
+  kVds,   // SPLIT.vds, of HDF5: a virtual dataset for any HDF5 reader
   kTfds,  // dataset_info.json and features.json, of TFRecord, for TensorFlow Datasets
 };
 
@@ -26,12 +26,11 @@ enum class SidecarKind {
 /// unknown name.
 [[nodiscard]] std::vector<SidecarKind> parse_index_kinds(std::string_view names);
 
-/// Throws InvalidArgument if shards of the format cannot have one of
-/// the kinds.
+/// Throws InvalidArgument if shards of the format cannot have one of the kinds.
 void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, Format format);
 
 struct SidecarOptions {
-  std::vector<SidecarKind> kinds;    // empty: all that the shards can have
+  std::vector<SidecarKind> kinds;    // empty: all kinds that fit the shards
   std::optional<std::string> split;  // none: all
 };
 
@@ -41,7 +40,7 @@ struct WrittenIndex {
   std::uint64_t samples = 0;
 };
 
-/// An index that could not be, and why.
+/// An index that could not be written, and why.
 struct MissingIndex {
   SidecarKind kind = SidecarKind::kDali;
   std::filesystem::path of;  // the shard or the folder
@@ -49,20 +48,21 @@ struct MissingIndex {
 };
 
 struct SidecarReport {
-  std::vector<WrittenIndex> written;  // or found there as it should be
-  std::vector<MissingIndex> missing;  // of kinds that were not asked for by name, and empty shards
+  std::vector<WrittenIndex> written;  // or found unchanged
+  std::vector<MissingIndex>
+      missing;  // of kinds that were not requested by name, and of empty shards
 };
 
-/// Writes indexes beside the shards that `path` means: a dataset folder, shards of any origin, or a
-/// pattern of them. Of a dataset of ours a shard stands for its whole split.
+/// Writes indexes next to the shards that `path` names: a dataset folder, shards of any origin, or
+/// a pattern of them. A shard of a precache dataset stands for its whole split.
 ///
-/// Each file is written under a temporary name and renamed. A file that is there already is
-/// replaced only if it is an index of the same kind, and left alone if it is the same. The folder
-/// is locked meanwhile, as a build does. Runs in the caller's TBB arena.
+/// Each file is written under a temporary name and renamed. An existing file is replaced only if it
+/// is an index of the same kind, and left alone if it is the same. The folder is locked meanwhile,
+/// as during a build. Runs in the caller's TBB arena.
 ///
 /// Throws InvalidArgument for kinds that do not fit the shards and for files that would be lost,
-/// Unsupported for shards that a reader asked for by name cannot read, CorruptData, and IoError,
-/// also if another process is writing to the folder.
+/// Unsupported if the reader of a requested kind cannot read the shards, CorruptData, and IoError,
+/// including when another process is writing to the folder.
 SidecarReport write_sidecars(const std::filesystem::path& path, const SidecarOptions& options = {});
 
 }  // namespace precache
