@@ -18,6 +18,8 @@ namespace {
 
 using cli::add;
 using cli::add_choice;
+using cli::add_enum;
+using cli::add_integer;
 using Json = nlohmann::ordered_json;
 
 struct BenchCommand {
@@ -31,34 +33,32 @@ struct BenchCommand {
   bool json = false;
 };
 
-/// How fast one way is, under the name that the user knows it by.
-struct BenchRow {
-  std::string name;
-  DeviceMeasurement measured;
-};
-
 struct BenchResult {
   std::uint64_t samples = 0;
   TensorSpec stored;
   TensorSpec loaded;
   std::optional<double> link_bytes_per_second;
-  std::vector<BenchRow> rows;
+  std::vector<DeviceMeasurement> rows;
 };
 
-Json to_json(const BenchRow& row) {
-  Json json{{"path", row.name}};
-  if (!row.measured.refusal.empty()) {
-    json["refused"] = row.measured.refusal;
+std::string_view path_name(const BenchCommand& command, const DeviceMeasurement& row) {
+  return command.on_device ? name(row.path) : "cpu";
+}
+
+Json to_json(const BenchCommand& command, const DeviceMeasurement& row) {
+  Json json{{"path", path_name(command, row)}};
+  if (!row.refusal.empty()) {
+    json["refused"] = row.refusal;
     return json;
   }
-  const LoadMeasurement& loading = row.measured.loading;
+  const LoadMeasurement& loading = row.loading;
   json["batches"] = loading.rate.batches;
   json["images"] = loading.rate.images;
   json["bytes"] = loading.rate.bytes;
   json["seconds"] = loading.rate.seconds;
   json["images_per_second"] = loading.rate.images_per_second();
   json["bytes_per_second"] = loading.rate.bytes_per_second();
-  json["bytes_registered"] = row.measured.bytes_registered;
+  json["bytes_registered"] = row.bytes_registered;
   if (loading.wait) {
     json["step"] = {{"steps", loading.wait->steps},
                     {"seconds", loading.wait->seconds},
@@ -82,59 +82,51 @@ void print_report(const BenchCommand& command, const BenchResult& result) {
             {"step_seconds", command.measure.step_seconds}};
   if (result.link_bytes_per_second) json["link_bytes_per_second"] = *result.link_bytes_per_second;
   json["paths"] = Json::array();
-  for (const BenchRow& row : result.rows) json["paths"].push_back(to_json(row));
+  for (const auto& row : result.rows) json["paths"].push_back(to_json(command, row));
   print_json(json);
 }
 
 void print_text(const BenchCommand& command, const BenchResult& result) {
-  print("data      {} of {}, loaded as {} in batches of {}, shuffle {}\n",
-        human::count(result.samples, "sample"), result.stored.text(), result.loaded.text(),
-        human::count(command.loader.batch_size), name(command.loader.order.shuffle));
+  print_row("data", fmt::format("{} of {}, loaded as {} in batches of {}, shuffle {}",
+                                human::count(result.samples, "sample"), result.stored.text(),
+                                result.loaded.text(), human::count(command.loader.batch_size),
+                                name(command.loader.order.shuffle)));
   if (result.link_bytes_per_second) {
-    print("link      {:.2f} GB/s from pinned memory to {}\n", *result.link_bytes_per_second / 1e9,
-          device_name(command));
+    print_row("link", fmt::format("{:.2f} GB/s from pinned memory to {}",
+                                  *result.link_bytes_per_second / 1e9, device_name(command)));
   }
-  for (const BenchRow& row : result.rows) {
-    if (!row.measured.refusal.empty()) {
-      print("{:<9} not possible: {}\n", row.name, row.measured.refusal);
+  for (const DeviceMeasurement& row : result.rows) {
+    if (!row.refusal.empty()) {  // nothing was measured
+      print_row(path_name(command, row), "not possible: " + row.refusal);
       continue;
     }
-    const LoadMeasurement& loading = row.measured.loading;
+    const LoadMeasurement& loading = row.loading;
     const auto images = static_cast<std::uint64_t>(loading.rate.images_per_second() + 0.5);
-    print("{:<9} {:>9} images/s {:>7.2f} GB/s", row.name, human::count(images),
-          loading.rate.bytes_per_second() / 1e9);
+    std::string text = fmt::format("{:>9} images/s {:>7.2f} GB/s", human::count(images),
+                                   loading.rate.bytes_per_second() / 1e9);
     if (loading.wait) {
-      print("   steps of {:g} ms wait {:.1f}% of the time", command.measure.step_seconds * 1e3,
-            loading.wait->share() * 100);
+      text += fmt::format("   steps of {:g} ms wait {:.1f}% of the time",
+                          command.measure.step_seconds * 1e3, loading.wait->share() * 100);
     }
-    print("\n");
+    print_row(path_name(command, row), text);
   }
 }
 
-std::vector<BenchRow> measure(const BenchCommand& command, const Dataset& dataset) {
+std::vector<DeviceMeasurement> measure(const BenchCommand& command, const Dataset& dataset) {
   if (!command.on_device) {
     DeviceMeasurement measured;
     measured.loading = measure_loading(dataset, command.loader, command.measure);
-    return {{"cpu", measured}};
+    return {measured};
   }
-  std::vector<BenchRow> rows;
-  const auto add_row = [&](const DeviceMeasurement& measured) {
-    rows.push_back({std::string(name(measured.path)), measured});
-  };
-  if (command.device.device_path != DevicePath::kAuto) {
-    add_row(measure_device_loading(dataset, command.loader, command.device, command.measure));
-    return rows;
+  if (command.device.device_path == DevicePath::kAuto) {
+    return measure_device_paths(dataset, command.loader, command.device, command.measure);
   }
-  for (const DeviceMeasurement& measured :
-       measure_device_paths(dataset, command.loader, command.device, command.measure)) {
-    add_row(measured);
-  }
-  return rows;
+  return {measure_device_loading(dataset, command.loader, command.device, command.measure)};
 }
 
 ExitCode run_bench(BenchCommand command) {
   if (!command.on_device && command.device.device_path != DevicePath::kAuto) {
-    throw InvalidArgument("--device-path has no meaning without --device cuda");
+    throw InvalidArgument("--device-path needs --device cuda");
   }
   OpenOptions open;
   open.helper = kOwnProgram;
@@ -147,7 +139,7 @@ ExitCode run_bench(BenchCommand command) {
     command.loader.transform.normalize = option_values::normalization(command.normalize, color);
   }
   result.loaded = command.loader.transform.result(result.stored);
-  // First of all: without a GPU nothing else needs to be measured.
+  // First, because without a GPU nothing else needs to be measured.
   if (command.on_device) {
     result.link_bytes_per_second = measure_link(command.device.device, command.measure);
   }
@@ -164,47 +156,56 @@ void choose_device(BenchCommand& command, const std::string& text) {
     command.device.device = static_cast<int>(
         option_values::integer("--device cuda:N, N", text.substr(kPrefix.size()), 0, 1023));
   } else if (text != "cpu" && text != "cuda") {
-    throw InvalidArgument(fmt::format("--device '{}' is none of cpu, cuda, cuda:N", text));
+    throw InvalidArgument(fmt::format("--device must be one of cpu, cuda, cuda:N; got '{}'", text));
   }
 }
 
-void add_loader_options(CLI::App& app, LoaderOptions& options, std::string& normalize) {
-  add(app, "--batch", "N [256]", "Images in a batch", [&](const std::string& text) {
-    options.batch_size = option_values::integer("--batch", text, 1, 1'000'000);
-  });
-  add_choice(app, "--shuffle", {"none", "block", "full"}, "none", "Order of the samples",
-             [&](const std::string& word) { options.order.shuffle = parse_shuffle(word); });
-  add_choice(app, "--dtype", cli::names(kAllDTypes), "",
-             "Element type of the batches; as it is stored",
-             [&](const std::string& word) { options.transform.dtype = parse_dtype(word); });
-  add(app, "--crop", "N", "Crop at random to NxN", [&](const std::string& text) {
+void add_pixel_options(CLI::App& app, LoaderOptions& options, std::string& normalize) {
+  cli::begin_group(app, "Pixels");
+  add_enum(app, "--dtype", kAllDTypes, "as stored", "Element type of the batches",
+           options.transform.dtype);
+  add(app, "--crop", "N", "Crop at random to NxN, 1 to 1000000", [&](const std::string& text) {
     const auto side =
         static_cast<std::uint32_t>(option_values::integer("--crop", text, 1, 1'000'000));
     options.transform.crop = Crop{side, side};
   });
   app.add_flag("--flip", options.transform.flip, "Flip a random half of the images");
-  add(app, "--normalize", "imagenet|MEAN/STD",
-      "(x/255 - mean)/std, to float32 unless --dtype says otherwise",
-      [&](const std::string& text) { normalize = option_values::not_empty("--normalize", text); });
-  add(app, "--jobs", "N [what the process may use]", "Threads that fill batches",
-      [&](const std::string& text) {
-        options.threads = static_cast<unsigned>(option_values::integer("--jobs", text, 1, 4096));
-      });
+  cli::add_text(app, "--normalize", "imagenet|MEAN/STD",
+                "(x/255 - mean)/std, as float32 unless --dtype is given", normalize);
 }
 
 void add_device_options(CLI::App& app, BenchCommand& command) {
-  add(app, "--device", "cpu|cuda|cuda:N [cpu]", "Where batches are put",
+  cli::begin_group(app, "Device");
+  add(app, "--device", "cpu|cuda|cuda:N [cpu]", "Where the batches go",
       [&](const std::string& text) { choose_device(command, text); });
   add_choice(app, "--device-path", {"all", "staged", "strided", "gather"}, "all",
-             "Way to the GPU, see docs/gpu.md", [&](const std::string& word) {
+             "How data gets to the GPU, see docs/gpu.md", [&](const std::string& word) {
                command.device.device_path = parse_device_path(word == "all" ? "auto" : word);
              });
   add(app, "--pin-shards-up-to", "BYTES [4GiB]",
-      "For strided and gather: shards no larger than this are kept in memory that cannot be "
-      "swapped out",
+      "For strided and gather: keep shards up to this size in pinned memory",
       [&](const std::string& text) {
         command.device.pin_shards_up_to_bytes = option_values::bytes(text, "--pin-shards-up-to");
       });
+}
+
+void add_run_options(CLI::App& app, BenchCommand& command) {
+  cli::begin_group(app, "Run");
+  add_integer(app, "--batch", "N [256]", "Images per batch", std::uint64_t{1},
+              std::uint64_t{1'000'000}, command.loader.batch_size);
+  add_choice(app, "--shuffle", {"none", "block", "full"}, "none", "Order of the samples",
+             [&](const std::string& word) { command.loader.order.shuffle = parse_shuffle(word); });
+  add(app, "--step", "MS",
+      "Also measure how long training steps of MS milliseconds wait, 0.01 to 1000000",
+      [&](const std::string& text) {
+        command.measure.step_seconds = option_values::decimal("--step", text, 0.01, 1e6) / 1e3;
+      });
+  add(app, "--seconds", "S [3]", "Duration of each measurement, 0.01 to 1000000",
+      [&](const std::string& text) {
+        command.measure.seconds = option_values::decimal("--seconds", text, 0.01, 1e6);
+      });
+  cli::add_jobs(app, 4096U, command.loader.threads);
+  app.add_flag("--json", command.json, "Print the result as JSON");
 }
 
 }  // namespace
@@ -212,29 +213,26 @@ void add_device_options(CLI::App& app, BenchCommand& command) {
 void add_bench(CLI::App& app, Action& action) {
   auto command = std::make_shared<BenchCommand>();
   command->device.pin_shards_up_to_bytes = std::uint64_t{4} << 30;
-  CLI::App* bench_app = app.add_subcommand("bench", "Measure how fast batches of a dataset come");
-  bench_app->get_formatter()->column_width(34);
-  bench_app
-      ->add_option("SHARDS", command->path,
-                   "Dataset folder, shard, or a pattern (quoted): 'train-*.tar'")
-      ->required()
-      ->option_text(" ");
-  bench_app->add_option("--split", command->split, "This split of a dataset")
-      ->option_text("NAME [the only one, or train]");
+  CLI::App* bench_app = app.add_subcommand("bench", "Measure how fast a dataset delivers batches");
+  cli::begin_group(*bench_app, "Input");
+  cli::add_argument(*bench_app, "SHARDS",
+                    "A dataset folder, a shard, or a quoted pattern such as 'train-*.tar'",
+                    command->path);
+  cli::add_text(*bench_app, "--split", "NAME [the only one, or train]", "Split of a dataset",
+                command->split);
+  add_pixel_options(*bench_app, command->loader, command->normalize);
   add_device_options(*bench_app, *command);
-  add_loader_options(*bench_app, command->loader, command->normalize);
-  add(*bench_app, "--step", "MS", "Also measure how long training steps of MS milliseconds wait",
-      [command](const std::string& text) {
-        command->measure.step_seconds = option_values::decimal("--step", text, 0.01, 1e6) / 1e3;
-      });
-  add(*bench_app, "--seconds", "S [3]", "How long each measurement takes",
-      [command](const std::string& text) {
-        command->measure.seconds = option_values::decimal("--seconds", text, 0.01, 1e6);
-      });
-  bench_app->add_flag("--json", command->json, "Result as JSON on stdout");
+  add_run_options(*bench_app, *command);
   bench_app->footer(
-      "Reads for as long as one measurement takes before the first one.\n"
-      "Exit status: 0 done, 2 usage, 3 system, 4 damaged, 5 no CUDA or no GPU, 6 CUDA refused.");
+      "Examples:\n"
+      "  precache bench shards\n"
+      "  precache bench shards --shuffle full --crop 224 --flip --normalize imagenet\n"
+      "  precache bench shards --step 20\n"
+      "  precache bench shards --device cuda\n"
+      "\n"
+      "Before the first measurement, batches are read for as long as one measurement takes.\n"
+      "Exit status: 0 done, 2 wrong usage, 3 system error, 4 damaged, 5 no CUDA or no GPU, 6 CUDA "
+      "error.");
   bench_app->callback([&action, command] { action = [command] { return run_bench(*command); }; });
 }
 

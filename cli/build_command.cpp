@@ -21,7 +21,7 @@ using cli::add_choice;
 using cli::add_enum;
 using cli::add_integer;
 
-/// The command line as it was given. Options that others bear on are read at the end.
+/// The command line as given. Options that depend on others are read at the end.
 struct BuildCommand : JobCommand {
   BuildOptions options;
   std::optional<std::string> size;
@@ -51,9 +51,8 @@ void read_dependent_options(BuildCommand& command) {
 ExitCode run_build(const BuildCommand& command) {
   const BuildOptions& options = command.options;
   if (command.dry_run) {
-    Workers workers(command.jobs);
-    const BuildEstimate preview = workers.execute([&] { return estimate_build(options); });
-    print_preview(preview, options, command.json);
+    print_preview(with_threads(command.jobs, [&] { return estimate_build(options); }), options,
+                  command.json);
     return ExitCode::kDone;
   }
   const auto [report, seconds] = run_job(
@@ -62,65 +61,72 @@ ExitCode run_build(const BuildCommand& command) {
   return conclude(report, options);
 }
 
-void add_image_options(CLI::App& app, BuildCommand& command) {
+void add_pixel_options(CLI::App& app, BuildCommand& command) {
   Recipe& recipe = command.options.recipe;
+  cli::begin_group(app, "Pixels");
   add(app, "--size", "N|HxW [224]", "Height and width of the tensors",
       [&](const std::string& text) { command.size = text; });
   add_enum(app, "--fit", kAllFits, "crop",
-           "crop: shorter side to --resize, then centre crop; stretch: exactly HxW; pad: the "
-           "longer side fits, the rest is --pad-value",
+           "crop: resize the shorter side to --resize, then crop the centre; stretch: resize to "
+           "exactly HxW; pad: fit the longer side and fill the rest with --pad-value",
            recipe.fit);
   add_integer(app, "--resize", "N [the size]", "Shorter side before the crop", 1U, 16384U,
               command.resize);
-  add_enum(app, "--filter", kAllFilters, "bilinear", "How to resize, as Pillow defines it",
+  add_enum(app, "--filter", kAllFilters, "bilinear", "Resampling filter, as Pillow defines it",
            command.filter);
-  add_integer(app, "--pad-value", "0..255 [0]", "Value of the border that --fit pad adds",
+  add_integer(app, "--pad-value", "N [0]", "Value of the border that --fit pad adds",
               std::uint8_t{0}, std::uint8_t{255}, recipe.pad_value);
   add_enum(app, "--dtype", kAllDTypes, "uint8",
-           "uint8 takes a quarter of the bytes of float32: normalise while reading", recipe.dtype);
-  add(app, "--normalize", "imagenet|MEAN/STD", "(x/255 - mean)/std, only for float dtypes",
+           "Element type; uint8 takes a quarter of the bytes of float32 and can be normalised "
+           "while reading",
+           recipe.dtype);
+  add(app, "--normalize", "imagenet|MEAN/STD",
+      "Store (x/255 - mean)/std; needs a float --dtype. One number each, or one per channel: "
+      "0.5/0.5 or 0.485,0.456,0.406/0.229,0.224,0.225",
       [&](const std::string& text) { command.normalize = text; });
-  add_enum(app, "--layout", kAllLayouts, "chw", "Order of the tensor's axes", recipe.layout);
+  add_enum(app, "--layout", kAllLayouts, "chw", "Order of the axes of a tensor", recipe.layout);
   add_enum(app, "--color", kAllColors, "rgb", "Channels", recipe.color);
   add_choice(app, "--exif", {"apply", "ignore"}, "apply",
-             "What to do with the orientation a camera noted",
+             "Whether to rotate images as their EXIF orientation says",
              [&](const std::string& word) { command.apply_exif = word == "apply"; });
   add_choice(app, "--preset", {"imagenet"}, "",
-             "--resize 256 --size 224 --filter bilinear --exif ignore: torchvision's evaluation",
+             "Same as --resize 256 --size 224 --filter bilinear --exif ignore, which is "
+             "torchvision's evaluation",
              [&](const std::string&) { command.imagenet_preset = true; });
 }
 
-void add_dataset_options(CLI::App& app, BuildCommand& command) {
-  BuildOptions& options = command.options;
+void add_order_options(CLI::App& app, BuildOptions& options) {
   add_choice(app, "--keys", {"full", "short"}, "full",
-             "short: keys of more than 96 bytes are cut and end in a checksum, so that every tar "
+             "short: cut keys of more than 96 bytes and end them in a checksum, so that every tar "
              "reader sees the whole key",
              [&](const std::string& word) { options.short_keys = word == "short"; });
-  auto* seed = add_integer(app, "--seed", "N [0]", "Of the shuffle before sharding",
+  auto* seed = add_integer(app, "--seed", "N [0]", "Seed of the shuffle before sharding",
                            std::uint64_t{0}, UINT64_MAX, options.seed);
   app.add_flag_callback(
          "--no-shuffle", [&] { options.shuffle = false; }, "Keep the order of the paths")
       ->excludes(seed);
+  add(app, "--index", "KIND[,KIND...]",
+      "Also write indexes for other readers: dali or wids for tar, dali or tfds for tfrecord, vds "
+      "for hdf5",
+      [&](const std::string& text) { options.indexes = parse_index_kinds(text); });
 }
 
-void add_run_options(CLI::App& app, BuildCommand& command) {
-  BuildOptions& options = command.options;
+void add_run_options(CLI::App& app, BuildOptions& options) {
+  cli::begin_group(app, "Run");
   add_choice(app, "--on-error", {"skip", "fail"}, "skip",
-             "What a bad image does; skipped ones are listed in OUT/skipped.tsv",
+             "What to do with a bad image; skipped ones are listed in OUT/skipped.tsv",
              [&](const std::string& word) { options.fail_on_bad = word == "fail"; });
-  add(app, "--max-bad", "P% [1%]", "More bad images than this fail the build",
+  add(app, "--max-bad", "P% [1%]", "Fail if more than this share of the images is bad, 0 to 100",
       [&](const std::string& text) { options.max_bad_percent = option_values::percent(text); });
   add_integer(app, "--max-pixels", fmt::format("N [{}]", options.max_pixels),
-              "Larger images are bad (decompression bombs)", std::uint64_t{1}, UINT64_MAX,
+              "Treat larger images as bad (decompression bombs)", std::uint64_t{1}, UINT64_MAX,
               options.max_pixels);
-  add(app, "--index", "KIND[,KIND...]",
-      "For other readers: dali or wids of tar, dali or tfds of tfrecord, vds of hdf5",
-      [&](const std::string& text) { options.indexes = parse_index_kinds(text); });
-  auto* part = add(app, "--part", "I/N", "Only every N-th shard: for many machines on one OUT",
+  auto* part = add(app, "--part", "I/N",
+                   "Make only every N-th shard, for several machines with one OUT; I from 0 to N-1",
                    [&](const std::string& text) {
                      std::tie(options.part_index, options.part_count) = option_values::part(text);
                    });
-  app.add_flag("--finish", options.finish, "Write the manifest when all parts are there")
+  app.add_flag("--finish", options.finish, "Write the manifest after all parts are done")
       ->excludes(part)
       ->excludes(app.get_option("--overwrite"));
 }
@@ -129,17 +135,24 @@ void add_run_options(CLI::App& app, BuildCommand& command) {
 
 void add_build(CLI::App& app, Action& action) {
   auto command = std::make_shared<BuildCommand>();
-  CLI::App* build_app = app.add_subcommand("build", "Decode and resize images into shards");
-  build_app->get_formatter()->column_width(34);
-  add_image_options(*build_app, *command);
-  add_image_job_options(*build_app, command->options);
-  add_dataset_options(*build_app, *command);
-  add_run_options(*build_app, *command);
+  CLI::App* build_app =
+      app.add_subcommand("build", "Decode and resize images into shards of tensors");
+  add_source_options(*build_app, command->options);
+  add_pixel_options(*build_app, *command);
+  add_shard_options(*build_app, command->options);
+  add_order_options(*build_app, command->options);
+  add_run_options(*build_app, command->options);
   add_job_options(*build_app, *command);
   build_app->footer(
-      "Interrupted or killed, the same command continues where it stopped.\n"
-      "Exit status: 0 done, 1 too many bad images, 2 usage, 3 system, 4 corrupt data, 5 "
-      "unsupported.");
+      "Examples:\n"
+      "  precache build images shards --size 224\n"
+      "  precache build images shards --preset imagenet --dry-run\n"
+      "  precache build val shards --split val --classes shards/dataset.json\n"
+      "  precache build photos shards --labels labels.csv --format tfrecord\n"
+      "\n"
+      "If a build is interrupted or killed, run the same command again to resume it.\n"
+      "Exit status: 0 done, 1 too many bad images, 2 wrong usage, 3 system error, 4 corrupt data, "
+      "5 unsupported.");
   build_app->callback([&action, command] {
     action = [command] {
       read_dependent_options(*command);

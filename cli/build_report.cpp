@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/events.hpp"
-#include "cli/index_report.hpp"
+#include "cli/index_command.hpp"
 #include "cli/job_command.hpp"
-#include "cli/labels_text.hpp"
 #include "cli/say.hpp"
 #include "formats/bytes/number_text.hpp"
 
@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kShownSkips = 5;
 constexpr std::size_t kShownReasons = 5;
 
-std::string left_out_text(const BuildEstimate& preview) {
+std::string ignored_text(const BuildEstimate& preview) {
   std::uint64_t total = 0;
   std::vector<std::pair<std::uint64_t, std::string>> reasons;
   for (const auto& [reason, count] : preview.left_out) {
@@ -33,9 +33,12 @@ std::string left_out_text(const BuildEstimate& preview) {
   if (total == 0) return {};
   std::ranges::stable_sort(reasons, std::greater{}, [](const auto& entry) { return entry.first; });
   std::string text;
-  for (std::size_t i = 0; i < std::min(kShownReasons, reasons.size()); ++i) {
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", human::count(reasons[i].first),
-                        reasons[i].second);
+  for (const auto& [count, reason] :
+       std::span(reasons).first(std::min(kShownReasons, reasons.size()))) {
+    const bool is_noun = reason.ends_with("link");
+    text += fmt::format(
+        "{}{}", text.empty() ? "" : ", ",
+        is_noun ? human::count(count, reason) : fmt::format("{} {}", human::count(count), reason));
   }
   if (reasons.size() > kShownReasons) text += ", ...";
   return fmt::format("{} ({})", human::count(total, "file"), text);
@@ -51,7 +54,7 @@ Json preview_json(const BuildEstimate& preview, const BuildOptions& options) {
   return {{"samples", preview.samples},
           {"classes", preview.classes.size()},
           {"empty_classes", preview.empty_classes},
-          {"labels", labels_json(preview.labels)},
+          {"labels", labels_json(preview)},
           {"left_out", preview.left_out},
           {"source_bytes", preview.source_bytes},
           {"format", name(options.format)},
@@ -74,8 +77,8 @@ std::string tensor_text(const BuildOptions& options) {
                      name(spec.layout));
 }
 
-/// What training can no longer vary, said before it is too late.
-std::string frozen_text(const Recipe& recipe) {
+/// Says what training can no longer vary.
+std::string fixed_text(const Recipe& recipe) {
   std::string text;
   switch (recipe.fit) {
     case Fit::kCrop:
@@ -96,13 +99,13 @@ std::string frozen_text(const Recipe& recipe) {
   return text;
 }
 
-/// Why tar records are larger than they need to be, and some readers see cut names.
+/// Why tar records are larger than necessary, and some readers see cut names.
 std::string pax_text(const BuildEstimate& preview) {
   if (preview.pax_key.empty()) return {};
   constexpr std::size_t kShown = 60;
   return fmt::format(
-      "keys do not fit plain tar headers, so every record gets pax headers; the longest has {} "
-      "bytes: '{}{}'",
+      "keys are too long for plain tar headers, so every record gets pax headers; the longest key "
+      "has {} bytes: '{}{}'",
       preview.pax_key.size(), printable(std::string_view(preview.pax_key).substr(0, kShown)),
       preview.pax_key.size() > kShown ? "..." : "");
 }
@@ -116,13 +119,12 @@ std::string empty_classes_text(const BuildEstimate& preview) {
 
 void print_preview_rows(const BuildEstimate& preview, const BuildOptions& options) {
   print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "image"),
-                                  labels_text(preview.classes.size(), preview.labels),
-                                  size_text(preview.source_bytes)));
-  print_row("left out", left_out_text(preview));
+                                  labels_text(preview), size_text(preview.source_bytes)));
+  print_row("ignored", ignored_text(preview));
   print_row("warning", empty_classes_text(preview));
   print_row("warning", pax_text(preview));
   print_row("tensor", fmt::format("{}, {}", tensor_text(options), size_text(preview.tensor_bytes)));
-  print_row("frozen", frozen_text(options.recipe));
+  print_row("fixed", fixed_text(options.recipe));
   print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
                                   overhead_percent(preview.bytes_needed - preview.bytes_unpacked,
                                                    preview.samples, preview.tensor_bytes)));
@@ -151,16 +153,16 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
 void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
   const BuildEstimate& preview = report.preview;
   print_if_complete_already(report, options.out);
-  print_row(options.split, fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
-                                       shards_text(report.shards_done, options.format),
-                                       labels_text(preview.classes.size(), preview.labels)));
+  print_row(options.split,
+            fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
+                        shards_text(report.shards_done, options.format), labels_text(preview)));
   print_row("warning", empty_classes_text(preview));
   print_row("tensor", tensor_text(options));
-  print_row("frozen", frozen_text(options.recipe));
+  print_row("fixed", fixed_text(options.recipe));
   print_row("bytes",
             fmt::format("{}, overhead {:.2f} %", size_text(report.bytes),
                         overhead_percent(report.bytes, report.samples, preview.tensor_bytes)));
-  print_row("left out", left_out_text(preview));
+  print_row("ignored", ignored_text(preview));
   for (const std::string& line : index_lines(report.indexes)) print_row("index", line);
   print_done(report, "images", seconds);
 }
@@ -187,15 +189,15 @@ void print_skipped(const BuildReport& report, const BuildOptions& options) {
 ExitCode fail_for_bad(const BuildReport& report, const BuildOptions& options) {
   const std::string message =
       options.fail_on_bad
-          ? "a bad sample ended the build, as --on-error fail asks"
+          ? "the build stopped at a bad sample, because of --on-error fail"
           : fmt::format("too many bad samples: more than {} % of {}", options.max_bad_percent,
                         human::count(report.preview.samples));
-  const std::string hint =
-      fmt::format("{}; the same command{} with {}. Or mend the files and start over {}.",
-                  shards_done_text(report), options.overwrite ? " without --overwrite" : "",
-                  options.fail_on_bad ? "--on-error skip continues without it"
-                                      : "a higher --max-bad continues without them",
-                  options.part_count == 0 ? "with --overwrite" : "in an empty OUT");
+  const std::string hint = fmt::format(
+      "{}. To continue without the bad samples, run the same command{} with {}. Or "
+      "repair the files and start over {}.",
+      shards_done_text(report), options.overwrite ? " without --overwrite" : "",
+      options.fail_on_bad ? "--on-error skip" : "a higher --max-bad",
+      options.part_count == 0 ? "with --overwrite" : "in an empty OUT");
   return fail(ExitCode::kTooManyBad, {"TooManyBadImages", message, hint});
 }
 
@@ -216,12 +218,12 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
   } else if (report.status != JobStatus::kTooManyBad && report.status != JobStatus::kInterrupted) {
     print_report_rows(report, options, seconds);
   }
-  std::fflush(stdout);  // before what follows on stderr
+  std::fflush(stdout);  // before the messages on stderr
   print_skipped(report, options);
   if (!report.preview.pax_key.empty()) {
     say("precache: warning: {}\n"
-        "  DALI without an index, wids and cpio read names that are cut. --keys short gives keys "
-        "that fit.\n",
+        "  DALI without an index, wids and cpio see cut names. Use --keys short for keys that "
+        "fit.\n",
         pax_text(report.preview));
   }
   say_missing(report.indexes);
@@ -234,7 +236,7 @@ ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
       break;
     case JobStatus::kPartDone:
       say("precache: part {}/{} is done\n"
-          "  When all parts are, run the same command with --finish in place of --part.\n",
+          "  After all parts are done, run the same command with --finish instead of --part.\n",
           options.part_index, options.part_count);
       break;
     case JobStatus::kTooManyBad:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cli/exit_code.hpp"
+#include "cli/events.hpp"
 #include "precache/convert/build.hpp"
 
 namespace precache {
@@ -9,11 +9,11 @@ namespace precache {
 /// Prints what a build would do.
 void print_preview(const BuildEstimate& preview, const BuildOptions& options, bool json);
 
-/// Prints what a build has done on stdout, and the first of the skipped samples on stderr.
+/// Prints what a build did on stdout, and the first skipped samples on stderr.
 void print_report(const BuildReport& report, const BuildOptions& options, double seconds,
                   bool json);
 
-/// Says on stderr how a build that is not complete can go on, and gives the exit code.
+/// Says on stderr how to continue a build that is not complete, and returns the exit code.
 ExitCode conclude(const BuildReport& report, const BuildOptions& options);
 
 }  // namespace precache

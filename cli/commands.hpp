@@ -4,17 +4,17 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "cli/exit_code.hpp"
+#include "cli/events.hpp"
 
 namespace precache {
 
-/// What the chosen subcommand wants to be run, after the whole command line was read.
+/// Runs the chosen subcommand, after the whole command line was read.
 using Action = std::function<ExitCode()>;
 
-/// This program, for options `helper`: it reads HDF5 files in a process of its own.
+/// This program, for options `helper`: it reads HDF5 files in a separate process.
 inline constexpr const char* kOwnProgram = "/proc/self/exe";
 
-/// Each adds a subcommand; `action` is set if the user chose it.
+/// Each adds a subcommand, which sets `action` if the user chose it.
 void add_bench(CLI::App& app, Action& action);
 void add_build(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);

@@ -8,7 +8,6 @@
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
 #include "cli/job_command.hpp"
-#include "cli/labels_text.hpp"
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
 #include "formats/bytes/number_text.hpp"
@@ -48,7 +47,7 @@ Json preview_json(const ReformatEstimate& preview) {
   json.update(spec_json(preview.format, preview.spec));
   json.update({{"samples", preview.samples},
                {"classes", preview.classes.size()},
-               {"labels", labels_json(preview.labels)},
+               {"labels", labels_json(preview)},
                {"splits", std::move(splits)},
                {"shards", preview.shards},
                {"tensors_stay", preview.tensors_stay},
@@ -60,7 +59,7 @@ Json preview_json(const ReformatEstimate& preview) {
 void print_tensors(const ReformatEstimate& preview) {
   print_row("from", fmt::format("{}, {}", name(preview.source_format), preview.source_spec.text()));
   print_row("to", fmt::format("{}, {}{}", name(preview.format), preview.spec.text(),
-                              preview.tensors_stay ? ", tensors copied as they are" : ""));
+                              preview.tensors_stay ? ", tensors copied unchanged" : ""));
 }
 
 std::string split_text(const ReformatEstimate& preview, const SplitEstimate& split) {
@@ -72,8 +71,7 @@ void print_preview(const ReformatEstimate& preview, bool json) {
   if (json) return print_json(preview_json(preview));
   print_row("source", fmt::format("{} in {}, {}, {}", human::count(preview.samples, "sample"),
                                   human::count(preview.source_shards, "shard"),
-                                  labels_text(preview.classes.size(), preview.labels),
-                                  size_text(preview.source_bytes)));
+                                  labels_text(preview), size_text(preview.source_bytes)));
   print_tensors(preview);
   for (const SplitEstimate& split : preview.splits) {
     print_row(split.name, fmt::format("{} of {} to {}", split_text(preview, split),
@@ -107,11 +105,11 @@ ExitCode run_convert(const ConvertCommand& command) {
   ReformatOptions options = command.options;
   options.helper = kOwnProgram;
   if (options.without_labels && !options.label_key.empty()) {
-    throw InvalidArgument("`labels` none and `label_key` contradict each other");
+    throw InvalidArgument("`labels` none and `label_key` exclude each other");
   }
   if (command.dry_run) {
-    Workers workers(command.jobs);
-    print_preview(workers.execute([&] { return estimate_reformat(options); }), command.json);
+    print_preview(with_threads(command.jobs, [&] { return estimate_reformat(options); }),
+                  command.json);
     return ExitCode::kDone;
   }
   const auto [report, seconds] = run_job(command, "samples", false, [&](JobProgress& progress) {
@@ -122,38 +120,51 @@ ExitCode run_convert(const ConvertCommand& command) {
   return ExitCode::kDone;
 }
 
-void add_tensor_options(CLI::App& app, ReformatOptions& options) {
-  add_enum(app, "--format", kAllFormats, "", "File format of the shards; as it was",
-           options.format);
-  add_enum(app, "--dtype", kAllDTypes, "", "Element type of the tensors; as it was", options.dtype);
+void add_input_options(CLI::App& app, ReformatOptions& options) {
+  cli::begin_group(app, "Input");
+  cli::add_argument(app, "SHARDS",
+                    "A dataset folder, a shard, or a quoted pattern of shards, written by precache "
+                    "or by other tools",
+                    options.shards);
+  add_text(app, "--split", "NAME [all]",
+           "Only this split of a dataset. For shards without a manifest: the name of the split in "
+           "OUT, train if not given",
+           options.split);
+  add_choice(app, "--labels", {"none"}, "", "For shards without a manifest: write no labels",
+             [&](const std::string&) { options.without_labels = true; });
+  add_text(app, "--image-key", "NAME [guessed]",
+           "For shards without a manifest: which feature, dataset or extension is the image",
+           options.image_key);
+  add_text(app, "--label-key", "NAME [guessed]",
+           "For shards without a manifest: the same for the label", options.label_key);
+}
+
+void add_pixel_options(CLI::App& app, ReformatOptions& options) {
+  cli::begin_group(app, "Pixels");
+  add_enum(app, "--dtype", kAllDTypes, "same as SHARDS", "Element type", options.dtype);
   add(app, "--normalize", "imagenet|MEAN/STD",
-      "(x/255 - mean)/std, only for float dtypes and what is not normalised yet",
+      "Store (x/255 - mean)/std; needs a float --dtype and input that is not normalised yet",
       [&](const std::string& text) {
         options.normalize = option_values::normalization(text, Color::kRgb);
       });
-  add_enum(app, "--layout", kAllLayouts, "", "Order of the tensor's axes; as it was",
+  add_enum(app, "--layout", kAllLayouts, "same as SHARDS", "Order of the axes of a tensor",
            options.layout);
 }
 
-void add_dataset_options(CLI::App& app, ReformatOptions& options) {
-  add_text(app, "--split", "NAME [all]",
-           "Only this split of a dataset. Of shards without a manifest: its name in OUT [train]",
-           options.split);
+void add_output_options(CLI::App& app, ReformatOptions& options) {
+  cli::begin_group(app, "Output");
+  add_out(app, options.out);
+  add_enum(app, "--format", kAllFormats, "same as SHARDS", "File format of the shards",
+           options.format);
   auto* shard_size =
-      add(app, "--shard-size", "BYTES", "About how large a shard is; as many samples as it had",
+      add(app, "--shard-size", "BYTES [as many samples per shard]", "Approximate size of a shard",
           [&](const std::string& text) { options.shard_size_bytes = option_values::bytes(text); });
-  add_integer(app, "--shards", "N", "How many shards a split has; as many as it had", 1U,
+  add_integer(app, "--shards", "N [as many as SHARDS]", "Number of shards per split", 1U,
               1'000'000U, options.shard_count)
       ->excludes(shard_size);
-  add_integer(app, "--seed", "N", "Shuffle with it; without it the order stays", std::uint64_t{0},
-              UINT64_MAX, options.seed);
-  add_choice(app, "--labels", {"none"}, "", "Leaves out the labels of shards without a manifest",
-             [&](const std::string&) { options.without_labels = true; });
-  add_text(app, "--image-key", "NAME",
-           "What of shards without a manifest is the image; found by its usual names",
-           options.image_key);
-  add_text(app, "--label-key", "NAME", "The same of the label", options.label_key);
-  app.add_flag("--overwrite", options.overwrite, "Replace what OUT holds of these splits");
+  add_integer(app, "--seed", "N", "Shuffle with this seed; without it, keep the order",
+              std::uint64_t{0}, UINT64_MAX, options.seed);
+  app.add_flag("--overwrite", options.overwrite, "Replace these splits if OUT already has them");
 }
 
 }  // namespace
@@ -161,21 +172,21 @@ void add_dataset_options(CLI::App& app, ReformatOptions& options) {
 void add_convert(CLI::App& app, Action& action) {
   auto command = std::make_shared<ConvertCommand>();
   CLI::App* convert_app = app.add_subcommand(
-      "convert", "Write shards of tensors again in another format, precision, layout or size");
-  convert_app->get_formatter()->column_width(34);
-  convert_app
-      ->add_option("SHARDS", command->options.shards,
-                   "Dataset folder, shard, or pattern (quoted) of shards of any origin")
-      ->required()
-      ->option_text(" ");
-  add_out(*convert_app, command->options.out);
-  add_tensor_options(*convert_app, command->options);
-  add_dataset_options(*convert_app, command->options);
+      "convert", "Rewrite tensor shards in another format, dtype, layout or shard size");
+  add_input_options(*convert_app, command->options);
+  add_pixel_options(*convert_app, command->options);
+  add_output_options(*convert_app, command->options);
+  cli::begin_group(*convert_app, "Run");
   add_job_options(*convert_app, *command);
   convert_app->footer(
-      "What is not asked for stays as it is: order, samples in each shard, classes, bytes of\n"
-      "tensors. Interrupted or killed, the same command continues where it stopped.\n"
-      "Exit status: 0 done, 2 usage, 3 system, 4 corrupt data, 5 unsupported.");
+      "Examples:\n"
+      "  precache convert shards shards-tfrecord --format tfrecord\n"
+      "  precache convert shards shards-half --dtype float16 --normalize imagenet\n"
+      "  precache convert shards small-shards --shard-size 64MiB --dry-run\n"
+      "\n"
+      "What you do not ask for stays the same: order, samples per shard, classes and tensor bytes. "
+      "If a job is interrupted or killed, run the same command again to resume it.\n"
+      "Exit status: 0 done, 2 wrong usage, 3 system error, 4 corrupt data, 5 unsupported.");
   convert_app->callback(
       [&action, command] { action = [command] { return run_convert(*command); }; });
 }

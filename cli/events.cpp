@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 int descriptor = -1;
 
-/// Whether a piece of kPieceBytes can be written now without waiting, or within that time. Also
+/// Whether a piece of kPieceBytes can be written without waiting, now or within `patience`. Also
 /// true if the reader has gone: then a write fails at once.
 bool has_room(std::chrono::milliseconds patience) {
   pollfd state{descriptor, POLLOUT, 0};
@@ -36,7 +36,7 @@ bool has_room(std::chrono::milliseconds patience) {
   return result == 1;
 }
 
-/// Waits for a slow reader, but not for one that does not read at all: nothing more is sent to it.
+/// Waits for a slow reader. A reader that does not read at all gets nothing more.
 void send_text(std::string_view rest) noexcept {
   using namespace std::chrono_literals;
   constexpr std::size_t kPieceBytes = PIPE_BUF;  // a pipe with room takes it without waiting
@@ -47,7 +47,7 @@ void send_text(std::string_view rest) noexcept {
     }
     const ssize_t size = ::write(descriptor, rest.data(), std::min(rest.size(), kPieceBytes));
     if (size >= 0) rest.remove_prefix(static_cast<std::size_t>(size));
-    // The reader of the events has gone; the command continues without it.
+    // The reader has gone; the command continues without it.
     if (size < 0 && errno != EINTR && errno != EAGAIN) descriptor = -1;
   }
 }
@@ -62,7 +62,8 @@ void events::open(const std::string& text) {
   const int given = static_cast<int>(option_values::integer("--events", text, 0, INT_MAX));
   const int flags = ::fcntl(given, F_GETFL);
   if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) {
-    throw InvalidArgument(fmt::format("--events {}: no file is open for writing there", text));
+    throw InvalidArgument(
+        fmt::format("--events: file descriptor {} is not open for writing", text));
   }
   if (given > STDERR_FILENO) ::fcntl(given, F_SETFD, FD_CLOEXEC);  // or a child could keep it open
   std::signal(SIGPIPE, SIG_IGN);
@@ -83,7 +84,7 @@ void events::progress(const ProgressLine& line, double seconds) {
 }
 
 ExitCode fail(ExitCode code, const Failure& failure) {
-  say("precache: {}\n", with_flags(failure.message));
+  write_message(escaped_text("precache: {}\n", with_flags(failure.message)), terminal::kRed);
   if (!failure.hint.empty()) say("  {}\n", with_flags(failure.hint));
   Json event{{"event", "error"},
              {"type", failure.type},
@@ -108,9 +109,9 @@ ExitCode fail_out_of_memory() noexcept {
 
 void end_with_parent(const std::string& parent) {
   const auto pid = static_cast<pid_t>(option_values::integer("--parent", parent, 1, INT_MAX));
-  if (::getppid() != pid) std::raise(SIGTERM);  // it has ended before
-  // PR_SET_PDEATHSIG would tell for each thread of the parent that ends, and the second signal ends
-  // us at once.
+  if (::getppid() != pid) std::raise(SIGTERM);  // the parent has already ended
+  // PR_SET_PDEATHSIG would signal for each thread of the parent that ends, and a second signal ends
+  // the process at once.
   std::thread([pid] {
     while (::getppid() == pid) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     ::kill(::getpid(), SIGTERM);

@@ -1,28 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 
-#include "cli/exit_code.hpp"
-#include "cli/progress_line.hpp"
+namespace precache {
 
-/// What a program that runs this one hears of it: lines of JSON (docs/cli.md), if it asked for
-/// them. One thread at a time.
+/// The exit status. Scripts depend on these numbers.
+enum class ExitCode {
+  kDone = 0,
+  kTooManyBad = 1,
+  kUsage = 2,
+  kSystem = 3,
+  kCorrupt = 4,
+  kUnsupported = 5,
+  kDevice = 6,
+};
+
+/// The progress of a command, in words and numbers.
+struct ProgressLine {
+  std::optional<double> share;  // of the whole; none: the total is not known yet
+  std::string text;
+  std::uint64_t done = 0;
+  std::uint64_t planned = 0;
+  std::string unit = {};  // of both
+};
+
+}  // namespace precache
+
+/// Lines of JSON for a program that runs this one and asked for them (docs/cli.md). One thread at a
+/// time.
 namespace precache::events {
 
-/// From now on they go to this file descriptor. Throws InvalidArgument if it cannot be written to.
+/// Sends events to this file descriptor from now on. Throws InvalidArgument if it is not open for
+/// writing.
 void open(const std::string& descriptor);
 [[nodiscard]] bool are_wanted();
-/// Left out where it would have to wait for the reader.
+/// Dropped if the reader is not ready for it.
 void progress(const ProgressLine& line, double seconds);
 
 }  // namespace precache::events
 
 namespace precache {
 
-/// What ended a command.
+/// Why a command failed.
 struct Failure {
   std::string type;  // the name of the class in precache/formats/error.hpp, or another word
   std::string message;
@@ -32,16 +55,15 @@ struct Failure {
   int error_number = 0;  // errno; 0: none
 };
 
-/// Tells it to people, on stderr and with the names of flags, and as an event, which keeps the
-/// names of fields: the program that reads it has its own words for them. A reader of events that
-/// does not read for seconds misses it.
+/// Prints the failure on stderr, with the names of flags, and sends it as an event, with the names
+/// of fields, which the program that reads it may know by another name. A reader that does not read
+/// for two seconds misses the event.
 ExitCode fail(ExitCode code, const Failure& failure);
 
-/// The same where there is no memory: it needs none.
+/// The same without allocating memory.
 ExitCode fail_out_of_memory() noexcept;
 
-/// The process ends tidily, as by SIGTERM, when the one that started it, which must be `parent`,
-/// has ended.
+/// Ends this process as SIGTERM does once its parent, whose process id `parent` must be, has ended.
 void end_with_parent(const std::string& parent);
 
 }  // namespace precache

@@ -10,7 +10,7 @@ namespace {
 
 using Name = std::pair<std::string_view, std::string_view>;
 
-/// Fields whose name on the command line is not their own with dashes.
+/// Fields whose flag is not their name with dashes.
 constexpr std::array kNames{Name{"source", "SOURCE"},
                             Name{"out", "OUT"},
                             Name{"shards", "SHARDS"},

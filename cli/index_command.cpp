@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/index_command.hpp"
+
 #include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/add_option.hpp"
 #include "cli/commands.hpp"
-#include "cli/index_report.hpp"
-#include "cli/option_values.hpp"
+#include "cli/job_command.hpp"
 #include "cli/say.hpp"
-#include "cli/workers.hpp"
+#include "formats/bytes/number_text.hpp"
 #include "precache/convert/sidecars.hpp"
 #include "precache/formats/usable_threads.hpp"
 
@@ -25,54 +27,90 @@ struct IndexCommand {
 };
 
 ExitCode run_index(const IndexCommand& command) {
-  Workers workers(command.jobs);
   const SidecarReport report =
-      workers.execute([&] { return write_sidecars(command.path, command.options); });
+      with_threads(command.jobs, [&] { return write_sidecars(command.path, command.options); });
   if (command.json) {
     print_json(to_json(report));
   } else {
     for (const std::string& line : index_lines(report)) print("{}\n", line);
   }
-  std::fflush(stdout);  // before what follows on stderr
+  std::fflush(stdout);  // before the messages on stderr
   say_missing(report);
   return ExitCode::kDone;
 }
 
 }  // namespace
 
+std::vector<std::string> index_lines(const SidecarReport& report) {
+  std::vector<std::string> lines;
+  std::uint64_t files = 0;
+  std::uint64_t samples = 0;
+  for (const WrittenIndex& index : report.written) {
+    if (index.kind == SidecarKind::kDali) {
+      files += 1;
+      samples += index.samples;
+    } else {
+      lines.push_back(fmt::format("{}: {} in {}", name(index.kind),
+                                  human::count(index.samples, "sample"), index.file.string()));
+    }
+  }
+  if (files != 0) {
+    lines.insert(lines.begin(), fmt::format("dali: {} in {}", human::count(samples, "sample"),
+                                            human::count(files, ".idx file")));
+  }
+  return lines;
+}
+
+Json to_json(const SidecarReport& report) {
+  Json written = Json::array();
+  for (const WrittenIndex& index : report.written) {
+    written.push_back(
+        {{"kind", name(index.kind)}, {"file", index.file.string()}, {"samples", index.samples}});
+  }
+  Json missing = Json::array();
+  for (const MissingIndex& index : report.missing) {
+    missing.push_back(
+        {{"kind", name(index.kind)}, {"of", index.of.string()}, {"reason", index.reason}});
+  }
+  return {{"written", std::move(written)}, {"missing", std::move(missing)}};
+}
+
+void say_missing(const SidecarReport& report) {
+  for (const MissingIndex& index : report.missing) {
+    say("precache: cannot write a {} index for '{}': {}\n", name(index.kind), index.of.string(),
+        index.reason);
+  }
+}
+
 void add_index(CLI::App& app, Action& action) {
   auto command = std::make_shared<IndexCommand>();
   CLI::App* index_app =
-      app.add_subcommand("index", "Write what other readers want to find next to shards");
-  index_app->get_formatter()->column_width(34);
-  index_app
-      ->add_option("PATH", command->path,
-                   "A dataset folder, a shard, or a pattern of them (quoted): 'train-*.tar'")
-      ->required()
-      ->option_text(" ");
-  index_app
-      ->add_option_function<std::string>(
-          "--kind",
-          [command](const std::string& text) { command->options.kinds = parse_index_kinds(text); },
-          "dali: SHARD.idx for NVIDIA DALI (tar, tfrecord); wids: SPLIT.wids.json (tar); "
-          "vds: SPLIT.vds, all shards as one HDF5 file (hdf5); tfds: dataset_info.json for "
-          "TensorFlow Datasets (tfrecord)")
-      ->option_text("KIND[,KIND...] [all that fit]");
-  index_app->add_option("--split", command->options.split, "Only this split of a dataset")
-      ->option_text("NAME [all]");
-  index_app
-      ->add_option_function<std::string>(
-          "--jobs",
-          [command](const std::string& text) {
-            command->jobs = static_cast<unsigned>(option_values::integer("--jobs", text, 1, 1024));
-          },
-          "Threads")
-      ->option_text(fmt::format("N [{}]", command->jobs));
-  index_app->add_flag("--json", command->json, "What was written, as JSON on stdout");
+      app.add_subcommand("index", "Write the index files that other readers need next to shards");
+  cli::begin_group(*index_app, "Input");
+  cli::add_argument(*index_app, "PATH",
+                    "A dataset folder, a shard, or a quoted pattern such as 'train-*.tar'",
+                    command->path);
+  cli::add_text(*index_app, "--split", "NAME [all]", "Only this split of a dataset",
+                command->options.split);
+  cli::begin_group(*index_app, "Output");
+  cli::add(
+      *index_app, "--kind", "KIND[,KIND...] [all that fit]",
+      "dali: SHARD.idx for NVIDIA DALI (tar, tfrecord); wids: SPLIT.wids.json (tar); vds: "
+      "SPLIT.vds, all shards as one HDF5 file (hdf5); tfds: dataset_info.json for TensorFlow "
+      "Datasets (tfrecord)",
+      [command](const std::string& text) { command->options.kinds = parse_index_kinds(text); });
+  cli::begin_group(*index_app, "Run");
+  cli::add_integer(*index_app, "--jobs", fmt::format("N [{}]", command->jobs), "Number of threads",
+                   1U, 1024U, command->jobs);
+  index_app->add_flag("--json", command->json, "Print what was written as JSON");
   index_app->footer(
-      "Shards are not changed. An index that is there already is made anew; a file of another\n"
-      "kind is never replaced. vds and tfds need a dataset made by precache.\n"
-      "Exit status: 0 done, 2 usage, 3 system, 4 corrupt data, 5 unsupported.");
+      "Examples:\n"
+      "  precache index shards\n"
+      "  precache index 'shards/train-*.tar' --kind dali,wids\n"
+      "\n"
+      "Shards are not changed. Existing indexes are replaced, other files never are. vds and tfds "
+      "need a dataset that precache wrote.\n"
+      "Exit status: 0 done, 2 wrong usage, 3 system error, 4 corrupt data, 5 unsupported.");
   index_app->callback([&action, command] { action = [command] { return run_index(*command); }; });
 }
 

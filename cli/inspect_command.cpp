@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <span>
 
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
-#include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/say.hpp"
-#include "cli/sidecars.hpp"
+#include "cli/shard_paths.hpp"
 #include "formats/bytes/number_text.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
@@ -19,82 +20,71 @@
 #include "precache/convert/pictures.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/protobuf/message_survey.hpp"
-#include "precache/tools/inspect_text.hpp"
+#include "precache/tools/inspect.hpp"
 
 namespace precache {
 namespace {
 
-constexpr std::size_t kColumns = 100;
-constexpr std::size_t kTitleColumns = 10;
 constexpr std::size_t kTableRows = 12;
 
-struct InspectCommand {
-  std::vector<std::filesystem::path> paths;
+struct InspectCommand : ShardPaths {
   InspectOptions options;
   std::filesystem::path proto;
   std::string message;
   std::uint64_t samples = 24;
   std::filesystem::path sheet;
   std::filesystem::path html;
-  bool quiet = false;
-  bool json = false;
 };
 
-/// A title and text beside it, broken between words.
-void print_fact(const FactRow& row) {
-  constexpr std::size_t kWidth = kColumns - kTitleColumns;
-  std::string title = row.title;
-  std::string_view rest = row.text;
-  while (!rest.empty()) {
-    std::size_t end = rest.size();
-    if (end > kWidth) {
-      end = rest.rfind(' ', kWidth);
-      if (end == std::string_view::npos || end == 0) end = std::min(rest.find(' '), rest.size());
-    }
-    print("{:<{}}{}\n", title, kTitleColumns, rest.substr(0, end));
-    title.clear();
-    rest.remove_prefix(end);
-    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+/// Makes the widest columns of words narrower until a row fits the width.
+void fit_columns(std::vector<std::size_t>& widths, std::size_t left_columns, std::size_t most) {
+  constexpr std::size_t kNarrowest = 12;
+  const auto left = std::span(widths).first(left_columns);
+  while (std::accumulate(widths.begin(), widths.end(), 1 + 2 * widths.size()) > most) {
+    const auto widest = std::ranges::max_element(left);
+    if (widest == left.end() || *widest <= kNarrowest) return;
+    --*widest;
   }
-}
-
-std::size_t letters(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }));
 }
 
 void print_table(const FactTable& table) {
   std::vector<std::size_t> widths(table.head.size());
   const auto measure = [&](const std::vector<std::string>& row) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], letters(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], terminal::columns_of(row[i]));
+    }
   };
   measure(table.head);
   for (const auto& row : table.rows) measure(row);
-  const auto print_line = [&](const std::vector<std::string>& row) {
+  if (terminal::is_terminal(STDOUT_FILENO)) {
+    fit_columns(widths, table.left_columns, terminal::width(STDOUT_FILENO));
+  }
+  const auto line_of = [&](const std::vector<std::string>& row) {
     std::string line = " ";
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string filling(widths[i] - letters(row[i]), ' ');
-      line += " " + (i < table.left_columns ? row[i] + filling : filling + row[i]) + " ";
+      const std::string cell = shortened(row[i], widths[i]);
+      const std::string filling(widths[i] - terminal::columns_of(cell), ' ');
+      line += " " + (i < table.left_columns ? cell + filling : filling + cell) + " ";
     }
-    print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+    return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   };
-  print("\n");
-  print_line(table.head);
-  for (const auto& row : table.rows) print_line(row);
+  std::string text = "\n" + terminal::styled(STDOUT_FILENO, terminal::kBold, line_of(table.head));
+  for (const auto& row : table.rows) text += line_of(row);
+  print_raw(text);
   if (!table.note.empty()) print("  ({})\n", table.note);
 }
 
 void print_text(const Inspection& facts) {
-  print("{}: {}\n\n", facts.path.string(), headline(facts));
-  for (const FactRow& row : fact_rows(facts)) print_fact(row);
+  const std::string title = escaped_text("{}: {}", facts.path.string(), headline(facts));
+  print_raw(terminal::wrapped(title, 0, 2, terminal::text_width(STDOUT_FILENO)) + "\n\n");
+  for (const FactRow& row : fact_rows(facts)) print_row(row.title, row.text, terminal::kWidestText);
   if (facts.classes && !facts.classes->is_complete) {
-    print_fact({"more", "--all reads every file, label and value"});
+    print_row("more", "--all reads every file, label and value");
   }
   for (const FactTable& table : fact_tables(facts, kTableRows)) print_table(table);
 }
 
-/// A picture in the place of a shard or a manifest would be the end of it: only an earlier one,
-/// which begins alike, may be replaced.
+/// Only an earlier output of the same kind may be replaced, never a shard or a manifest.
 void check_replaces_its_like(const std::filesystem::path& out, std::string_view content) {
   constexpr std::size_t kSignatureBytes = 8;
   std::error_code ignored;
@@ -176,7 +166,7 @@ std::vector<Inspected> inspect_all(const InspectCommand& command) {
 
 ExitCode run_inspect(const InspectCommand& command) {
   if (command.proto.empty() != command.message.empty()) {
-    throw InvalidArgument("--proto and --message need each other");
+    throw InvalidArgument("--proto and --message must be given together");
   }
   const std::vector<Inspected> paths = inspect_all(command);
   std::vector<Inspection> all;
@@ -189,7 +179,7 @@ ExitCode run_inspect(const InspectCommand& command) {
       print_text(all[i]);
     }
   }
-  std::fflush(stdout);  // before what follows on stderr
+  std::fflush(stdout);  // before the messages on stderr
   write_output(command.sheet, paths, contact_sheet);
   write_output(command.html, paths, inspection_page);
   return conclude(paths);
@@ -200,26 +190,31 @@ ExitCode run_inspect(const InspectCommand& command) {
 void add_inspect(CLI::App& app, Action& action) {
   auto command = std::make_shared<InspectCommand>();
   CLI::App* inspect_app = app.add_subcommand(
-      "inspect", "Describe what is in shards, written by precache or by other tools");
-  cli::add_shard_paths(*inspect_app, command->paths, command->options.split, command->quiet,
-                       command->json);
+      "inspect", "Show what is in shards, written by precache or by other tools");
+  add_shard_paths(*inspect_app, *command, command->options.split);
+  cli::begin_group(*inspect_app, "Input");
   inspect_app->add_flag("--all", command->options.all,
-                        "Read every file, label and value, not just some");
+                        "Read every file, label and value, not only some");
   cli::add_message_options(*inspect_app, command->proto, command->message);
-  inspect_app->add_option("--sheet", command->sheet, "Write a contact sheet of samples")
-      ->option_text("FILE.png");
-  inspect_app
-      ->add_option("--html", command->html,
-                   "Write a page with facts, samples and histograms; it needs nothing but itself")
-      ->option_text("FILE.html");
-  cli::add(*inspect_app, "--samples", "N [24]", "Samples on the sheet and the page",
-           [command](const std::string& text) {
-             command->samples = option_values::integer("--samples", text, 1, 1000);
-           });
+  cli::begin_group(*inspect_app, "Output");
+  cli::add_text(*inspect_app, "--sheet", "FILE.png", "Write a contact sheet of samples",
+                command->sheet);
+  cli::add_text(*inspect_app, "--html", "FILE.html",
+                "Write a self-contained page with facts, samples and histograms", command->html);
+  cli::add_integer(*inspect_app, "--samples", "N [24]", "Samples on the sheet and the page",
+                   std::uint64_t{1}, std::uint64_t{1000}, command->samples);
   inspect_app->footer(
-      "A dataset is described by its manifest, so that takes moments; what was read of labels and\n"
-      "values is said. A file that the reader cannot open is described as far as possible.\n"
-      "Exit status: 0 described, 2 usage, 3 system, 4 damaged, 5 of an unknown kind.");
+      "Examples:\n"
+      "  precache inspect shards\n"
+      "  precache inspect shards --all --html shards.html\n"
+      "  precache inspect 'other/train-*.tar' --sheet samples.png --samples 100\n"
+      "\n"
+      "A dataset is described from its manifest, which takes milliseconds. The output says how "
+      "many "
+      "labels and values were read. A file that the reader cannot open is described as far as "
+      "possible.\n"
+      "Exit status: 0 described, 2 wrong usage, 3 system error, 4 damaged, 5 unknown kind of "
+      "file.");
   inspect_app->callback(
       [&action, command] { action = [command] { return run_inspect(*command); }; });
 }

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <latch>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
@@ -21,11 +24,11 @@ using cli::add_text;
 std::string comparison_text(SourceComparison compared) {
   switch (compared) {
     case SourceComparison::kNames:
-      return "the source has the same names, sizes and labels (its content was not compared)";
+      return "the source has the same names, sizes and labels (the content was not compared)";
     case SourceComparison::kTimes:
       return "the source has the same names, sizes, labels and modification times";
     case SourceComparison::kContent:
-      return "the source has the same names, labels and content, which was read";
+      return "the source has the same names, labels and content (all of it was read)";
     case SourceComparison::kManifest:
       return "the source has the same manifest";
   }
@@ -34,51 +37,81 @@ std::string comparison_text(SourceComparison compared) {
 
 }  // namespace
 
+// TBB ends the process when it cannot start a thread, so this finds out before. All threads live at
+// once, because limits count those that do.
+void check_threads(unsigned jobs) {
+  constexpr unsigned kOtherThreads = 2;  // one shows progress, one syncs shards
+  std::latch end(1);
+  std::vector<std::jthread> threads;
+  try {
+    for (unsigned i = 1; i < jobs + kOtherThreads; ++i) threads.emplace_back([&] { end.wait(); });
+  } catch (...) {
+    end.count_down();
+    throw;
+  }
+  end.count_down();
+}
+
 void add_out(CLI::App& app, std::filesystem::path& out) {
-  app.add_option("OUT", out, "Folder for the shards; made if missing")
-      ->required()
-      ->option_text(" ");
+  cli::add_argument(app, "OUT", "Folder for the shards; created if missing", out);
 }
 
 void add_job_options(CLI::App& app, JobCommand& command) {
-  cli::add_integer(app, "--jobs", fmt::format("N [{}]", command.jobs), "Worker threads", 1U, 1024U,
-                   command.jobs);
-  app.add_flag("--dry-run", command.dry_run, "Print the plan, write nothing");
-  app.add_flag("--quiet", command.quiet, "No progress");
-  app.add_flag("--json", command.json, "Summary as JSON on stdout");
+  cli::add_integer(app, "--jobs", fmt::format("N [{}]", command.jobs), "Number of threads", 1U,
+                   1024U, command.jobs);
+  app.add_flag("--dry-run", command.dry_run, "Print the plan and write nothing");
+  app.add_flag("--quiet", command.quiet, "Show no progress");
+  app.add_flag("--json", command.json, "Print the summary as JSON");
 }
 
-void add_image_job_options(CLI::App& app, ImageJobOptions& options) {
+void add_source_options(CLI::App& app, ImageJobOptions& options) {
   options.helper = kOwnProgram;
-  app.add_option("SOURCE", options.source,
-                 "Folder of images, one subfolder per class; or shards of encoded images: tar, "
-                 "TFRecord, HDF5, a pattern of them ('train-{000..127}.tar'), or - for one on "
-                 "standard input. What is compressed by gzip or zlib, or comes through a pipe, is "
-                 "unpacked into OUT until the job is finished")
-      ->required()
-      ->option_text(" ");
+  cli::begin_group(app, "Input");
+  cli::add_argument(
+      app, "SOURCE",
+      "A folder with one subfolder of images per class; or shards of encoded images: "
+      "a tar, TFRecord or HDF5 file, a quoted pattern such as 'train-{000..127}.tar', "
+      "or - for standard input. Compressed shards and pipes are unpacked into OUT "
+      "until the job is finished",
+      options.source);
+  add_text(app, "--labels", "folder|none|FILE.csv [folder]",
+           "folder: the class is the first folder below SOURCE, or what a shard says; none: all "
+           "labels are -1; FILE.csv: rows of path,label",
+           options.labels);
+  add_text(app, "--path-column", "NAME [path]",
+           "Column of FILE.csv with the paths, by its name in the first line; other columns are "
+           "ignored",
+           options.path_column);
+  add_text(app, "--label-column", "NAME [label]", "The same for the labels", options.label_column);
+  add_text(app, "--label-regex", "REGEX",
+           "Take the label from the path of each image below SOURCE: the first group of this "
+           "regular expression, such as '([a-z]+)_[0-9]+'",
+           options.label_regex);
+  add_text(app, "--classes", "FILE|dataset.json",
+           "Class names in the order of their numbers, one per line; another class is an error",
+           options.classes);
+  add_text(app, "--image-key", "NAME [guessed]",
+           "In shards: the TFRecord feature, HDF5 dataset or tar extension of the images",
+           options.image_key);
+  add_text(app, "--label-key", "NAME [guessed]",
+           "In shards: the same for labels; json.FIELD is a field of the .json file in a tar",
+           options.label_key);
+  cli::add_message_options(app, options.proto, options.message);
+}
+
+void add_shard_options(CLI::App& app, ImageJobOptions& options) {
+  cli::begin_group(app, "Output");
   add_out(app, options.out);
   cli::add_enum(app, "--format", kAllFormats, "tar", "File format of the shards", options.format);
-  add(app, "--split", "NAME [train]", "Name of the split; another one may join a finished OUT",
+  add(app, "--split", "NAME [train]", "Name of the split; a finished OUT can get further splits",
       [&](const std::string& text) { options.split = text; });
-  add_text(app, "--labels", "folder|none|FILE.csv [folder]",
-           "Class: the first folder below SOURCE, or what a shard says; none (-1); or path,label "
-           "rows",
-           options.labels);
-  add_text(app, "--image-key", "NAME",
-           "In shards: the TFRecord feature, HDF5 dataset or tar extension of images [guessed]",
-           options.image_key);
-  add_text(app, "--label-key", "NAME",
-           "The same of labels; json.FIELD in a tar is a field of .json", options.label_key);
-  cli::add_message_options(app, options.proto, options.message);
-  add_text(app, "--classes", "FILE|dataset.json",
-           "Fixes class names and their numbers; an unknown class is an error", options.classes);
   auto* shard_size =
-      add(app, "--shard-size", "BYTES [512MiB]", "About how large a shard is",
+      add(app, "--shard-size", "BYTES [512MiB]", "Approximate size of a shard",
           [&](const std::string& text) { options.shard_size_bytes = option_values::bytes(text); });
-  cli::add_integer(app, "--shards", "N", "How many shards", 1U, 1'000'000U, options.shard_count)
+  cli::add_integer(app, "--shards", "N", "Number of shards, in place of --shard-size", 1U,
+                   1'000'000U, options.shard_count)
       ->excludes(shard_size);
-  app.add_flag("--overwrite", options.overwrite, "Replace what OUT holds of this split");
+  app.add_flag("--overwrite", options.overwrite, "Replace this split if OUT already has it");
 }
 
 ProgressLine describe(const JobProgress& progress, double seconds, const std::string& noun,
@@ -94,15 +127,11 @@ ProgressLine describe(const JobProgress& progress, double seconds, const std::st
   const double share = static_cast<double>(done) / static_cast<double>(planned);
   const double rest = rate > 0 ? static_cast<double>(planned - done) / rate : 0;
   std::string text =
-      fmt::format("{:.0f}% {}/{} {:.0f} {}/s {:.0f} MB/s ETA {}", share * 100, human::count(done),
+      fmt::format("{:.0f}% {}/{} {:.0f} {}/s {:.0f} MB/s {} left", share * 100, human::count(done),
                   human::count(planned), rate, noun,
                   static_cast<double>(progress.bytes_written) / seconds / 1e6, human::clock(rest));
   if (skips) text += fmt::format(" {} skipped", human::count(progress.samples_skipped));
   return {share, std::move(text), done, planned, noun};
-}
-
-void print_row(std::string_view title, const std::string& text) {
-  if (!text.empty()) print("{:<9} {}\n", title, text);
 }
 
 void print_disk(const JobEstimate& preview) {
@@ -117,16 +146,27 @@ void print_disk(const JobEstimate& preview) {
 
 void print_done(const JobReport& report, const std::string& noun, double seconds) {
   if (report.shards_resumed != 0 && report.status != JobStatus::kAlreadyComplete) {
-    print_row("resumed", human::count(report.shards_resumed, "shard") + " of an earlier run");
+    print_row("resumed", human::count(report.shards_resumed, "shard") + " from an earlier run");
   }
   if (report.damaged != 0) {
-    print_row("damaged",
-              human::count(report.damaged, "image") + " with damage that decoders tolerate");
+    print_row("damaged", human::count(report.damaged, "image") + " that decoders could still read");
   }
   if (report.converted != 0) {
     print_row("time", fmt::format("{}, {:.0f} {}/s", human::clock(seconds),
                                   static_cast<double>(report.converted) / seconds, noun));
   }
+}
+
+std::string labels_text(const JobEstimate& preview) {
+  if (!preview.classes.empty()) return human::count(preview.classes.size(), "class");
+  if (!preview.labels) return "no labels";
+  return fmt::format("labels {} to {}, no names", preview.labels->smallest,
+                     preview.labels->largest);
+}
+
+nlohmann::ordered_json labels_json(const JobEstimate& preview) {
+  if (!preview.labels) return nullptr;
+  return nlohmann::ordered_json::array({preview.labels->smallest, preview.labels->largest});
 }
 
 std::string shards_text(std::uint64_t count, Format format) {
@@ -135,7 +175,7 @@ std::string shards_text(std::uint64_t count, Format format) {
 
 void print_if_complete_already(const JobReport& report, const std::filesystem::path& out) {
   if (report.status != JobStatus::kAlreadyComplete) return;
-  print("{}: complete already, nothing to do: {}\n", out.string(),
+  print("{}: already complete, nothing to do: {}\n", out.string(),
         comparison_text(report.compared));
 }
 
@@ -163,7 +203,7 @@ std::string_view status_name(JobStatus status) {
 }
 
 std::string shards_done_text(const JobReport& report) {
-  return report.shards_planned == 0  // it ended while the source was unpacked
+  return report.shards_planned == 0  // the job ended while the source was unpacked
              ? "no shard is complete"
              : fmt::format("{} of {} shards are complete", report.shards_done,
                            report.shards_planned);

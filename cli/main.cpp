@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -22,19 +21,19 @@
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
 #include "cli/events.hpp"
+#include "cli/help.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/version.hpp"
 #ifdef PRECACHE_WITH_HDF5
-#include "formats/hdf5/exit_handler.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "formats/hdf5/helper/helper_message.hpp"
-#include "formats/hdf5/helper/helper_server.hpp"
 #endif
 
 namespace precache {
 namespace {
 
-/// A file that is opened while a standard stream is closed would get its number, and what is said
-/// would be written into it.
+/// A file that is opened while a standard stream is closed would get its number, and messages would
+/// be written into it.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF) (void)::open("/dev/null", O_RDWR);
@@ -42,52 +41,43 @@ void open_standard_streams() {
 }
 
 void add_options_for_programs(CLI::App& app) {
-  // At once: a mistake further on is an event already.
-  cli::add(app, "--events", "FD",
-           "For programs that run precache: progress and errors as lines of JSON", events::open)
+  // Read at once, so that a mistake in a later option is an event already.
+  cli::add(
+      app, "--events", "FD",
+      "For programs that run precache: write progress and errors as lines of JSON to this file "
+      "descriptor",
+      events::open)
       ->trigger_on_parse();
   cli::add(app, "--parent", "PID",
-           "For them, too: end tidily when this process, which began it, ends", end_with_parent)
+           "For programs that run precache: stop when this process, its parent, has ended",
+           end_with_parent)
       ->trigger_on_parse();
-}
-
-/// The library names neither what is no command nor the first of what it does not expect.
-std::string text_of(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError) &&
-      app.get_subcommands().empty() && !words.empty() && !words.front().starts_with('-')) {
-    std::string commands;
-    for (const CLI::App* command : app.get_subcommands(nullptr)) {
-      if (!command->get_group().empty()) commands += " " + command->get_name();
-    }
-    return fmt::format("there is no command '{}'; there are:{}", words.front(), commands);
-  }
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    const auto extras = app.remaining(true);
-    for (const std::string& word : words) {
-      if (std::ranges::find(extras, word) == extras.end()) continue;
-      return word.starts_with('-') ? fmt::format("there is no option '{}'", word)
-                                   : fmt::format("'{}' is not expected", word);
-    }
-  }
-  return error.what();
 }
 
 ExitCode run(int argc, char** argv) {
-  CLI::App app{"Turns image folders into training-ready tensor shards, once, before training."};
+  CLI::App app{"Decodes and resizes images once, before training, into shards of tensors."};
   app.name("precache");
-  app.set_version_flag("--version", fmt::format("precache {}", kVersion));
+  app.set_help_flag("-h,--help", "Show this help");
+  app.set_version_flag("--version", fmt::format("precache {}", kVersion), "Show the version");
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
+  app.formatter_fn([](const CLI::App* asked, const std::string& name, CLI::AppFormatMode) {
+    return cli::help_text(*asked, name);
+  });
   add_options_for_programs(app);
   Action action;
+  // In the order in which people need them.
   add_build(app, action);
-  add_convert(app, action);
-  add_pack(app, action);
-  add_index(app, action);
   add_inspect(app, action);
   add_verify(app, action);
   add_bench(app, action);
+  add_convert(app, action);
+  add_pack(app, action);
+  add_index(app, action);
+  app.footer(
+      "Examples:\n"
+      "  precache build images shards --size 224\n"
+      "  precache inspect shards\n"
+      "  precache build --help\n");
   try {
     app.parse(argc, argv);
     return action();
@@ -96,8 +86,10 @@ ExitCode run(int argc, char** argv) {
       app.exit(error);
       return ExitCode::kDone;
     }
-    return fail(ExitCode::kUsage, {"InvalidArgument", text_of(error, app, argc, argv),
-                                   "See precache --help, or precache COMMAND --help."});
+    const std::string message =
+        cli::parse_error_text(error, app, std::vector<std::string>(argv + 1, argv + argc));
+    return fail(ExitCode::kUsage,
+                {"InvalidArgument", message, "See precache --help, or precache COMMAND --help."});
   } catch (const InvalidArgument& error) {
     return fail(ExitCode::kUsage, {"InvalidArgument", error.what(), error.hint()});
   } catch (const IoError& error) {
@@ -115,7 +107,7 @@ ExitCode run(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     return fail(ExitCode::kSystem,
                 {"IoError", error.what(), {}, error.path1(), {}, error.code().value()});
-  } catch (const std::system_error& error) {  // of threads; nothing else throws it
+  } catch (const std::system_error& error) {  // only threads throw it
     return fail(ExitCode::kSystem,
                 {"IoError",
                  fmt::format("cannot start a thread: {}", error.code().message()),
@@ -130,30 +122,30 @@ ExitCode run(int argc, char** argv) {
 }
 
 std::atomic<bool> memory_ran_out = false;
-std::terminate_handler say_what_and_abort = nullptr;
+std::terminate_handler default_terminate = nullptr;
 
 void on_lack_of_memory() {
   memory_ran_out = true;
   throw std::bad_alloc();
 }
 
-/// An error was thrown where nothing can catch it, such as in a destructor. Lack of memory leads
-/// there, and is no fault of the program.
+/// Called when an error is thrown where nothing can catch it, such as in a destructor. Lack of
+/// memory can cause that, and is not a bug of the program.
 [[noreturn]] void on_terminate() noexcept {
   if (memory_ran_out) ::_exit(static_cast<int>(fail_out_of_memory()));
-  say_what_and_abort();
+  default_terminate();
   std::abort();
 }
 
 void prepare_process() {
   std::set_new_handler(on_lack_of_memory);
-  say_what_and_abort = std::set_terminate(on_terminate);
-  // At the limit on file sizes (ulimit -f) a write is to fail, not to end the process.
+  default_terminate = std::set_terminate(on_terminate);
+  // At the limit on file sizes (ulimit -f) a write must fail, not end the process.
   std::signal(SIGXFSZ, SIG_IGN);
   open_standard_streams();
 }
 
-/// What this program does for readers, which do not have the HDF5 library.
+/// Runs as the helper process of readers, which do not link the HDF5 library.
 void serve_readers([[maybe_unused]] std::span<char* const> words) {
 #ifdef PRECACHE_WITH_HDF5
   hdf5::forgo_exit_handler();

@@ -19,7 +19,7 @@ std::pair<std::string_view, std::string_view> split(std::string_view text, char 
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-// Through double, as Python would: the nearest float of a decimal may be another one.
+// Parsed as double first, as in Python: rounding a decimal directly to float may differ.
 std::optional<std::array<float, 3>> channel_values(std::string_view text, std::size_t channels) {
   std::array<float, 3> values{};
   std::size_t count = 0;
@@ -43,18 +43,18 @@ std::uint64_t integer(const std::string& option, const std::string& text, std::u
   const auto value = parse_number<std::uint64_t>(text);
   if (value && *value >= low && *value <= high) return *value;
   throw InvalidArgument(
-      fmt::format("{} '{}' is not a whole number from {} to {}", option, text, low, high));
+      fmt::format("{} must be a whole number from {} to {}; got '{}'", option, low, high, text));
 }
 
 double decimal(const std::string& option, const std::string& text, double low, double high) {
   const auto value = parse_number<double>(text);
   if (value && *value >= low && *value <= high) return *value;
   throw InvalidArgument(
-      fmt::format("{} '{}' is not a number from {:g} to {:g}", option, text, low, high));
+      fmt::format("{} must be a number from {:g} to {:g}; got '{}'", option, low, high, text));
 }
 
 std::string not_empty(const std::string& option, const std::string& text) {
-  if (text.empty()) throw InvalidArgument(option + " has an empty value");
+  if (text.empty()) throw InvalidArgument(option + " must not be empty");
   return text;
 }
 
@@ -64,8 +64,9 @@ std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
   const auto width =
       text.find('x') == std::string::npos ? height : parse_number<std::uint32_t>(second);
   if (!height || !width || *height == 0 || *width == 0) {
-    throw InvalidArgument(fmt::format("`size` '{}' is not a size", text),
-                          "Give N for a square, or HEIGHTxWIDTH.");
+    throw InvalidArgument(
+        fmt::format("`size` must be one or two numbers of at least 1; got '{}'", text),
+        "Give N for a square, or HEIGHTxWIDTH.");
   }
   return {*height, *width};
 }
@@ -89,8 +90,8 @@ std::uint64_t bytes(const std::string& text, const std::string& option) {
     if (__builtin_mul_overflow(result, step, &result)) result = 0;
   }
   if (result == 0) {
-    throw InvalidArgument(fmt::format("{} '{}' is not a number of bytes", option, text),
-                          "Such as 512MiB, 2G or 1GB.");
+    throw InvalidArgument(fmt::format("{} must be a number of bytes; got '{}'", option, text),
+                          "For example 512MiB, 2G or 1GB.");
   }
   return result;
 }
@@ -100,8 +101,9 @@ double percent(const std::string& text) {
   if (digits.ends_with('%')) digits.remove_suffix(1);
   const auto value = parse_number<double>(digits);
   if (!value || !(*value >= 0 && *value <= 100)) {
-    throw InvalidArgument(fmt::format("`max_bad` '{}' is not a percentage", text),
-                          "Such as 1% or 0.05%.");
+    throw InvalidArgument(
+        fmt::format("`max_bad` must be a percentage from 0 to 100; got '{}'", text),
+        "For example 1% or 0.05%.");
   }
   return *value;
 }
@@ -111,8 +113,8 @@ std::pair<std::uint64_t, std::uint64_t> part(const std::string& text) {
   const auto index = parse_number<std::uint64_t>(first);
   const auto count = parse_number<std::uint64_t>(second);
   if (!index || !count || *index >= *count) {
-    throw InvalidArgument(fmt::format("`part` '{}' does not exist: parts count from 0", text),
-                          "Give I/N: parts 0/N to (N-1)/N make the whole.");
+    throw InvalidArgument(fmt::format("`part` must be I/N with I from 0 to N-1; got '{}'", text),
+                          "Parts 0/N to (N-1)/N together make the dataset.");
   }
   return {*index, *count};
 }
@@ -120,7 +122,7 @@ std::pair<std::uint64_t, std::uint64_t> part(const std::string& text) {
 Normalization normalization(const std::string& text, Color color) {
   if (text == "imagenet") {
     if (color == Color::kGray) {
-      throw InvalidArgument("`normalize` imagenet has three channels, the `color` gray has one",
+      throw InvalidArgument("`normalize` imagenet has three channels, but `color` gray has one",
                             "Give MEAN/STD, such as 0.449/0.226.");
     }
     return {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
@@ -130,8 +132,8 @@ Normalization normalization(const std::string& text, Color color) {
   const auto mean = channel_values(mean_text, channels);
   const auto std = channel_values(std_text, channels);
   if (!mean || !std) {
-    throw InvalidArgument(fmt::format("`normalize` '{}' is neither imagenet nor MEAN/STD", text),
-                          "Such as 0.5/0.5 or 0.485,0.456,0.406/0.229,0.224,0.225.");
+    throw InvalidArgument(fmt::format("`normalize` must be imagenet or MEAN/STD; got '{}'", text),
+                          "For example 0.5/0.5 or 0.485,0.456,0.406/0.229,0.224,0.225.");
   }
   return {*mean, *std};
 }

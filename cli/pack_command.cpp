@@ -8,7 +8,6 @@
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
 #include "cli/job_command.hpp"
-#include "cli/labels_text.hpp"
 #include "cli/say.hpp"
 #include "formats/bytes/number_text.hpp"
 #include "precache/convert/pack.hpp"
@@ -25,7 +24,7 @@ struct PackCommand : JobCommand {
 Json preview_json(const PackEstimate& preview) {
   return {{"samples", preview.samples},
           {"classes", preview.classes.size()},
-          {"labels", labels_json(preview.labels)},
+          {"labels", labels_json(preview)},
           {"source_bytes", preview.source_bytes},
           {"shards", preview.shards},
           {"bytes_needed", preview.bytes_needed},
@@ -36,8 +35,7 @@ Json preview_json(const PackEstimate& preview) {
 void print_preview(const PackEstimate& preview, bool json) {
   if (json) return print_json(preview_json(preview));
   print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "encoded image"),
-                                  labels_text(preview.classes.size(), preview.labels),
-                                  size_text(preview.source_bytes)));
+                                  labels_text(preview), size_text(preview.source_bytes)));
   print_row("shards", fmt::format("{} of {} to {} images", human::count(preview.shards),
                                   human::count(preview.splits.front().smallest_shard_samples),
                                   human::count(preview.splits.front().largest_shard_samples)));
@@ -57,16 +55,16 @@ void print_report(const PackReport& report, const PackOptions& options, double s
     print_json(summary);
   } else if (is_complete) {
     print_if_complete_already(report, options.out);
-    print_row(options.split,
-              fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
-                          shards_text(report.shards_done, options.format),
-                          labels_text(report.preview.classes.size(), report.preview.labels)));
+    print_row(
+        options.split,
+        fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
+                    shards_text(report.shards_done, options.format), labels_text(report.preview)));
     print_row("bytes", size_text(report.bytes));
     print_done(report, "images", seconds);
   }
   std::fflush(stdout);  // before what follows on stderr
   if (report.skipped.empty()) return;
-  say("precache: {} skipped, '{}' first: {}\n", human::count(report.skipped.size(), "image"),
+  say("precache: {} skipped; the first is '{}': {}\n", human::count(report.skipped.size(), "image"),
       report.skipped.front().path, report.skipped.front().reason);
   if (is_complete) say("  All are listed in '{}'.\n", (options.out / "skipped.tsv").string());
 }
@@ -74,8 +72,7 @@ void print_report(const PackReport& report, const PackOptions& options, double s
 ExitCode run_pack(const PackCommand& command) {
   const PackOptions& options = command.options;
   if (command.dry_run) {
-    Workers workers(command.jobs);
-    print_preview(workers.execute([&] { return estimate_pack(options); }), command.json);
+    print_preview(with_threads(command.jobs, [&] { return estimate_pack(options); }), command.json);
     return ExitCode::kDone;
   }
   const auto [report, seconds] = run_job(
@@ -91,17 +88,23 @@ void add_pack(CLI::App& app, Action& action) {
   auto command = std::make_shared<PackCommand>();
   PackOptions& options = command->options;
   CLI::App* pack_app =
-      app.add_subcommand("pack", "Pack JPEG and PNG files into shards as they are");
-  pack_app->get_formatter()->column_width(34);
-  add_image_job_options(*pack_app, options);
-  cli::add_integer(*pack_app, "--seed", "N", "Shuffle with it; without it the order stays",
+      app.add_subcommand("pack", "Pack JPEG and PNG files into shards without decoding them");
+  add_source_options(*pack_app, options);
+  add_shard_options(*pack_app, options);
+  cli::add_integer(*pack_app, "--seed", "N", "Shuffle with this seed; without it, keep the order",
                    std::uint64_t{0}, UINT64_MAX, options.seed);
   cli::add_text(*pack_app, "--image-name", "NAME [jpg or png]",
-                "In a tar: one extension for all images, whatever they are", options.image_name);
+                "In a tar: use this extension for all images", options.image_name);
+  cli::begin_group(*pack_app, "Run");
   add_job_options(*pack_app, *command);
   pack_app->footer(
-      "Interrupted or killed, the same command continues where it stopped.\n"
-      "Exit status: 0 done, 2 usage, 3 system, 4 corrupt data, 5 unsupported.");
+      "Examples:\n"
+      "  precache pack images packed\n"
+      "  precache pack images packed --format tfrecord --seed 0\n"
+      "  precache pack images packed --shard-size 1GB --dry-run\n"
+      "\n"
+      "If a job is interrupted or killed, run the same command again to resume it.\n"
+      "Exit status: 0 done, 2 wrong usage, 3 system error, 4 corrupt data, 5 unsupported.");
   pack_app->callback([&action, command] { action = [command] { return run_pack(*command); }; });
 }
 

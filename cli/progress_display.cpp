@@ -2,7 +2,6 @@
 #include "cli/progress_display.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,15 +17,17 @@ using namespace std::chrono_literals;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::size_t kBarWidth = 12;
-
-std::size_t terminal_columns() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
+constexpr std::size_t kBarColumns = kBarWidth + 3;  // with brackets and a space
 
 std::string bar(double share) {
   const auto filled = static_cast<std::size_t>(share * static_cast<double>(kBarWidth));
-  return "[" + std::string(filled, '#') + std::string(kBarWidth - filled, '.') + "]";
+  return "[" + terminal::styled(STDERR_FILENO, terminal::kCyan, std::string(filled, '#')) +
+         std::string(kBarWidth - filled, '.') + "] ";
+}
+
+void write_raw(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ std::string bar(double share) {
 ProgressDisplay::ProgressDisplay(bool quiet, std::function<ProgressLine(double seconds)> describe)
     : describe_(std::move(describe)),
       quiet_(quiet),
-      terminal_(!quiet && ::isatty(STDERR_FILENO) == 1) {
+      terminal_(!quiet && terminal::is_terminal(STDERR_FILENO)) {
   if (!quiet || events::are_wanted()) thread_ = std::thread([this] { run(); });
 }
 
@@ -46,7 +47,7 @@ ProgressDisplay::~ProgressDisplay() {
   }
   stop_.notify_all();
   thread_.join();
-  if (terminal_) say("\r\x1b[K");
+  if (terminal_) write_raw("\r" + std::string(drawn_, ' ') + "\r");
   send_event();
 }
 
@@ -61,14 +62,22 @@ void ProgressDisplay::run() {
   }
 }
 
-void ProgressDisplay::draw(int tick) const {
-  constexpr int kTicksPerLine = 50;  // where no terminal is
-  if (terminal_) {
-    say("\r{}\x1b[K", line(terminal_columns() - 1));
-  } else if (tick % kTicksPerLine == 0) {
-    say("{}\n", line(0));
+void ProgressDisplay::draw(int tick) {
+  constexpr int kTicksPerLine = 50;  // where there is no terminal
+  const ProgressLine progress = now();
+  if (!terminal_) {
+    if (tick % kTicksPerLine == 0) write_raw(printable(progress.text) + "\n");
+    return;
   }
-  std::fflush(stderr);
+  const std::size_t room = terminal::width(STDERR_FILENO) - 1;  // the last column is the cursor's
+  const std::string text = printable(progress.text).substr(0, room);
+  const bool has_bar = progress.share && kBarColumns + text.size() <= room;
+  const std::size_t columns = text.size() + (has_bar ? kBarColumns : 0);
+  // Spaces wipe what is left of a longer line. Unlike an escape sequence, every terminal knows
+  // them.
+  const std::string rest(drawn_ > columns ? drawn_ - columns : 0, ' ');
+  write_raw("\r" + (has_bar ? bar(*progress.share) : "") + text + rest);
+  drawn_ = columns;
 }
 
 ProgressLine ProgressDisplay::now() const {
@@ -77,15 +86,6 @@ ProgressLine ProgressDisplay::now() const {
 
 void ProgressDisplay::send_event() const {
   if (events::are_wanted()) events::progress(now(), Seconds(Clock::now() - start_).count());
-}
-
-std::string ProgressDisplay::line(std::size_t columns) const {
-  const ProgressLine progress = now();
-  if (!progress.share) return progress.text;
-  // A narrow terminal keeps the numbers.
-  const std::string drawn = bar(*progress.share) + " " + progress.text;
-  if (drawn.size() <= columns) return drawn;
-  return columns == 0 ? progress.text : progress.text.substr(0, columns);
 }
 
 }  // namespace precache

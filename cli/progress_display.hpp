@@ -9,32 +9,32 @@
 #include <string>
 #include <thread>
 
-#include "cli/progress_line.hpp"
+#include "cli/events.hpp"
 
 namespace precache {
 
-/// Shows running work on stderr, unless it is to be quiet: a bar that is redrawn on a terminal,
-/// else a line every few seconds. Tells it as events, if they are wanted, and so how it ended.
+/// Shows the progress of a command on stderr, unless it is quiet: a bar that is redrawn on a
+/// terminal, else a line every few seconds. Also sends it as events, the last one at the end, if
+/// they are wanted.
 class ProgressDisplay {
  public:
-  /// `describe` is called from another thread, with the seconds since there was a share.
+  /// `describe` is called from another thread, with the seconds since the total is known.
   ProgressDisplay(bool quiet, std::function<ProgressLine(double seconds)> describe);
-  /// Wipes the bar.
+  /// Removes the bar.
   ~ProgressDisplay();
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void run();
-  void draw(int tick) const;
+  void draw(int tick);
   [[nodiscard]] ProgressLine now() const;
   void send_event() const;
-  /// At most `columns` wide; 0: as wide as it gets, without a bar.
-  [[nodiscard]] std::string line(std::size_t columns) const;
 
   std::function<ProgressLine(double seconds)> describe_;
   bool quiet_;
   bool terminal_;
+  std::size_t drawn_ = 0;  // columns of the line on the terminal
   Clock::time_point start_ = Clock::now();
   std::optional<Clock::time_point> begin_;
   std::mutex mutex_;

@@ -6,15 +6,15 @@
 
 namespace precache {
 
-/// While it lives, the first SIGINT or SIGTERM sets a flag, so that work can end tidily; a second
-/// one ends the process at once. One at a time.
+/// During its lifetime the first SIGINT or SIGTERM sets a flag, so that work can stop cleanly; a
+/// second one ends the process at once. Only one may exist at a time.
 class StopOnSignal {
  public:
   explicit StopOnSignal(std::atomic<bool>& flag) {
     static_assert(std::atomic<bool>::is_always_lock_free);  // or a handler may not touch it
     flag_ = &flag;
     for (const int number : {SIGINT, SIGTERM}) {
-      // What a shell has set to be ignored, for a job in the background, stays so.
+      // A shell ignores signals for jobs in the background; that stays so.
       if (std::signal(number, on_signal) == SIG_IGN) std::signal(number, SIG_IGN);
     }
   }
@@ -22,7 +22,7 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
   ~StopOnSignal() { reset(); }
 
-  /// Ends the process by the signal that came, so that the shell sees what ended it.
+  /// Ends the process by the signal that was received, so that the shell sees it.
   static void raise_again() { std::raise(signal_); }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,10 +8,9 @@
 
 #include "cli/add_option.hpp"
 #include "cli/commands.hpp"
-#include "cli/option_values.hpp"
 #include "cli/progress_display.hpp"
 #include "cli/say.hpp"
-#include "cli/sidecars.hpp"
+#include "cli/shard_paths.hpp"
 #include "cli/stop_on_signal.hpp"
 #include "formats/bytes/number_text.hpp"
 #include "precache/tools/verify.hpp"
@@ -20,11 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct VerifyCommand {
-  std::vector<std::filesystem::path> paths;
+struct VerifyCommand : ShardPaths {
   VerifyOptions options;
-  bool quiet = false;
-  bool json = false;
 };
 
 Json to_json(const std::vector<ShardFault>& faults) {
@@ -62,12 +59,12 @@ void print_text(const VerifyReport& report) {
       : report.known_files == 0
           ? "without a manifest"
           : fmt::format("{} of them against a manifest", human::count(report.known_files));
-  print("{}  {} in {}, {}, {}\n",
-        !report.faults.empty()        ? "damaged"
-        : !report.unsupported.empty() ? "unknown"
-                                      : "whole  ",
-        human::count(report.samples, "sample"), human::count(report.files, "file"),
-        size_text(report.bytes), checked);
+  const auto [word, style] = !report.faults.empty()        ? std::pair("damaged", terminal::kRed)
+                             : !report.unsupported.empty() ? std::pair("unknown", terminal::kYellow)
+                                                           : std::pair("whole  ", terminal::kGreen);
+  print_raw(terminal::styled(STDOUT_FILENO, style, word));
+  print("  {} in {}, {}, {}\n", human::count(report.samples, "sample"),
+        human::count(report.files, "file"), size_text(report.bytes), checked);
 }
 
 ProgressLine describe(const VerifyProgress& progress, double seconds) {
@@ -77,7 +74,7 @@ ProgressLine describe(const VerifyProgress& progress, double seconds) {
   const double share = std::min(done / planned, 1.0);
   const double rest = done > 0 ? (planned - done) / done * seconds : 0;
   return {share,
-          fmt::format("{:.0f}% {} of {} {:.0f} MB/s ETA {}", share * 100,
+          fmt::format("{:.0f}% {} of {} {:.0f} MB/s {} left", share * 100,
                       size_text(progress.bytes_done), size_text(progress.bytes_planned),
                       done / seconds / 1e6, human::clock(std::max(rest, 0.0))),
           progress.bytes_done, progress.bytes_planned, "bytes"};
@@ -93,7 +90,7 @@ ExitCode run_verify(const VerifyCommand& command) {
     report = verify(without_sidecars(command.paths), command.options, progress);
   }
   if (report.interrupted) {
-    say("precache: interrupted; nothing was found out\n");
+    say("precache: interrupted; the result is unknown\n");
     StopOnSignal::raise_again();
   }
   command.json ? print_report(report) : print_text(report);
@@ -105,20 +102,19 @@ ExitCode run_verify(const VerifyCommand& command) {
 
 void add_verify(CLI::App& app, Action& action) {
   auto command = std::make_shared<VerifyCommand>();
-  CLI::App* verify_app =
-      app.add_subcommand("verify", "Read shards from end to end and say whether they are whole");
-  cli::add_shard_paths(*verify_app, command->paths, command->options.split, command->quiet,
-                       command->json);
-  cli::add(*verify_app, "--jobs", "N [what the process may use]", "Threads",
-           [command](const std::string& text) {
-             command->options.threads =
-                 static_cast<unsigned>(option_values::integer("--jobs", text, 1, 4096));
-           });
+  CLI::App* verify_app = app.add_subcommand("verify", "Check shards for damage");
+  add_shard_paths(*verify_app, *command, command->options.split);
+  cli::add_jobs(*verify_app, 4096U, command->options.threads);
   verify_app->footer(
-      "With a manifest every byte is checked; without one what the format can tell: framing,\n"
-      "checksums of tar headers, CRCs of TFRecords and of all records that precache wrote, the\n"
+      "Examples:\n"
+      "  precache verify shards\n"
+      "  precache verify shards --split val\n"
+      "  precache verify 'other/train-*.tar' --json\n"
+      "\n"
+      "With a manifest, every byte is checked. Without one, what the format allows: framing, "
+      "checksums of tar headers, CRCs of TFRecords and of all records that precache wrote, the "
       "structure of HDF5.\n"
-      "Exit status: 0 whole, 2 usage, 3 system, 4 damaged, 5 unsupported.");
+      "Exit status: 0 intact, 2 wrong usage, 3 system error, 4 damaged, 5 unsupported.");
   command->options.helper = kOwnProgram;
   verify_app->callback([&action, command] { action = [command] { return run_verify(*command); }; });
 }

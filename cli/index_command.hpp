@@ -9,12 +9,12 @@
 
 namespace precache {
 
-/// What was written: a line for each file, but one for all that a kind has for every shard.
+/// Describes what was written: a line for each file, but one line for all DALI indexes.
 [[nodiscard]] std::vector<std::string> index_lines(const SidecarReport& report);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const SidecarReport& report);
 
-/// Says on stderr what could not be written.
+/// Says on stderr which indexes could not be written.
 void say_missing(const SidecarReport& report);
 
 }  // namespace precache
