@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws a small class-folder dataset, so that precache can be tried without downloading anything.
-// It also holds a JPEG cut short and a file that is no image. The same seed gives the same files.
+// It also holds a truncated JPEG and a text file. The same seed gives the same files.
 #include <cstdio>
 // jpeglib.h needs FILE from it, and clang-format sorts only up to this comment.
 #include <jpeglib.h>
@@ -240,9 +240,9 @@ int main(int argc, char** argv) {
   const fs::path first = options.outdir / kShapes[0].name;
   const Bytes whole = encode_jpeg(draw(options, 0, options.per_class), 0);
   write_file(first / "truncated.jpg", std::span(whole).first(whole.size() * 6 / 10));
-  const std::string_view notes = "This file is no image.\n";
+  const std::string_view notes = "Not an image, but text\n";
   write_file(first / "notes.txt", Bytes(notes.begin(), notes.end()));
   std::cout << "drew " << options.classes * options.per_class << " images in "
-            << options.outdir.string() << ", beside a cut JPEG and a text file in circle/\n";
+            << options.outdir.string() << ", and a cut JPEG and a text file in circle/\n";
   return std::cout.flush() ? 0 : kExitSystem;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that precache is built with, and those named; does nothing, without root, when none
-# is missing.
+# Installs the Debian packages that a build of precache needs, and those that are named. Needs root only if one is
+# missing.
 # usage: samples/install_packages.sh [PACKAGE...]
 set -euo pipefail
 
@@ -18,13 +18,13 @@ if ((${#missing[@]} == 0)); then
 fi
 
 if ! command -v apt-get >/dev/null; then
-  echo "install_packages: no apt-get here; please install what Debian calls: ${missing[*]}" >&2
+  echo "install_packages: apt-get was not found; install the packages that Debian calls ${missing[*]}" >&2
   exit 3
 fi
 as_root=()
 if ((EUID != 0)); then
   if ! command -v sudo >/dev/null; then
-    echo "install_packages: neither root nor sudo; please have these installed: ${missing[*]}" >&2
+    echo "install_packages: needs root or sudo to install ${missing[*]}" >&2
     exit 3
   fi
   as_root=(sudo)

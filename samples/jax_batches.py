@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Batches as JAX arrays, through DLPack: nothing is copied on the way.
+"""Passes batches to JAX by DLPack, without a copy.
 
-    samples/jax_batches.py CACHE     # made by `precache build`
+    samples/jax_batches.py CACHE     # CACHE was made by `precache build`
 """
 
 import argparse
@@ -24,10 +24,10 @@ def main():
     parser.add_argument("--batch-size", type=int, default=32)
     args = parser.parse_args()
 
-    # Shuffled batches are memory of their own, which DLPack can pass on. Without a shuffle, ask for it: writable=True.
+    # DLPack needs batches that own their memory. Shuffled batches do; without a shuffle, pass writable=True.
     loader = precache.Loader(args.cache, args.batch_size, shuffle="full", normalize="imagenet", layout="chw")
     for batch, (images, labels) in enumerate(loader):
-        on_device = jnp.from_dlpack(images)  # the batch itself: it stays as it is as long as JAX holds it
+        on_device = jnp.from_dlpack(images)  # the batch itself; its memory is not reused while JAX holds it
         shared = on_device.unsafe_buffer_pointer() == images.ctypes.data
         means = ", ".join(f"{mean:+.3f}" for mean in mean_of_channels(on_device))
         print(f"batch {batch}: {on_device.shape} {on_device.dtype}, {'not copied' if shared else 'copied'}, means {means}")

@@ -9,16 +9,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=build/quickstart
 log=$work/build.log
 
-# Runs a command silently; if it fails, shows the end of what it said.
+# Runs a command silently; if it fails, shows the end of its output.
 quietly() {
   if ! "$@" >>"$log" 2>&1; then
     tail -n 40 "$log" >&2
-    echo "quickstart: '$*' failed; all it said is in $log" >&2
+    echo "quickstart: '$*' failed; its full output is in $log" >&2
     exit 3
   fi
 }
 
-# Shows a precache command as one would type it, and runs it.
+# Shows a precache command as you would type it, and runs it.
 precache() {
   printf '\n$ precache %s\n' "$*"
   build/release/precache "$@"
@@ -36,12 +36,12 @@ installed=$SECONDS
 mkdir -p "$work"
 : >"$log"
 echo "Building precache (takes a while the first time) ..."
-# By folder, and only what is run below: that takes half the time of a whole build.
+# Compiling by folder, and only the two programs that run below, takes half the time of a full build.
 quietly cmake --preset release -DPRECACHE_BUILD_TESTS=OFF -DPRECACHE_UNITY=ON
 quietly cmake --build --preset release --target precache draw_dataset
 echo "Built build/release/precache in $((SECONDS - installed)) s; installing took $installed s."
 
-# Images of an earlier run would mix with these.
+# Images of an earlier run would mix with the new ones.
 rm -rf "$work/images"
 build/release/samples/draw_dataset "$work/images"
 
@@ -54,8 +54,8 @@ tar tf "$work/shards/train-000000.tar" | sed -n 1,6p # head would stop tar with 
 cat <<EOF
 
 Done in $SECONDS s. The shard is a plain tar: per image a .npy tensor, decoded and resized to 224x224,
-and a .cls file with its class number; dataset.json names the classes and says how all was made.
-The JPEG that was cut short is in skipped.tsv. Now try your own folder, one sub-folder per class:
+and a .cls file with its class number. dataset.json lists the classes and every setting of the build.
+The truncated JPEG is listed in skipped.tsv. Now try your own folder, one sub-folder per class:
 
   build/release/precache build FOLDER OUT
 EOF

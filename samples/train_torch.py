@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small network on a folder of images. Killed at any moment, the same command goes on as if nothing had happened.
+"""Trains a small network on a folder of images. After a kill, the same command resumes where it stopped.
 
     samples/train_torch.py IMAGES --epochs 3     # IMAGES has a subfolder for each class
 """
@@ -24,7 +24,7 @@ def network(classes):
 
 
 def save(path, **parts):
-    """Behind a kill there is the old checkpoint or the new one, never half of one."""
+    """A kill leaves the old checkpoint or the new one, never half of one."""
     torch.save(parts, f"{path}.new")
     os.replace(f"{path}.new", path)
 
@@ -32,20 +32,20 @@ def save(path, **parts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("images", type=Path)
-    parser.add_argument("--cache", type=Path, help="where the tensors are, or are put (default: IMAGES.cache)")
-    parser.add_argument("--checkpoint", type=Path, help="(default: CACHE/checkpoint.pt)")
+    parser.add_argument("--cache", type=Path, help="folder of the tensors, built if missing (default: IMAGES.cache)")
+    parser.add_argument("--checkpoint", type=Path, help="checkpoint file (default: CACHE/checkpoint.pt)")
     parser.add_argument("--checkpoint-every", type=int, default=20, metavar="STEPS")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--size", type=int, default=64, help="of the crops that are trained on (default: 64)")
+    parser.add_argument("--size", type=int, default=64, help="size of the crops to train on (default: 64)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, help="of torch; with 1, runs are the same to the last bit")
+    parser.add_argument("--threads", type=int, help="threads of torch; with 1, runs are equal to the last bit")
     args = parser.parse_args()
     cache = args.cache or args.images.with_name(args.images.name + ".cache")
     checkpoint = args.checkpoint or cache / "checkpoint.pt"
 
-    if not (cache / "dataset.json").exists():  # it is written last: an interrupted build goes on
-        precache.build(args.images, cache, size=args.size * 9 // 8)  # larger than the crop, so that the crop can move
+    if not (cache / "dataset.json").exists():  # the manifest is written last; an interrupted build resumes
+        precache.build(args.images, cache, size=args.size * 9 // 8)  # larger than the crop, so that crops can vary
     loader = precache.torch.Loader(cache, args.batch_size, shuffle="full", seed=args.seed,
                                    crop=args.size, flip=True, normalize="imagenet")
 
@@ -61,14 +61,16 @@ def main():
         optimizer.load_state_dict(saved["optimizer"])
         loader.load_state_dict(saved["loader"])
         steps, seen, right, loss_sum = saved["counts"]
-        print(f"going on behind step {steps}, in epoch {loader.epoch}", flush=True)
+        if saved["loader"]["position"] == 0:  # the epoch was complete
+            seen, right, loss_sum = 0, 0, 0.0
+        print(f"resuming after step {steps}, in epoch {loader.epoch}", flush=True)
 
     def save_checkpoint():
         save(checkpoint, model=model.state_dict(), optimizer=optimizer.state_dict(), loader=loader.state_dict(),
              counts=(steps, seen, right, loss_sum))
 
     for epoch in range(loader.epoch, args.epochs):
-        for images, labels in loader:  # after load_state_dict: what is left of the epoch
+        for images, labels in loader:  # after load_state_dict: the rest of the epoch
             scores = model(images)
             loss = nn.functional.cross_entropy(scores, labels)
             optimizer.zero_grad()
