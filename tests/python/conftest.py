@@ -11,7 +11,7 @@ import pytest
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before any import of tensorflow
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
-# Jobs in the background of a script have these ignored, and so would have all programs that are tested.
+# A shell ignores these signals for background jobs, and the programs under test would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(number, signal.SIG_DFL)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of samples, and what is drawn for each, written anew from docs/reader.md and docs/formats/permutation.md."""
+"""The order of samples and their draws, written again from docs/reader.md and docs/formats/permutation.md."""
 
 import functools
+import itertools
 import re
 
 from conftest import REPOSITORY
@@ -57,14 +58,28 @@ def documented_crop(seed, epoch, sample, rows_free, columns_free):
 
 
 def documented_batches(order, batch_size, rank=0, world_size=1, last_batch="drop", position=0):
-    """What a rank gets of an epoch from a position on."""
+    """The batches of one rank in one epoch, starting at a position."""
     step = batch_size * world_size
-    left = len(order) - position
-    if last_batch == "drop":
-        end = position + left // step * step
-    elif last_batch == "pad":
-        end = position + -(-left // step) * step
-    else:
-        end = len(order)
-    firsts = range(position + rank * batch_size, end, step)
-    return [[order[i % len(order)] for i in range(first, min(first + batch_size, end))] for first in firsts]
+    batches = []
+    for first in range(position, len(order), step):
+        left = min(len(order) - first, step)
+        if left == step or last_batch == "pad":
+            sizes = [batch_size] * world_size
+        elif last_batch == "drop":
+            break
+        elif last_batch == "even":
+            sizes = [-(-left // world_size)] * world_size
+        else:
+            sizes = [left // world_size + (each < left % world_size) for each in range(world_size)]
+        first += sum(sizes[:rank])
+        if sizes[rank]:
+            batches.append([order[i % len(order)] for i in range(first, first + sizes[rank])])
+    return batches
+
+
+def documented_draws(weights, seed, epoch):
+    """The samples of an epoch that are drawn by weights."""
+    sums = list(itertools.accumulate(map(float, weights)))
+    key = combine(seed, epoch)
+    shares = [(combine(key, position) >> 11) / 2**53 for position in range(len(weights))]
+    return [next(i for i, total in enumerate(sums) if total > share * sums[-1]) for share in shares]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test images: each kind of JPEG and PNG that Pillow or a few lines of our own can write."""
+"""Test images: each kind of JPEG and PNG that Pillow or a few lines of code can write."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ PNG_CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}  # by PNG colour type
 
 
 def pixels(width, height, channels, seed, dtype=np.uint8):
-    """A gradient, whose phase differs by channel, under noise: neither smooth nor random enough to hide a fault."""
+    """A noisy gradient whose phase differs by channel: neither smooth nor random enough to hide a fault."""
     random = np.random.default_rng(seed)
     y, x, channel = np.ogrid[:height, :width, :channels]
     wave = 0.5 + 0.5 * np.sin(x / 7.0 + y / 11.0 + channel * 2.1 + seed)
@@ -38,7 +38,7 @@ def png_chunk(name, data):
 
 
 def png_16_bit(color_type, width, height, seed):
-    """Pillow writes no 16-bit PNG but gray ones."""
+    """Pillow writes 16-bit PNG only in gray."""
     data = pixels(width, height, PNG_CHANNELS[color_type], seed, np.uint16).astype(">u2")
     rows = b"".join(b"\0" + row.tobytes() for row in data)
     header = struct.pack(">IIBBBBB", width, height, 16, color_type, 0, 0, 0)
@@ -152,7 +152,7 @@ def copy_with_plain_names(files, folder):
 
 
 def draw_unique(path, seed):
-    """An image like no other, PNG or JPEG by the end of its name."""
+    """A unique image, PNG or JPEG depending on the file name."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     kind = {b".png": "PNG", b".jpg": "JPEG"}[os.path.splitext(os.fsencode(path))[1]]
     with open(path, "wb") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that are killed at one of the calls that change what is on disk, and what has to hold afterwards."""
+"""Kills commands at a call that changes the disk, and checks what must hold afterwards."""
 
 import json
 import os
@@ -14,13 +14,13 @@ import tool as tools
 
 WORK_FOLDER = ".precache"
 MANIFESTS = ("dataset.json", "encoded.json")
-# These speak of all splits, so a command that replaces one may write them twice.
+# These describe all splits, so a command that replaces one split may write them twice.
 SHARED_FILES = (*MANIFESTS, "skipped.tsv", "dataset_info.json", "features.json", "classes.txt")
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A command that is killed, in words that may have {out} and the names of sources in braces."""
+    """A command to kill. Its arguments may contain {out} and the names of sources in braces."""
 
     name: str
     command: str
@@ -44,14 +44,14 @@ class Kill:
 
 
 def all_kills(calls):
-    """A kill after a call leaves what a kill before the next one does, so only the last call needs both."""
+    """A kill after one call leaves the same files as a kill before the next, so only the last call needs both."""
     kills = [Kill(step, "before", call) for step, call in enumerate(calls)]
     kills += [Kill(step, "half", call) for step, call in enumerate(calls) if call.split()[0] in ("write", "pwrite")]
     return [*kills, Kill(len(calls) - 1, "after", calls[-1])]
 
 
 def some_kills(scenario, calls, count):
-    """The same ones in every run."""
+    """A few kills, the same in every run."""
     return random.Random(scenario.name).sample(all_kills(calls), count)
 
 
@@ -104,7 +104,7 @@ class Box:
 
 
 class Rehearsal:
-    """What a scenario begins with, ends with, and calls in between."""
+    """One undisturbed run of a scenario: its first files, its last files and its calls."""
 
     def __init__(self, scenario, make_box):
         self.scenario = scenario
@@ -124,7 +124,7 @@ class Rehearsal:
         assert not [name for name in self.final if name.startswith(WORK_FOLDER) or is_temporary(name)]
 
     def check(self, kill, box):
-        """Everything about one kill."""
+        """Kills the command once, checks the files, runs it again and checks the result."""
         scenario = self.scenario
         box.copy_from(self.start)
         when = {"after": kill.step, "times": 1, "when": kill.when}
@@ -151,7 +151,7 @@ class Rehearsal:
             box.succeed(self.scenario, self.scenario.command)
 
     def check_published(self, box):
-        """A file with a final name is one of the old dataset or one of the new one, as a whole."""
+        """A file with a final name is a complete file of the old dataset or of the new one."""
         for name, data in box.published().items():
             if data in (self.initial.get(name, 0), self.final.get(name, 0)):
                 continue
@@ -162,7 +162,7 @@ class Rehearsal:
 
 
 def check_with_verify(box):
-    """Files under final names are whole, and those that a manifest lists are there, whatever else is unfinished."""
+    """Files with final names are whole, and every file that a manifest lists exists, even if others are unfinished."""
     if not box.out.exists():
         return
     result = box.tool.run("verify", box.out, expect=None)

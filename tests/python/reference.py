@@ -103,7 +103,7 @@ def as_floats(pixels, normalize):
 
 
 def tensor(path, recipe):
-    """What `precache build` must store for the image at `path`."""
+    """The tensor that `precache build` must store for the image at `path`."""
     pixels = np.asarray(fit(open_image(path, recipe), recipe))
     pixels = pixels.reshape(*recipe.size, -1)
     if recipe.dtype != "uint8":
@@ -112,5 +112,5 @@ def tensor(path, recipe):
 
 
 def tensors(images, recipe):
-    """`images` maps keys to paths; the answer maps keys to tensors."""
+    """Takes a dict of keys to paths and returns a dict of keys to tensors."""
     return {key: tensor(path, recipe) for key, path in images.items()}

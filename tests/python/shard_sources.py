@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of shards as SOURCE share: how they build, pack and compare."""
+"""Shared by tests that build from shards: how they build, pack and compare."""
 
 import subprocess
 
@@ -15,7 +15,7 @@ def key_of(path):
 
 
 def assert_same_samples(out, expected, rename=lambda key: key):
-    """Equal tensors and labels under the same keys, or under those that `rename` makes of them."""
+    """Checks for equal tensors and labels under the same keys, or under the keys that `rename` returns."""
     found, wanted = Dataset(out).samples(), expected.samples()
     assert_equal_arrays({rename(key): array for key, array in arrays_of(wanted).items()}, arrays_of(found))
     assert labels_of(found) == {rename(key): label for key, label in labels_of(wanted).items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads datasets back with other people's libraries: tarfile, tensorflow, h5py, numpy."""
+"""Reads datasets back with third-party libraries: tarfile, tensorflow, h5py, numpy."""
 
 import io
 import json
@@ -39,7 +39,7 @@ def labels_of(samples):
 
 
 def read_npy(data, dtype):
-    """A .npy file knows no bfloat16: such arrays are stored as <u2."""
+    """The .npy format has no bfloat16, so such arrays are stored as <u2."""
     array = np.load(io.BytesIO(data), allow_pickle=False)
     if dtype != "bfloat16":
         return array
@@ -129,7 +129,7 @@ class Dataset:
         return labels_of(self.samples(split))
 
     def raw_images(self, shard):
-        """Offset and bytes of every image, from nothing but the manifest and the file."""
+        """Offset and bytes of every image, found with the manifest and the file alone."""
         data = (self.out / shard["file"]).read_bytes()
         column = shard["columns"]["image"]
         size = int(np.prod(self.spec["shape"])) * DTYPES[self.spec["dtype"]].itemsize
@@ -147,7 +147,7 @@ class Dataset:
 
 
 def difference(expected, actual):
-    """In words, how `actual` differs; None if it is equal bit for bit."""
+    """Describes how `actual` differs; None if it is equal bit for bit."""
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return f"is {actual.dtype}{actual.shape}, not {expected.dtype}{expected.shape}"
     if actual.tobytes() == expected.tobytes():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A terminal to run programs on, and what they write to it."""
+"""A terminal to run programs on, which keeps their output."""
 
 import os
 import pty
@@ -12,7 +12,7 @@ import pytest
 
 
 def read_until(descriptor, pattern):
-    """What was read when the pattern came; a tool that never writes it is ended by the test's own limit."""
+    """Reads until the pattern appears; returns the text. The test's time limit ends a tool that never writes it."""
     text, end = "", time.monotonic() + 60
     while not re.search(pattern, text):
         assert time.monotonic() < end, f"no {pattern!r} in {text!r}"
@@ -38,13 +38,13 @@ class Terminal:
         self.hang_up()
 
     def hang_up(self):
-        """Whoever writes now gets an error."""
+        """Closes the terminal: later writes fail."""
         if self.ours is not None:
             os.close(self.ours)
         self.ours = None
 
     def rest(self):
-        """What was written and not yet read."""
+        """Returns the output that was not read yet."""
         text = b""
         while select.select([self.ours], [], [], 0)[0]:
             text += os.read(self.ours, 4096)

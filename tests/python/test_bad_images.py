@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad images are skipped with a reason, or end the build when they are too many; they cost neither bytes nor memory."""
+"""Bad images are skipped with a reason; too many fail the build. They take no space and little memory."""
 
 import io
 import shutil
@@ -19,7 +19,7 @@ from tool import EXTENSIONS, differing, files, run_and_measure
 pytest_plugins = ("tool_fixtures",)
 
 SHARD = 6  # images in a shard
-# By shard, which images are bad: at the front, at the back, in between, all, all but one.
+# The bad images of each shard: at the front, at the back, in between, all, all but one.
 BAD = [(0, 1), (4, 5), (1, 4), (0, 5), (0, 1, 2, 3, 4, 5), (0, 1, 2, 3, 4), (1, 2, 3, 4, 5), (), (0, 2, 4)]
 SHARDS = len(BAD)
 TOTAL = SHARD * SHARDS
@@ -61,7 +61,7 @@ def masked_crc(data):
 
 
 def tfrecord_keys(path):
-    """Takes the framing apart by the book."""
+    """Parses the framing by the specification."""
     data, keys = path.read_bytes(), []
     while data:
         (length,) = struct.unpack("<Q", data[:8])
@@ -82,7 +82,7 @@ def expected_keys(shard):
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_the_bytes_depend_on_nothing_but_the_set_of_bad_images(tool, mixed, tmp_path, file_format):
+def test_the_bytes_depend_only_on_the_set_of_bad_images(tool, mixed, tmp_path, file_format):
     options = (*OPTIONS, *TOLERANT, "--format", file_format)
     for jobs in ("1", "2", "7"):
         tool.build(mixed, tmp_path / jobs, *options, "--jobs", jobs)
@@ -115,7 +115,7 @@ def test_every_bad_image_is_listed_with_its_reason(tool, mixed, tmp_path):
 
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("strict", ["--max-bad 0%", "--max-bad 10%", "--on-error fail"])
-def test_going_on_with_more_tolerance_equals_having_had_it(tool, mixed, tmp_path, file_format, strict):
+def test_resuming_with_a_higher_limit_equals_starting_with_it(tool, mixed, tmp_path, file_format, strict):
     options = (*OPTIONS, "--format", file_format)
     out = tmp_path / "out"
     result = tool.build(mixed, out, *options, *strict.split(), expect=1)
@@ -132,13 +132,13 @@ def test_going_on_with_more_tolerance_equals_having_had_it(tool, mixed, tmp_path
     assert differing(files(out), files(tmp_path / "tolerant")) == []
 
 
-def test_the_tolerance_is_a_share_of_all_images(tool, mixed, tmp_path):
+def test_max_bad_is_a_share_of_all_images(tool, mixed, tmp_path):
     share = 100 * BAD_TOTAL / TOTAL
     tool.build(mixed, tmp_path / "enough", *OPTIONS, "--max-bad", f"{share + 0.001:.4f}%")
     tool.build(mixed, tmp_path / "too little", *OPTIONS, "--max-bad", f"{share - 0.001:.4f}%", expect=1)
 
 
-def test_parts_share_one_tolerance_in_the_end(tool, mixed, tmp_path):
+def test_parts_share_one_limit_for_bad_images(tool, mixed, tmp_path):
     out = tmp_path / "out"
     for part in ("0/2", "1/2"):
         tool.build(mixed, out, *OPTIONS, *TOLERANT, "--part", part)
@@ -150,13 +150,13 @@ def test_parts_share_one_tolerance_in_the_end(tool, mixed, tmp_path):
     assert differing(files(out), files(tmp_path / "whole")) == []
 
 
-def test_what_a_part_says_of_skipped_images_is_true(tool, mixed, tmp_path):
+def test_a_part_reports_its_skipped_images(tool, mixed, tmp_path):
     result = tool.build(mixed, tmp_path / "out", *OPTIONS, *TOLERANT, "--part", "0/2")
     assert ("skipped.tsv" in result.err) == (tmp_path / "out" / "skipped.tsv").exists()
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_dataset_of_nothing_but_bad_images_is_whole(tool, tmp_path, file_format):
+def test_a_dataset_of_only_bad_images_is_whole(tool, tmp_path, file_format):
     source = tmp_path / "source"
     (source / "class").mkdir(parents=True)
     for number in range(4):
@@ -193,7 +193,7 @@ def png_bomb(side):
 
 
 def jpeg_bomb(side):
-    """A small file whose frame header claims to be large."""
+    """A small file whose frame header claims a large image."""
     file = io.BytesIO()
     images.picture("RGB", 64, 64).save(file, "JPEG")
     data = file.getvalue()

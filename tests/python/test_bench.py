@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`precache bench`: what it prints and refuses; never how fast anything is."""
+"""`precache bench`: its output and its errors. No test depends on a speed."""
 
 import json
 import re
@@ -10,11 +10,11 @@ import pytest
 HAS_GPU = Path("/dev/nvidiactl").exists()
 # Without a driver, with a driver but no GPU (or none that may be seen), and of a build without CUDA.
 NO_GPU = (
-    "precache: there is no GPU to put batches on: CUDA driver version is insufficient for CUDA runtime version "
-    "(cudaErrorInsufficientDriver)\n  There is no driver: this build needs r580 or later (CUDA 13).\n",
-    "precache: there is no GPU to put batches on: no CUDA-capable device is detected (cudaErrorNoDevice)\n"
-    "  See what nvidia-smi says; a Loader needs no GPU.\n",
-    "precache: this build of precache has no CUDA, so batches cannot be put on a GPU\n"
+    "precache: there is no GPU for the batches: CUDA driver version is insufficient for CUDA runtime version "
+    "(cudaErrorInsufficientDriver)\n  No NVIDIA driver is installed: this build needs r580 or later (CUDA 13).\n",
+    "precache: there is no GPU for the batches: no CUDA-capable device is detected (cudaErrorNoDevice)\n"
+    "  Run nvidia-smi to see the GPUs; a Loader needs none.\n",
+    "precache: this build of precache has no CUDA, so it cannot load batches to a GPU\n"
     "  Build it where the CUDA Toolkit 13 is installed, with PRECACHE_WITH_CUDA=ON.\n",
 )
 SHORT = ("--seconds", "0.02", "--batch", "4")
@@ -53,7 +53,7 @@ def test_a_transform_and_a_step_are_measured(run, dataset):
     assert step["waited_share"] == pytest.approx(step["waited_seconds"] / step["seconds"])
 
 
-def test_the_words(run, dataset):
+def test_the_text_output(run, dataset):
     data, row = run("bench", dataset.out, *SHORT, "--step", "2.5").stdout.decode().splitlines()
     assert data == (f"data      {samples_of(dataset)} samples of uint8 3x32x32 chw, loaded as uint8 3x32x32 chw in batches of 4, "
                     "shuffle none")
@@ -81,21 +81,21 @@ def test_with_a_gpu_all_paths_are_measured(run, dataset):
 
 
 @pytest.mark.parametrize("words, says", [
-    (("--device", "gpu"), "--device 'gpu' is none of cpu, cuda, cuda:N"),
-    (("--device", "cuda:x"), "--device cuda:N, N 'x' is not a whole number from 0 to 1023"),
-    (("--device-path", "gather"), "--device-path has no meaning without --device cuda"),
-    (("--device-path", "auto"), "--device-path 'auto' is none of all, staged, strided, gather"),
-    (("--step", "0"), "--step '0' is not a number from 0.01 to 1e+06"),
-    (("--seconds", "x"), "--seconds 'x' is not a number"),
-    (("--pin-shards-up-to", "some"), "--pin-shards-up-to 'some' is not a number of bytes"),
+    (("--device", "gpu"), "--device must be one of cpu, cuda, cuda:N; got 'gpu'"),
+    (("--device", "cuda:x"), "--device cuda:N, N must be a whole number from 0 to 1023; got 'x'"),
+    (("--device-path", "gather"), "--device-path needs --device cuda"),
+    (("--device-path", "auto"), "--device-path must be one of all, staged, strided, gather; got 'auto'"),
+    (("--step", "0"), "--step must be a number from 0.01 to 1e+06; got '0'"),
+    (("--seconds", "x"), "--seconds must be a number"),
+    (("--pin-shards-up-to", "some"), "--pin-shards-up-to must be a number of bytes; got 'some'"),
     (("--crop", "33"), "crop"),
     (("--normalize", "imagenet", "--dtype", "uint8"), "normali"),
     (("--split", "val"), "no split 'val'"),
 ], ids=lambda value: value[-1] if isinstance(value, tuple) else "")
-def test_what_makes_no_sense_is_refused(run, dataset, words, says):
+def test_invalid_options_are_refused(run, dataset, words, says):
     done = run("bench", dataset.out, *words, expect=2)
     assert done.stdout == b"" and says in done.stderr.decode()
 
 
-def test_what_is_not_there_cannot_be_measured(run, tmp_path):
+def test_a_missing_dataset_is_an_error(run, tmp_path):
     assert "missing" in run("bench", tmp_path / "missing", expect=3).stderr.decode()

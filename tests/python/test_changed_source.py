@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source whose content changed is not taken for the one that a finished dataset was made of."""
+"""A changed source is noticed, even if a finished dataset of its former content exists."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def source(tmp_path):
 
 
 def change_one(source):
-    """Another image of the same size, as padding gives it."""
+    """Replaces one image by another that is padded to the same size."""
     path = source / "class0" / "02.png"
     other = source / "class0" / "04.png"
     size = max(path.stat().st_size, other.stat().st_size)
@@ -62,7 +62,7 @@ def test_an_image_that_was_replaced_by_one_of_its_size_is_noticed(tool, source, 
 
 
 @pytest.mark.parametrize("command", ["build", "pack"])
-def test_content_is_compared_where_times_tell_nothing(tool, source, tmp_path, command):
+def test_content_is_compared_where_times_are_unknown(tool, source, tmp_path, command):
     out = tmp_path / "out"
     words = commands(source, out)[command]
     tool.run(*words)
@@ -76,7 +76,7 @@ def test_content_is_compared_where_times_tell_nothing(tool, source, tmp_path, co
     assert files(out) == before
 
 
-def test_times_do_not_change_a_dataset(tool, source, tmp_path):
+def test_modification_times_do_not_change_a_dataset(tool, source, tmp_path):
     """A copy of the source, a tar of it and the source give equal bytes."""
     tool.run("build", source, tmp_path / "one", *OPTIONS)
     copy = tmp_path / "copy"
@@ -90,7 +90,7 @@ def test_times_do_not_change_a_dataset(tool, source, tmp_path):
 
 @pytest.mark.parametrize("options", [("build", "--size", "8"), ("convert",)], ids=["build", "convert"])
 def test_an_array_of_other_images_is_noticed(tool, tmp_path, options):
-    """Of the same shape, so that the file has the same size."""
+    """The other images have the same shape, so the file keeps its size."""
 
     def write(seed):
         with h5py.File(tmp_path / "data.h5", "w") as file:
@@ -118,7 +118,7 @@ def test_a_stream_of_other_images_is_noticed(tool, source, tmp_path):
             return tool.run(*words, stdin=subprocess.Popen(["cat"], stdin=pipe, stdout=-1).stdout, expect=expect)
 
     run()
-    assert "content, which was read" in run().out
+    assert "content (all of it was read)" in run().out
     path.write_bytes(other)
     assert "the source has changed" in run(expect=2).err
 

@@ -23,6 +23,12 @@ pytest_plugins = ("tool_fixtures",)
 COUNT = 20
 
 
+@pytest.fixture(autouse=True)
+def terminal_with_colours(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source")
@@ -47,14 +53,14 @@ def test_the_help_lists_the_commands(tool):
         assert "build" in result.out and result.err == ""
 
 
-# Every option, with its values and default as the help must show them.
+# Every option with its values and, in brackets, its default.
 HELP = {
     "--format": "tar|tfrecord|hdf5 [tar]",
     "--size": "N|HxW [224]",
     "--fit": "crop|stretch|pad [crop]",
     "--resize": "N [the size]",
     "--filter": "nearest|box|bilinear|bicubic|lanczos [bilinear]",
-    "--pad-value": "0..255 [0]",
+    "--pad-value": "N [0]",
     "--dtype": "uint8|float16|bfloat16|float32 [uint8]",
     "--normalize": "imagenet|MEAN/STD",
     "--layout": "chw|hwc [chw]",
@@ -62,8 +68,11 @@ HELP = {
     "--exif": "apply|ignore [apply]",
     "--preset": "imagenet",
     "--split": "NAME [train]",
-    "--image-key": "NAME",
-    "--label-key": "NAME",
+    "--path-column": "NAME [path]",
+    "--label-column": "NAME [label]",
+    "--label-regex": "REGEX",
+    "--image-key": "NAME [guessed]",
+    "--label-key": "NAME [guessed]",
     "--proto": "SET.desc",
     "--message": "NAME",
     "--classes": "FILE|dataset.json",
@@ -87,16 +96,77 @@ HELP = {
 }
 
 
+ENTRY = re.compile(r"^  (--[a-z-]+) ?(\S*)((?:.*\n)(?: {28}.*\n)*)", re.MULTILINE)
+
+
 def test_the_help_of_build_lists_every_option_with_its_default(tool):
     result = tool.run("build", "--help")
     assert result.err == ""
     assert "SOURCE" in result.out and "OUT" in result.out
-    listed = dict(re.findall(r"^ +(--[a-z-]+) ?(.*)$", result.out, re.MULTILINE))
+    listed = {option: (value, " ".join(text.split())) for option, value, text in ENTRY.findall(result.out)}
     assert listed.keys() == HELP.keys()
-    for option, values in HELP.items():
-        if option == "--jobs" and not listed[option].startswith(values):
-            values = "N ["  # a quota allows fewer threads than the affinity mask
-        assert listed[option].startswith(values)
+    for option, shown in HELP.items():
+        value, _, standard = shown.partition(" [")
+        if option == "--jobs" and f"[default: {standard}" not in listed[option][1]:
+            standard = ""  # a quota allows fewer threads than the affinity mask
+        assert listed[option][0] == value
+        assert listed[option][1].endswith(f"[default: {standard}" if standard else listed[option][1]), option
+    for text in ("1 to 16384", "0 to 255", "1 to 1024"):
+        assert text in result.out, "ranges are shown"
+
+
+COMMANDS = ("build", "inspect", "verify", "bench", "convert", "pack", "index")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_has_groups_and_examples(tool, command):
+    text = tool.run(command, "--help").out
+    headings = re.findall(r"^(\w+):$", text, re.MULTILINE)
+    assert headings[:2] == ["Usage", "Input"] and headings[-2:] == ["Run", "Examples"]
+    examples = re.findall(r"^  (precache .*)$", text.split("Examples:")[1], re.MULTILINE)
+    assert 2 <= len(examples) <= 4 and all(f"precache {command} " in line for line in examples)
+    known = {option for option, _, _ in ENTRY.findall(text)}
+    assert set(re.findall(r"--[a-z-]+", " ".join(examples))) <= known
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_help_lists_commands_in_the_order_people_need_them(tool):
+    text = tool.run("--help").out.split("Commands:")[1].split("Options:")[0]
+    assert tuple(re.findall(r"^  (\w+) ", text, re.MULTILINE)) == COMMANDS
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_help_fits_a_terminal(tool, columns):
+    with Terminal(columns) as terminal:
+        assert finish(tool.start("build", "--help", stdout=terminal.theirs)).code == 0
+        text = terminal.rest()
+    assert "\x1b[1mInput:\x1b[0m" in text
+    assert max(len(re.sub("\x1b\\[[0-9;]*m", "", line)) for line in text.splitlines()) <= min(columns, 100)
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_terminal_without_colours_gets_none(tool, monkeypatch, environment):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with Terminal(80) as terminal:
+        assert finish(tool.start("build", "--help", stdout=terminal.theirs)).code == 0
+        text = terminal.rest()
+    assert "Input:" in text and "\x1b" not in text
+
+
+@pytest.mark.parametrize("words, near", [
+    ("buidl source out", "'build'"),
+    ("verfy out", "'verify'"),
+    ("--vresion", "'--version'"),
+    ("build source out --sise 32", "'--size'"),
+    ("build source out --dytpe=uint8", "'--dtype'"),
+    ("bench out --batch-size 4", "'--batch'"),
+    ("build source out --qqqqqq", ""),
+    ("qqqqqqqqqqq", ""),
+])
+def test_the_nearest_name_is_suggested(tool, tmp_path, words, near):
+    text = tool.run(*words.split(), expect=2, cwd=tmp_path).err
+    assert re.findall(r"Did you mean (\S+)\?", text) == ([near] if near else [])
 
 
 # --- wrong usage ------------------------------------------------------------------------------------------------------
@@ -383,7 +453,7 @@ def test_no_file_of_the_dataset_takes_the_place_of_a_closed_stream(tool, interfe
 
 # --- progress ---------------------------------------------------------------------------------------------------------
 
-NUMBERS = r"50% 10/20 \d+ images/s \d+ MB/s ETA \d+:\d\d 0 skipped"
+NUMBERS = r"50% 10/20 \d+ images/s \d+ MB/s \d+:\d\d left 0 skipped"
 HELD = ("--size", "16", "--jobs", "1", "--no-shuffle")  # held at the image that is the eleventh by name
 ELEVENTH = "class2/02.png"
 
@@ -410,23 +480,24 @@ def hold_on_terminal(tool, interference, source, tmp_path, *options, columns=120
 
 def test_progress_is_a_bar_on_a_terminal(tool, interference, source, tmp_path):
     with hold_on_terminal(tool, interference, source, tmp_path) as (terminal, process, gate):
-        assert re.search(r"\r\[#{6}\.{6}\] " + NUMBERS, read_until(terminal.ours, "skipped"))
+        text = read_until(terminal.ours, "skipped")
+        assert re.search(r"\r\[\x1b\[36m#{6}\x1b\[0m\.{6}\] " + NUMBERS, text)
         gate.open()
         assert finish(process).code == 0
-        assert terminal.rest().endswith("\r\x1b[K")  # the bar is gone in the end
+        assert re.search(r"\r +\r$", terminal.rest())  # the bar is gone in the end
 
 
 def test_the_progress_fits_a_terminal_of_usual_width(tool, interference, source, tmp_path):
     with hold_on_terminal(tool, interference, source, tmp_path, columns=80) as (terminal, _, _):
-        text = read_until(terminal.ours, r"\x1b\[K")
-    for telling in ("10/20", "images/s", "MB/s", "ETA", "0 skipped"):
+        text = read_until(terminal.ours, "skipped")
+    for telling in ("10/20", "images/s", "MB/s", "left", "0 skipped"):
         assert telling in text
 
 
 def test_a_bar_is_cut_to_the_width_of_the_terminal(tool, interference, source, tmp_path):
     with hold_on_terminal(tool, interference, source, tmp_path, columns=30) as (terminal, _, _):
-        line = read_until(terminal.ours, r"\x1b\[K")
-    assert len(line.split("\x1b")[0]) == 1 + 29  # a carriage return, and no last column: the cursor stands there
+        line = read_until(terminal.ours, r"\r50%.*\r").split("\r")[-2]
+    assert len(line) == 29  # the last column is for the cursor
 
 
 def write_foreign_tars(folder, count):
@@ -444,11 +515,12 @@ def test_inspect_shows_how_far_it_is(tool, interference, tmp_path):
     command = ("inspect", tmp_path / "tars", "--all", "--json")
     with Terminal(100) as terminal:
         with interference.hold(tool, *command, path="/x-3.tar", stderr=terminal.theirs) as (process, gate):
-            assert re.search(r"\r\[[#.]{12}\] scanning files: \d+% \d+/20", read_until(terminal.ours, "/20"))
+            text = re.sub("\x1b\\[[0-9;]*m", "", read_until(terminal.ours, "/20"))
+            assert re.search(r"\r\[[#.]{12}\] scanning files: \d+% \d+/20", text)
             gate.open()
             result = finish(process)
         assert result.code == 0 and result.json()["paths"][0]["samples"] == 40
-        assert terminal.rest().endswith("\r\x1b[K")
+        assert re.search(r"\r +\r$", terminal.rest())
     with Terminal(100) as terminal:
         with interference.hold(tool, *command, "--quiet", path="/x-3.tar", stderr=terminal.theirs) as (process, gate):
             gate.open()

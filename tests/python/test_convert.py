@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converted shards are those that a build would have made; what stays the same stays byte for byte."""
+"""Converted shards equal those that a build would have made; unchanged tensors are copied byte for byte."""
 
 import itertools
 import json
@@ -24,8 +24,8 @@ NORMALIZED = ("--normalize", "imagenet")
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """Images of three classes. Some are bad, one of them has the longest name and the largest label: what records take
-    room for does not follow from those that are left."""
+    """Images of three classes. Some are bad, and one of these has the longest name and the largest label: the size of
+    records does not follow from the remaining ones."""
     folder = tmp_path_factory.mktemp("source")
     for number in range(17):
         (folder / f"class{number % 2}").mkdir(exist_ok=True)
@@ -65,7 +65,7 @@ def convert(tool, tmp_path):
 
 
 def refuse(tool, shards, out, *options, expect=2):
-    """What a conversion that must fail says."""
+    """The message of a conversion that must fail."""
     result = tool.run("convert", shards, out, "--quiet", *options, expect=expect)
     lines = result.err.splitlines()
     assert lines and lines[0].startswith("precache: ") and len(lines) <= 2, result.err
@@ -78,12 +78,12 @@ def refuse(tool, shards, out, *options, expect=2):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_round_through_all_formats_gives_the_first_bytes_again(built, convert, dtype, layout):
+def test_a_round_trip_through_all_formats_gives_the_same_bytes(built, convert, dtype, layout):
     first = built("tar", dtype, layout)
     tfrecord = convert(first, "--format", "tfrecord")
     hdf5 = convert(tfrecord, "--format", "hdf5")
     again = convert(hdf5, "--format", "tar")
-    assert differing(files(first), files(again)) == []  # the manifest and skipped.tsv included
+    assert differing(files(first), files(again)) == []  # including the manifest and skipped.tsv
     assert differing(files(tfrecord), files(built("tfrecord", dtype, layout))) == []
     assert differing(files(hdf5), files(built("hdf5", dtype, layout))) == []
 
@@ -135,14 +135,14 @@ def test_uneven_and_empty_shards_stay_as_they_are(tool, convert, tmp_path):
         assert differing(files(out), files(tmp_path / after)) == [], f"{before} to {after}"
 
 
-# --- what is asked for --------------------------------------------------------------------------------------------------
+# --- options ----------------------------------------------------------------------------------------------------------
 
 
 def keys_in_order(dataset, split="train"):
     return [sample.key for shard in dataset.shards(split) for sample in dataset.read_shard(shard)]
 
 
-def test_shards_and_order_are_chosen(built, convert):
+def test_the_number_of_shards_and_the_order_can_be_chosen(built, convert):
     before = Dataset(built("tar"))
     by_number = Dataset(convert(before.out, "--shards", "5"))
     assert [shard["samples"] for shard in by_number.shards()] == [4, 3, 3, 3, 3]
@@ -169,13 +169,13 @@ def two_splits(tool, source, tmp_path):
     return out
 
 
-def test_all_splits_are_converted_or_one(tool, two_splits, convert, tmp_path):
+def test_all_splits_or_one_are_converted(tool, two_splits, convert, tmp_path):
     both = convert(two_splits, "--format", "hdf5")
     assert differing(files(convert(both, "--format", "tar")), files(two_splits)) == []
     val = Dataset(convert(two_splits, "--split", "val"))
     assert list(val.manifest["splits"]) == ["val"]
     assert {line.split("\t")[0] for line in (val.out / "skipped.tsv").read_text().splitlines()[1:]} == {"val"}
-    # One after the other is the same as both at once.
+    # Converting one after the other gives the same as both at once.
     train = convert(two_splits, "--split", "train")
     tool.run("convert", two_splits, train, "--quiet")
     assert differing(files(train), files(two_splits)) == []
@@ -189,7 +189,7 @@ def test_one_shard_and_a_pattern_of_them_are_converted(built, convert):
     assert Dataset(convert(folder / "train-00000[02].tar")).shards()[1]["crc32c"] == Dataset(folder).shards()[2]["crc32c"]
 
 
-def test_a_dry_run_says_what_the_conversion_takes_and_writes_nothing(tool, built, tmp_path):
+def test_a_dry_run_describes_the_conversion_and_writes_nothing(tool, built, tmp_path):
     options = ("convert", built("tar"), tmp_path / "out", "--format", "hdf5", "--dtype", "float32", "--json")
     plan = tool.run(*options, "--dry-run").json()
     assert not (tmp_path / "out").exists()
@@ -198,35 +198,39 @@ def test_a_dry_run_says_what_the_conversion_takes_and_writes_nothing(tool, built
     assert plan["samples"] == result["converted"] == 16
     assert plan["tensors_stay"] is False and plan["source"]["dtype"] == "uint8"
     text = tool.run("convert", built("tar"), tmp_path / "other", "--dry-run").out
-    assert "tensors copied as they are" in text and "16 samples in 3 tar shards" in text
+    assert "tensors copied unchanged" in text and "16 samples in 3 tar shards" in text
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_makes_no_sense_is_refused(tool, built, tmp_path):
+def test_requests_that_make_no_sense_are_refused(tool, built, tmp_path):
     out = tmp_path / "out"
-    assert "normalised already" in refuse(tool, built("tar", "float32", "chw", *NORMALIZED), out, *NORMALIZED)
+    assert "already normalised" in refuse(tool, built("tar", "float32", "chw", *NORMALIZED), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar"), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar", "float32"), out, *NORMALIZED, "--dtype", "uint8")
     assert "--shards must be at most the number of samples of 'train', 16" in refuse(tool, built("tar"), out, "--shards", "17")
     assert "no split 'test'" in refuse(tool, built("tar"), out, "--split", "test")
-    assert "is of the split 'train'" in refuse(tool, built("tar") / "*.tar", out, "--split", "test")
+    assert "belongs to the split 'train'" in refuse(tool, built("tar") / "*.tar", out, "--split", "test")
     assert "is also a file in OUT" in refuse(tool, built("tar"), built("tar"))
-    assert "shards without one" in refuse(tool, built("tar"), out, "--labels", "none")
-    assert "none of none" in refuse(tool, built("tar"), out, "--labels", "folder")
+    assert "shards without a manifest" in refuse(tool, built("tar"), out, "--labels", "none")
+    assert "must be one of none" in refuse(tool, built("tar"), out, "--labels", "folder")
     assert "No such file" in refuse(tool, tmp_path / "nothing.tar", out, expect=3)
     assert not out.exists()
 
 
-def test_what_out_holds_is_not_touched(tool, built, source, tmp_path):
+def test_existing_files_in_out_are_not_touched(tool, built, source, tmp_path):
     out = tmp_path / "out"
     tool.run("convert", built("tar"), out, "--quiet")
     before = snapshot(out)
-    assert "complete already" in tool.run("convert", built("tar"), out, "--quiet").out
-    assert "another dataset" in refuse(tool, built("tar"), out, "--dtype", "float32")
-    assert "another dataset" in refuse(tool, built("tar"), out, "--format", "hdf5")
-    assert "finished split" in refuse(tool, built("tar"), out, "--seed", "1")
+    assert "already complete" in tool.run("convert", built("tar"), out, "--quiet").out
+    for options, difference in (
+        (("--dtype", "float32"), "recipe.dtype: uint8 there, float32 here"),
+        (("--format", "hdf5"), "format: tar there, hdf5 here"),
+        (("--seed", "1"), "seed: 0 there, 1 here"),
+    ):
+        said = refuse(tool, built("tar"), out, *options)
+        assert "finished split 'train' that differs: " in said and difference in said
     assert snapshot(out) == before
     tool.run("convert", built("tar"), out, "--quiet", "--format", "hdf5", "--overwrite")
     assert differing(files(out), files(built("hdf5"))) == []
@@ -240,7 +244,7 @@ def test_what_out_holds_is_not_touched(tool, built, source, tmp_path):
 
 @pytest.mark.parametrize("options", [(), ("--seed", "1"), ("--shards", "2")], ids=["kept", "shuffled", "resharded"])
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_flipped_byte_anywhere_is_found(tool, built, tmp_path, file_format, options):
+def test_a_flipped_byte_anywhere_is_detected(tool, built, tmp_path, file_format, options):
     random = np.random.default_rng(5)
     shard = f"train-000001.{EXTENSIONS[file_format]}"
     whole = built(file_format).joinpath(shard).read_bytes()
@@ -269,7 +273,7 @@ def test_a_shard_that_is_cut_or_written_to_meanwhile_ends_the_conversion(tool, i
                 change(file)
             gate.open()
             result = finish(process)
-        # It may have been read to its end by then, and then was whole.
+        # The shard may have been read completely before.
         if result.code != 0:
             assert result.code == 4 and "train-000002.tar" in result.err
             assert not (out / "dataset.json").exists()
@@ -277,11 +281,11 @@ def test_a_shard_that_is_cut_or_written_to_meanwhile_ends_the_conversion(tool, i
             assert differing(files(out), files(built("hdf5"))) == []
 
 
-# --- interruptions --------------------------------------------------------------------------------------------------------
+# --- interruptions ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", [(), ("--shards", "2", "--seed", "1")], ids=["kept", "shuffled"])
-def test_a_kill_at_any_call_leaves_nothing_partial_and_the_same_bytes_at_last(
+def test_a_kill_at_any_call_leaves_nothing_partial_and_the_rerun_gives_the_same_bytes(
     tool, interference, two_splits, convert, quick_folder, options
 ):
     options = (*options, "--format", "hdf5", "--quiet")
@@ -300,14 +304,14 @@ def test_a_kill_at_any_call_leaves_nothing_partial_and_the_same_bytes_at_last(
     assert step > 20
 
 
-def test_an_interruption_is_tidy_and_another_request_is_not_gone_on_with(tool, interference, built, tmp_path):
+def test_an_interruption_is_tidy_and_another_request_does_not_continue_it(tool, interference, built, tmp_path):
     out = tmp_path / "out"
     arguments = ("convert", built("tar"), out, "--quiet", "--jobs", "1")
     with interference.hold(tool, *arguments, calls="fsync", path=out) as (process, gate):
         signal_once(process, signal.SIGINT)
         gate.open()
         result = finish(process)
-    if result.code == 0:  # all was written before
+    if result.code == 0:  # everything was written before
         return
     assert result.code == -signal.SIGINT and "run the same command again" in result.err
     assert "unfinished" in refuse(tool, built("tar"), out, "--seed", "4")
@@ -315,13 +319,13 @@ def test_an_interruption_is_tidy_and_another_request_is_not_gone_on_with(tool, i
     assert differing(files(out), files(built("tar"))) == []
 
 
-def test_a_full_disk_is_said_before_the_work(tool, built, small_disk):
+def test_a_full_disk_is_reported_before_the_work(tool, built, small_disk):
     disk = small_disk(16)
     said = refuse(tool, built("tar"), disk / "out", expect=3)
     assert "No space left" in said and "are free" in said
 
 
-# --- shards of others -------------------------------------------------------------------------------------------------------
+# --- third-party shards -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -368,7 +372,7 @@ WRITERS = {"tar": write_webdataset, "tfrecord": write_tensorflow, "hdf5": write_
 
 @pytest.mark.parametrize("target", FORMATS)
 @pytest.mark.parametrize("origin", FORMATS)
-def test_tensors_of_others_are_converted(convert, arrays, tmp_path, origin, target):
+def test_third_party_tensors_are_converted(convert, arrays, tmp_path, origin, target):
     path = tmp_path / f"foreign.{EXTENSIONS[origin]}"
     WRITERS[origin](path, arrays)
     dataset = Dataset(convert(path, "--format", target, "--layout", "chw"))
@@ -429,8 +433,8 @@ NAMED = {
 
 
 @pytest.mark.parametrize("kind", NAMED)
-def test_labels_that_are_names_become_those_of_classes(convert, arrays, tmp_path, kind):
-    """In two files, each of which has names that the other lacks."""
+def test_labels_that_are_names_become_classes(convert, arrays, tmp_path, kind):
+    """In two files, each with names that the other lacks."""
     write, how = NAMED[kind]
     for number, part in enumerate((slice(0, 3), slice(3, 7))):
         write(tmp_path / f"x-{number}.shard", arrays[part], NAMES[part], how)
@@ -466,7 +470,7 @@ def test_labels_of_many_kinds_are_kept(tool, convert, arrays, tmp_path, kind, op
     assert [sample.label for sample in Dataset(tmp_path / "built").samples().values()] == list(numbers)
 
 
-def test_truth_is_a_label(convert, arrays, tmp_path):
+def test_a_boolean_is_a_label(convert, arrays, tmp_path):
     import h5py
 
     truth = np.arange(len(arrays)) % 3 == 0
@@ -477,7 +481,7 @@ def test_truth_is_a_label(convert, arrays, tmp_path):
 
 
 @pytest.mark.parametrize("value", (0, 0.5, 2, -1, np.nan, "no columns"))
-def test_rows_that_are_not_one_hot_are_no_labels(tool, convert, arrays, tmp_path, value):
+def test_rows_that_are_not_one_hot_are_not_labels(tool, convert, arrays, tmp_path, value):
     import h5py
 
     rows = np.eye(len(arrays))
@@ -502,7 +506,7 @@ def test_shards_of_several_splits_are_converted_one_by_one(tool, convert, arrays
     assert len(Dataset(convert(tmp_path / "mixed", "--split", "val")).shards("val")) == 1
 
 
-def test_what_is_stored_otherwise_is_refused_with_the_way_to_go(tool, arrays, tmp_path):
+def test_other_storage_is_refused_with_a_hint(tool, arrays, tmp_path):
     import h5py
 
     for name, data, options in (
@@ -516,7 +520,7 @@ def test_what_is_stored_otherwise_is_refused_with_the_way_to_go(tool, arrays, tm
         tool.build(tmp_path / f"{name}.h5", tmp_path / name, "--size", "8", "--labels", "none")
 
 
-def test_floats_of_unknown_meaning_are_cast_and_nothing_else(tool, convert, tmp_path):
+def test_floats_of_unknown_meaning_are_only_cast(tool, convert, tmp_path):
     random = np.random.default_rng(2)
     floats = random.normal(size=(4, 3, 5, 6)).astype(np.float32)
     write_webdataset(tmp_path / "floats.tar", floats)
@@ -524,11 +528,11 @@ def test_floats_of_unknown_meaning_are_cast_and_nothing_else(tool, convert, tmp_
     np.testing.assert_array_equal([s.array for s in halves.samples().values()], floats.astype(np.float16))
     assert halves.manifest["recipe"]["values"] == "unknown"
     for shards in (tmp_path / "floats.tar", halves.out):
-        assert "cannot be found again" in refuse(tool, shards, tmp_path / "out", "--dtype", "uint8")
+        assert "cannot be recovered" in refuse(tool, shards, tmp_path / "out", "--dtype", "uint8")
         assert "cannot be normalised" in refuse(tool, shards, tmp_path / "out", *NORMALIZED)
 
 
-def test_names_of_others_lead_nowhere(convert, tmp_path, arrays):
+def test_third_party_names_stay_below_the_folder(convert, tmp_path, arrays):
     import h5py
 
     with h5py.File(tmp_path / "names.h5", "w") as file:
@@ -546,7 +550,7 @@ def test_shards_that_do_not_belong_together_are_refused(tool, built, arrays, tmp
     assert "not tensors of one shape" in refuse(tool, tmp_path / "small*.tar", tmp_path / "out", expect=5)
     shutil.copytree(built("tar"), tmp_path / "mixed")
     write_webdataset(tmp_path / "mixed" / "other.tar", arrays)
-    assert "not of one dataset" in refuse(tool, tmp_path / "mixed" / "*.tar", tmp_path / "out")
+    assert "not from one dataset" in refuse(tool, tmp_path / "mixed" / "*.tar", tmp_path / "out")
 
 
 def test_the_manifests_of_conversions_follow_the_schema(convert, built, arrays, tmp_path):

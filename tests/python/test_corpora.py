@@ -27,7 +27,7 @@ ROWS = list(csv.DictReader(TABLE.open(newline=""), delimiter="\t", quoting=csv.Q
 
 
 def limited(tool):
-    """What limits a process to a modest share of memory; a sanitizer needs terabytes of addresses."""
+    """Limits the memory of a process, except under a sanitizer, which needs terabytes of addresses."""
     if tool.is_sanitized():
         return None
     return lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documents say is what happens."""
+"""Commands, snippets, options and links of the documents work."""
 
-import os
+import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from doc_sessions import DOCUMENTS, DRAW, PHOTOS, ROOT, TOOL, make_photos, make_quickstart, needs_photos, replay, sessions, without_chance
 from PIL import Image
 
 from shards import Dataset
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOL = ROOT / "build" / "release" / "precache"
-DRAW = ROOT / "build" / "release" / "samples" / "draw_dataset"
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = ("bench", "build", "convert", "index", "inspect", "pack", "verify")
 
 
@@ -24,37 +20,10 @@ def blocks(document, language=""):
     return re.findall(rf"^```{language}\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def sessions(document):
-    """The blocks that show commands and what they print: each a list of (command, output)."""
-    shown = [block for block in blocks(document) if block.startswith("$ ")]
-    return [re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE) for block in shown]
-
-
-def replay(commands, folder):
-    """What a terminal would show of each command, but for the progress; they share a shell, so that $? works."""
-    end = "-- end of a command --"
-    script = "".join(f"{command}\nstatus=$?; echo '{end}'; (exit $status)\n" for command in commands)
-    tool = folder / "bin" / "precache"
-    tool.parent.mkdir()
-    tool.write_text(f'#!/bin/sh\ncase $1 in build|convert|inspect|verify) set -- "$@" --quiet;; esac\nexec {TOOL} "$@"\n')
-    tool.chmod(0o755)
-    result = subprocess.run(["bash", "-c", script], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            env={**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}"})
-    return result.stdout.split(end + "\n")[:-1]
-
-
-def without_chance(text):
-    """Neither times nor rates nor the room on this disk."""
-    text = re.sub(r" +[\d,.]+(?= images/s| GB/s|% of the time)", " #", text)
-    return re.sub(r", [^,]* free$", "", re.sub(r"^time .*$", "time", text, flags=re.MULTILINE), flags=re.MULTILINE)
-
-
 @pytest.fixture(scope="session")
 def quickstart(tmp_path_factory):
-    """What samples/quickstart.sh leaves: images, and shards of them."""
     folder = tmp_path_factory.mktemp("quickstart")
-    subprocess.run([DRAW, folder / "images"], check=True, capture_output=True)
-    subprocess.run([TOOL, "build", folder / "images", folder / "shards", "--quiet"], check=True, capture_output=True)
+    make_quickstart(folder)
     return folder
 
 
@@ -64,9 +33,20 @@ SESSIONS = [pytest.param(session, id=f"{document.relative_to(ROOT)}-{number}")
 
 @pytest.mark.parametrize("session", SESSIONS)
 def test_commands_print_what_the_documents_show(tmp_path, quickstart, session):
+    """If this fails after a change of output: run tests/python/doc_sessions.py and read the diff."""
     shutil.copytree(quickstart, tmp_path / "build" / "quickstart")
+    if needs_photos(session):
+        if not PHOTOS.is_dir():
+            pytest.skip(f"photos not found at {PHOTOS}")
+        make_photos(tmp_path)
     commands, shown = zip(*session, strict=True)
     assert [*map(without_chance, replay(commands, tmp_path))] == [*map(without_chance, shown)]
+
+
+def test_every_block_that_looks_like_a_session_is_one():
+    strays = [f"{document.relative_to(ROOT)}: {block.splitlines()[0]}"
+              for document in DOCUMENTS for block in blocks(document) if block.startswith("$ ")]
+    assert strays == [], "write ```console, so that the commands are run"
 
 
 def test_each_command_has_a_page_that_shows_it(tmp_path):
@@ -81,8 +61,9 @@ def test_each_command_has_a_page_that_shows_it(tmp_path):
     assert any(command.startswith("precache build ") for command in readme)
 
 
-def test_the_snippet_of_the_reader_compiles(precache, tmp_path):
-    snippet, = blocks(ROOT / "docs" / "reader.md", "cpp")
+@pytest.mark.parametrize("page", ["reader.md", "guides/cpp.md"])
+def test_the_snippet_of_the_reader_compiles(precache, tmp_path, page):
+    snippet, = blocks(ROOT / "docs" / page, "cpp")
     include, body = snippet.split("\n\n", 1)
     (tmp_path / "snippet.cpp").write_text(
         f"{include}\nvoid train(precache::TypedRows<const precache::Float16>, std::span<const std::int64_t>);\nint main() {{\n{body}}}\n")
@@ -113,7 +94,7 @@ def test_the_table_of_the_gpu_page_follows_from_its_formula():
         assert f"{2 ** int(generation) * 16 / 8 * 128 / 130:.1f}" == rate
         assert f"{stored / int(assumed) / 1e3:.1f}" == copy
         times = [stored / (int(assumed) * 1e9) + (read + written) / memory for memory in memories]
-        assert [f"{round(1 / time, -3):,.0f} images/s" for time in times] == [shown.strip() for shown in ceilings.split("|")]
+        assert [f"{round(1 / time, -3):,.0f}" for time in times] == [shown.strip() for shown in ceilings.split("|")]
 
 
 @pytest.mark.parametrize("number, file_format", [*enumerate(["tar", "tfrecord", "tar", "hdf5", "tfrecord"])])
@@ -177,14 +158,20 @@ def test_the_tfrecord_page_shows_a_real_record(tmp_path):
 
 def anchors(document):
     """Of the headings of a page, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(document):
+    text = document.read_text()
+    return re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text) + re.findall(r"^\[[^\]]+\]: ([^\s#]*)(?:#(\S*))?$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_documents_lead_somewhere(document):
     missing = []
-    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", document.read_text()):
+    for target, anchor in links(document):
         if "://" in target:
             continue
         page = document.parent / target if target else document
@@ -193,11 +180,56 @@ def test_links_between_documents_lead_somewhere(document):
     assert missing == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_named_links_are_defined_and_used(document):
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    defined = re.findall(r"^\[([^\]]+)\]: ", text, re.MULTILINE)
+    used = re.findall(r"\]\[([^\]]+)\]", re.sub(r"(?<!\[)`[^`\n]*`(?!\])", "", text))
+    assert set(used) == set(defined) and len(defined) == len(set(defined))
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    assert {page for page in pages if not page.startswith(("benchmarks/", "images/"))} == listed
+
+
+def test_generated_parts_name_what_exists():
+    wanted = [found for document in DOCUMENTS
+              for found in re.findall(r"^<!-- (help|header|schema): (\S+) -->$", document.read_text(), re.MULTILINE)]
+    assert {name for kind, name in wanted if kind == "help"} == {"precache", *COMMANDS}
+    headers = [name for kind, name in wanted if kind == "header"]
+    assert len(headers) > 5 and all((ROOT / name).is_file() for name in headers)
+    schemas = [json.loads((ROOT / "docs" / name).read_text()) for kind, name in wanted if kind == "schema"]
+    assert len(schemas) == 1 and all("properties" in schema for schema in schemas)
+
+
+def test_the_page_on_json_names_every_key(tmp_path, quickstart):
+    """Those of inspect come from its schema, which test_inspect.py compares with the output."""
+    page = (ROOT / "docs" / "reference" / "json.md").read_text()
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
+    shards, images = quickstart / "shards", quickstart / "images"
+    commands = {
+        "build": [images, tmp_path / "out", "--index", "dali"], "convert": [shards, tmp_path / "converted"],
+        "pack": [images, tmp_path / "packed"], "index": [tmp_path / "out"], "verify": [shards],
+        "bench": [shards, "--seconds", "0.05", "--step", "1"],
+    }
+    for command, words in commands.items():
+        done = subprocess.run([TOOL, command, *words, "--json"], check=True, capture_output=True, text=True)
+        report = json.loads(done.stdout)
+        plan = report.get("plan", {})
+        parts = [report, plan, plan.get("source", {}), *report.get("paths", []), *report.get("written", [])]
+        text = sections[command] + (sections["build"] if command == "pack" else "")
+        missing = {key for part in parts for key in part} - set(re.findall(r"`(\w+)`", text))
+        assert not missing, command
+
+
 def test_options_in_the_documents_exist():
     helps = [subprocess.run([TOOL, *command, "--help"], check=True, capture_output=True, text=True).stdout
              for command in ((), *((name,) for name in COMMANDS))]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
-    other_tools = {"--version", "--all-kills", "--fast", "--middle", "--tidy", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing", "--sources", "--sort", "--only", "--modes", "--decode"}
+    other_tools = {"--version", "--all-kills", "--fast", "--middle", "--tidy", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing", "--sources", "--sort", "--only", "--modes", "--decode",
+                   "--array", "--patience", "--wrap", "--descriptor", "--include"}
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))
         assert used <= known | other_tools, document

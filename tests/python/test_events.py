@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs that run the tool hear of it: --events and --parent."""
+"""Options for programs that run the tool: --events and --parent."""
 
 import contextlib
 import fcntl
@@ -30,7 +30,7 @@ def source(tmp_path_factory):
 
 @pytest.fixture
 def pipe():
-    """Both ends, as descriptors; whoever closes one puts None in its place."""
+    """Both ends, as descriptors; a test that closes one puts None in its place."""
     ends = list(os.pipe())
     yield ends
     for end in ends:
@@ -94,7 +94,7 @@ def test_a_wrong_word_is_heard_of(tool, source, tmp_path):
 def test_a_wrong_value_is_heard_of(tool, source, tmp_path):
     result, (error,) = listen(tool, "build", source, tmp_path / "out", "--fit", "x")
     assert result.code == 2 and is_error(error, "InvalidArgument", hint="")
-    assert error["message"] == "--fit 'x' is none of crop, stretch, pad"
+    assert error["message"] == "--fit must be one of crop, stretch, pad; got 'x'"
 
 
 def test_a_refusal_of_the_system_is_heard_of(tool, tmp_path):
@@ -132,7 +132,7 @@ def test_a_reader_that_goes_away_does_not_end_the_build(tool, interference, sour
         os.read(reading, 1)
         os.close(reading)
         pipe[0] = None
-        time.sleep(0.5)  # for the event that nobody reads
+        time.sleep(0.5)  # for the event that is never read
         gate.open()
         assert finish(process).code == 0
     assert differing(files(tmp_path / "out"), files(tmp_path / "undisturbed")) == []
@@ -157,7 +157,7 @@ def test_a_descriptor_that_is_none_is_refused(tool, source, tmp_path, descriptor
 
 def test_a_descriptor_for_reading_is_refused(tool, pipe):
     result = tool.run("--events", str(pipe[0]), "verify", "x", expect=2, pass_fds=[pipe[0]])
-    assert "no file is open for writing there" in result.err
+    assert "is not open for writing" in result.err
 
 
 # --- the parent -------------------------------------------------------------------------------------------------------

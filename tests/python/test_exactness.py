@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 CORPORA = ("imagenet-sample", "jpeg-good", "png-good", "folders")
-DECODED_BY_PRECACHE = ("JPEG", "MPO", "PNG")  # an MPO file is a JPEG file with more pictures behind it
+DECODED_BY_PRECACHE = ("JPEG", "MPO", "PNG")  # an MPO file is a JPEG file followed by more pictures
 HALF = "0.5,0.5,0.5/0.5,0.5,0.5"
 
 
@@ -39,7 +39,7 @@ def rows_of(table):
 
 @pytest.fixture(scope="module")
 def reference_rows(corpora):
-    """The rows of reference.tsv: what Pillow made of each valid file."""
+    """The rows of reference.tsv: Pillow's result for each valid file."""
     return rows_of(corpora / "reference.tsv")
 
 
@@ -55,7 +55,7 @@ def corpus(request, corpora, reference_rows, tmp_path_factory):
 
 
 def decodable(rows, files):
-    """The files that Pillow and precache decode. libjpeg-turbo 2, unlike 3, knows no lossless JPEG."""
+    """The files that Pillow and precache decode. libjpeg-turbo 2, unlike 3, does not decode lossless JPEG."""
     return {
         key: files[key]
         for key, row in rows.items()
@@ -105,7 +105,7 @@ def test_files_that_pillow_does_not_decode_are_skipped_or_whole(build, corpus, t
 
 
 def test_an_image_folder_of_class_folders_equals_torchvision(build, corpora, tmp_path):
-    """The folder as it is, names and labels included, with a size that cuts all sides."""
+    """The unchanged folder, names and labels included, at a size that crops all sides."""
     source = corpora / "folders" / "hymenoptera" / "val"
     recipe = Recipe(size=(200, 180), resize=210, filter="bicubic")
     dataset = build(source, tmp_path / "out", *recipe.options())
@@ -162,7 +162,7 @@ def test_every_kind_of_image_in_every_fit_filter_and_size(build, drawn, tmp_path
 @pytest.mark.parametrize("fit", FITS)
 @pytest.mark.parametrize("filter_name", FILTERS)
 def test_thin_images_in_every_fit_and_filter(build, thin, tmp_path, filter_name, fit):
-    """2000x3 and the like: crops of a band of up to 21,000 pixels, pads in which nothing of the image is left."""
+    """2000x3 and similar: crops from a band of up to 21,000 pixels, and padding that leaves nothing of the image."""
     for shape in ("32", "48x96"):
         check(build, thin, tmp_path / shape, shaped(shape, fit=fit, filter=filter_name, pad_value=255))
 
@@ -199,7 +199,7 @@ def test_odd_samplings_of_jpeg(build, odd_samplings, tmp_path, filter_name):
 
 @pytest.fixture(scope="module")
 def unfinished_progressive(tmp_path_factory):
-    """Progressive JPEGs that end after some of their scans: decoders smooth over what is missing."""
+    """Progressive JPEGs that end after some of their scans: decoders smooth the result."""
     source = tmp_path_factory.mktemp("progressive")
     folder = source / "class"
     folder.mkdir()
@@ -267,7 +267,7 @@ def exif(orientation, byte_order):
 
 @pytest.fixture(scope="module")
 def oriented(tmp_path_factory):
-    """Orientations 1 to 8, and 0 and 9 which mean nothing, in JPEG and PNG, wide and tall, in both byte orders."""
+    """Orientations 1 to 8, and the undefined 0 and 9, in JPEG and PNG, wide and tall, in both byte orders."""
     source = tmp_path_factory.mktemp("oriented")
     folder = source / "class"
     folder.mkdir()
@@ -300,7 +300,7 @@ XMP = """<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.o
 
 
 def test_an_orientation_is_found_where_pillow_finds_it(build, tmp_path):
-    """In XMP, in the text chunk that ImageMagick writes, and in EXIF although XMP says something else."""
+    """In XMP, in the text chunk that ImageMagick writes, and in EXIF even if XMP differs."""
     folder = tmp_path / "source" / "class"
     folder.mkdir(parents=True)
     image = images.picture("RGB", 50, 33, seed=1)

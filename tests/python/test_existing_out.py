@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an OUT holds already: gone on with, left alone, or replaced when asked; never touched by a refused command."""
+"""An existing OUT is resumed, left alone or replaced on request, and a refused command never changes it."""
 
 import json
 import shutil
@@ -10,13 +10,14 @@ import google_crc32c
 import pytest
 
 import images
-from reference import ODD, SMALL
+from reference import ODD, SMALL, Recipe
 from shards import FORMATS, Dataset
 from tool import EXTENSIONS, differing, files, finish, snapshot
 
 pytest_plugins = ("tool_fixtures",)
 
 OPTIONS = (*SMALL.options(), "--shards", "3")
+NOT_ORIENTED = (*Recipe(size=(16, 20), fit="stretch", exif="ignore").options(), "--shards", "3")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def test_the_same_build_again_does_nothing(tool, source, tmp_path, file_format):
     options = (*OPTIONS, "--format", file_format)
     tool.build(source, tmp_path / "out", *options)
     before = snapshot(tmp_path / "out")
-    assert "complete already" in tool.build(source, tmp_path / "out", *options, "--jobs", "7", "--max-bad", "3%").out
+    assert "already complete" in tool.build(source, tmp_path / "out", *options, "--jobs", "7", "--max-bad", "3%").out
     summary = tool.build(source, tmp_path / "out", *options, "--json").json()
     assert (summary["status"], summary["samples"], summary["converted"]) == ("complete", 12, 0)
     assert snapshot(tmp_path / "out") == before
@@ -99,39 +100,104 @@ def test_a_finished_split_is_not_replaced_with_other_classes(tool, source, finis
     assert_refused_untouched(tool, source, finished, *OPTIONS, "--classes", tmp_path / "classes")
 
 
+DIFFERENCES = {
+    "size": (ODD.options(), ["recipe.size[0]: 16 there, 15 here"]),
+    "shards": ([*SMALL.options(), "--shards", "4"], ["shards: 3 there, 4 here"]),
+    "format": ([*OPTIONS, "--format", "hdf5"], ["format: tar there, hdf5 here"]),
+    "seed": ([*OPTIONS, "--seed", "1"], ["seed: 0 there, 1 here"]),
+    "shuffle": ([*OPTIONS, "--no-shuffle"], ["shuffled: true there, false here"]),
+    "exif": (NOT_ORIENTED, ["recipe.exif: apply there, ignore here"]),
+    "pixels": ([*OPTIONS, "--max-pixels", "5000"], ["max_pixels: 178956970 there, 5000 here"]),
+    "two": ([*OPTIONS, "--seed", "1", "--format", "hdf5"], ["seed: 0 there, 1 here", "format: tar there"]),
+    "labels": ([*OPTIONS, "--labels", "none"], ["classes: 3 there, 0 here", "other sizes or labels"]),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), DIFFERENCES.values(), ids=DIFFERENCES)
+def test_the_refusal_names_each_field_that_differs(tool, source, finished, options, expected):
+    text = tool.refuse(source, finished, *options)
+    message = text.splitlines()[0]
+    assert "already holds a finished split 'train' that differs: " in message
+    assert all(part in message for part in expected), message
+    if options[: len(OPTIONS)] == list(OPTIONS):
+        assert "recipe.size" not in message and "shards" not in message.split("differs: ")[1]
+
+
+@pytest.mark.parametrize("command", ["build", "pack"])
+def test_the_refusal_names_samples_that_the_source_has_more_or_fewer(tool, source, tmp_path, command):
+    copy, out = tmp_path / "copy", tmp_path / "out"
+    shutil.copytree(source, copy)
+    (copy / "class0" / "bad.png").write_bytes(b"no image")  # skipped, so not in the shards
+    words = (command, copy, out, "--quiet", *(OPTIONS if command == "build" else ()))
+    tool.run(*words, *(["--max-bad", "50%"] if command == "build" else []))
+    images.draw_unique(copy / "class1" / "new.png", 99)
+    text = tool.run(*words, expect=2).err
+    assert "differs: the source has 1 more sample: 'class1/new.png'\n" in text
+    images.draw_unique(copy / "class2" / "newer.png", 98)
+    assert "the source has 2 more samples, such as 'class1/new.png'" in tool.run(*words, expect=2).err
+    (copy / "class1" / "new.png").unlink()
+    (copy / "class0" / "00.png").unlink()
+    text = tool.run(*words, expect=2).err
+    assert "1 more sample: 'class2/newer.png'; the source has 1 fewer sample: 'class0/00'\n" in text
+
+
+def test_the_refusal_of_a_split_of_another_recipe_names_the_field(tool, source, finished):
+    text = tool.refuse(source, finished, *NOT_ORIENTED, "--split", "val")
+    assert "holds another dataset: recipe.exif: apply there, ignore here\n" in text
+
+
+def test_the_refusal_of_a_conversion_names_the_field(tool, finished, tmp_path):
+    words = ("convert", finished, tmp_path / "converted", "--quiet")
+    tool.run(*words)
+    assert "differs: shards: 3 there, 2 here\n" in tool.run(*words, "--shards", "2", expect=2).err
+    text = tool.run(*words, "--dtype", "float32", expect=2).err
+    assert "differs: recipe.dtype: uint8 there, float32 here\n" in text
+
+
+def test_as_many_shards_of_other_sizes_are_another_split(tool, tmp_path):
+    for number in range(5):
+        path = tmp_path / "source" / "class" / f"{number}.png"
+        images.draw_unique(path, number)
+        path.write_bytes(path.read_bytes().ljust(4000, b"\0"))
+    words = ("pack", tmp_path / "source", tmp_path / "out", "--format", "tfrecord", "--quiet", "--shard-size")
+    tool.run(*words, "14K")  # three images and two
+    assert "differs: shards[0]: 3 there, 4 here; shards[1]: 2 there, 1 here\n" in tool.run(*words, "18K", expect=2).err
+    assert "already complete" in tool.run(*words, "14K").out
+
+
 # --- unfinished -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", OTHER_OPTIONS.values(), ids=OTHER_OPTIONS)
-def test_an_unfinished_build_is_not_gone_on_with_by_another(tool, source, unfinished, options):
+def test_an_unfinished_build_is_not_continued_by_another(tool, source, unfinished, options):
     text = assert_refused_untouched(tool, source, unfinished, *options)
     assert str(unfinished) in text and "--overwrite" in text
 
 
 def test_the_refusal_of_an_unfinished_build_names_the_option(tool, source, unfinished):
     text = tool.refuse(source, unfinished, *OPTIONS, "--seed", "1", "--max-pixels", "5000")
-    assert "seed is 1, was 0" in text and "max-pixels is 5000" in text
+    assert "seed: 0 there, 1 here" in text and "max_pixels: 178956970 there, 5000 here" in text
     assert "format" not in text
 
 
-def test_jobs_and_tolerance_are_no_part_of_the_identity(tool, source, unfinished, tmp_path):
+def test_jobs_and_tolerance_are_not_part_of_the_identity(tool, source, unfinished, tmp_path):
     tool.build(source, unfinished, *OPTIONS, "--jobs", "1", "--max-bad", "7%", "--on-error", "fail")
     tool.build(source, tmp_path / "whole", *OPTIONS)
     assert differing(files(unfinished), files(tmp_path / "whole")) == []
 
 
-def test_overwrite_throws_an_unfinished_build_away(tool, source, unfinished, tmp_path):
+def test_overwrite_discards_an_unfinished_build(tool, source, unfinished, tmp_path):
     options = (*SMALL.options(), "--shards", "2", "--format", "tfrecord")
     tool.build(source, unfinished, *options, "--overwrite")
     tool.build(source, tmp_path / "whole", *options)
     assert differing(files(unfinished), files(tmp_path / "whole")) == []
 
 
-# --- foreign ----------------------------------------------------------------------------------------------------------
+# --- third-party ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS.values())
-def test_shards_of_someone_else_are_not_touched(tool, source, tmp_path, extension):
+def test_third_party_shards_are_not_touched(tool, source, tmp_path, extension):
     out = tmp_path / "out"
     out.mkdir()
     (out / f"train-000007.{extension}").write_bytes(b"precious")
@@ -139,7 +205,7 @@ def test_shards_of_someone_else_are_not_touched(tool, source, tmp_path, extensio
     assert f"train-000007.{extension}" in text
 
 
-def test_other_files_beside_the_shards_are_left_alone(tool, source, tmp_path):
+def test_other_files_next_to_the_shards_are_left_alone(tool, source, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     others = {"notes.txt": b"precious", "train-notes.tar": b"1", "val-000000.tar": b"2", "train.tar": b"3"}
@@ -152,7 +218,7 @@ def test_other_files_beside_the_shards_are_left_alone(tool, source, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 1}', '{"version": 99}', "\0"], ids=repr)
 @pytest.mark.parametrize("options", [(), ("--overwrite",)], ids=["plain", "overwrite"])
-def test_a_manifest_that_is_none_is_not_touched(tool, source, tmp_path, text, options):
+def test_an_invalid_manifest_is_not_touched(tool, source, tmp_path, text, options):
     out = tmp_path / "out"
     out.mkdir()
     (out / "dataset.json").write_text(text)
@@ -164,7 +230,7 @@ def test_a_manifest_that_is_none_is_not_touched(tool, source, tmp_path, text, op
 
 
 @pytest.mark.parametrize("name", ["job.json", "listing", "train-000000.tar.json"])
-def test_a_damaged_book_of_an_unfinished_build_is_named(tool, source, unfinished, name):
+def test_the_error_for_a_damaged_work_folder_names_the_file(tool, source, unfinished, name):
     path = unfinished / ".precache" / "train" / name
     path.write_bytes(path.read_bytes()[:-5])
     assert str(path) in assert_refused_untouched(tool, source, unfinished, *OPTIONS, expect=4)
@@ -187,7 +253,7 @@ def two_splits(tool, other_source, finished):
     return finished
 
 
-def test_overwrite_replaces_its_split_alone(tool, source, two_splits):
+def test_overwrite_replaces_only_its_split(tool, source, two_splits):
     names, times = snapshot(two_splits)
     tool.build(source, two_splits, *SMALL.options(), "--shards", "2", "--seed", "5", "--overwrite")
     new_names, new_times = snapshot(two_splits)
@@ -204,26 +270,26 @@ def test_a_split_of_another_recipe_is_refused(tool, source, finished):
     assert "one format and recipe" in assert_refused_untouched(tool, source, finished, *ODD.options(), "--split", "val")
 
 
-def test_a_refused_overwrite_throws_nothing_away(tool, source, two_splits):
+def test_a_refused_overwrite_removes_nothing(tool, source, two_splits):
     assert_refused_untouched(tool, source, two_splits, *ODD.options(), "--split", "val", "--overwrite")
 
 
-def test_an_overwrite_from_an_empty_source_throws_nothing_away(tool, finished, tmp_path):
+def test_an_overwrite_from_an_empty_source_removes_nothing(tool, finished, tmp_path):
     (tmp_path / "empty").mkdir()
     assert_refused_untouched(tool, tmp_path / "empty", finished, *OPTIONS, "--overwrite")
 
 
-def test_an_overwrite_with_an_unknown_class_throws_nothing_away(tool, source, finished, tmp_path):
+def test_an_overwrite_with_an_unknown_class_removes_nothing(tool, source, finished, tmp_path):
     (tmp_path / "classes").write_text("class0\nclass1\n")
     assert_refused_untouched(tool, source, finished, *OPTIONS, "--overwrite", "--classes", tmp_path / "classes")
 
 
-def test_overwrite_and_finish_together_throw_nothing_away(tool, source, finished):
+def test_overwrite_and_finish_together_remove_nothing(tool, source, finished):
     assert_refused_untouched(tool, source, finished, *OPTIONS, "--overwrite", "--finish")
 
 
 def assert_manifest_is_true(out):
-    """If there is a manifest, all that it lists is there and whole."""
+    """If there is a manifest, all shards that it lists exist and are complete."""
     if not (out / "dataset.json").exists():
         return
     for split in Dataset(out).manifest["splits"].values():
@@ -231,7 +297,7 @@ def assert_manifest_is_true(out):
             assert f"{google_crc32c.value((out / shard['file']).read_bytes()):08x}" == shard["crc32c"]
 
 
-def test_a_kill_at_any_moment_of_an_overwrite_leaves_a_true_manifest(
+def test_a_kill_at_any_moment_of_an_overwrite_leaves_a_valid_manifest(
     tool, interference, source, two_splits, tmp_path, quick_folder
 ):
     options = (*SMALL.options(), "--shards", "2", "--seed", "5", "--overwrite")
@@ -270,14 +336,14 @@ def test_a_split_with_a_class_that_the_first_does_not_know_is_refused(tool, fini
     assert "class9" in assert_refused_untouched(tool, tmp_path / "late", finished, *SMALL.options(), "--split", "val")
 
 
-def test_a_split_cannot_number_the_classes_otherwise(tool, source, finished, tmp_path):
+def test_a_split_cannot_number_the_classes_differently(tool, source, finished, tmp_path):
     (tmp_path / "classes").write_text("class2\nclass1\nclass0\n")
     options = (*OPTIONS, "--split", "val", "--classes", tmp_path / "classes")
     assert_refused_untouched(tool, source, finished, *options)
 
 
 def test_classes_and_labels_agree_when_the_first_split_had_none(tool, source, tmp_path):
-    """Refused, or the manifest has the names: both are right; labels without names are not."""
+    """The build is refused or the manifest has the names; labels without names would be wrong."""
     out = tmp_path / "out"
     tool.build(source, out, *OPTIONS, "--labels", "none")
     result = finish(tool.start("build", source, out, "--quiet", *OPTIONS, "--split", "val"))
@@ -298,7 +364,7 @@ def test_an_unfinished_build_is_not_finished_from_another_source(tool, source, o
     assert_refused_untouched(tool, other_source, out, *OPTIONS)
 
 
-def test_a_build_goes_on_where_the_same_source_lies_elsewhere(tool, source, unfinished, tmp_path):
+def test_a_build_resumes_with_the_same_source_at_another_path(tool, source, unfinished, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.symlink_to(source)
     copy = tmp_path / "copy"
@@ -310,7 +376,7 @@ def test_a_build_goes_on_where_the_same_source_lies_elsewhere(tool, source, unfi
 
 
 def test_a_split_begun_before_another_keeps_its_classes(tool, source, tmp_path):
-    """The second split is finished first and has fewer classes: the first may not take them over."""
+    """The second split is finished first and has fewer classes, which the first must not take over."""
     out = tmp_path / "out"
     fewer = tmp_path / "fewer"
     first_class = min(path for path in source.iterdir() if path.is_dir())
@@ -324,7 +390,7 @@ def test_another_limit_of_pixels_is_another_build(tool, source, finished):
     assert_refused_untouched(tool, source, finished, *OPTIONS, "--max-pixels", "100000000")
 
 
-def test_overwrite_throws_nothing_away_where_the_new_split_has_no_room(tool, source, small_disk):
+def test_overwrite_removes_nothing_if_the_new_split_does_not_fit_the_disk(tool, source, small_disk):
     out = small_disk(400) / "out"
     tool.build(source, out, *OPTIONS)
     text = assert_refused_untouched(tool, source, out, "--size", "512", "--overwrite", expect=3)

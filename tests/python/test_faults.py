@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills, signals, full disks, failing calls, changing sources: nothing partial, nothing lost, equal bytes at last."""
+"""Kills, signals, full disks, failing calls, changing sources: no partial files, no lost data, and the same bytes in the end."""
 
 import contextlib
 import errno
@@ -22,10 +22,10 @@ pytest_plugins = ("tool_fixtures",)
 KILLS = 30  # for each format
 PHOTOS = 300
 OPTIONS = (*SMALL.options(), "--shards", "60", "--max-bad", "5%")
-# One worker that takes the images by name: it is known what is done when the third is opened.
+# One worker that takes the images in order of their names, so a test knows how far it is at the third.
 ORDERED = (*SMALL.options(), "--shards", "6", "--no-shuffle", "--jobs", "1")
 FEW = 12
-# As an attempt names it: host, process namespace, process, random number.
+# The name of an attempt: host, process namespace, process, random number.
 TEMPORARY = re.compile(r"(dataset\.json|skipped\.tsv)\.[\w-]+\.\d+\.\d+\.[0-9a-f]{16}\.tmp")
 
 
@@ -43,7 +43,7 @@ def photos(tmp_path_factory):
 
 
 def draw_few(source):
-    """12 images, of which ORDERED makes 6 shards of two."""
+    """12 images; ORDERED makes 6 shards of two."""
     for number in range(FEW):
         images.draw_unique(source / f"class{number // 6}" / f"{number:02}.png", number)
     return source
@@ -75,20 +75,20 @@ def temporaries(out):
 
 
 def wait_for_first_shards(process, out):
-    """Waits until the first two shards are written, which a thread of its own does; then nothing is written any more
-    in a build that is held at an image of the third."""
+    """Waits until another thread has written the first two shards. A build that is held at an image of the third
+    writes nothing after that."""
     wait_until(lambda: list(out.glob("train-000001.*")) and not list(out.rglob("train-000001.*.lock")), process)
 
 
 def fill(disk):
-    """Takes all space that is left."""
+    """Uses up the remaining space."""
     with open(disk / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
         while True:
             filler.write(bytes(4096))
 
 
 def assert_nothing_partial(out, final):
-    """What stands in OUT under a final name is what the finished dataset has there; a manifest comes last."""
+    """A file with a final name in OUT equals that of the finished dataset, and the manifest comes last."""
     allowed = {*final, ".precache"}
     there = {path.name: path for path in out.iterdir()} if out.exists() else {}
     there = {name: path for name, path in there.items() if not TEMPORARY.fullmatch(name)}
@@ -141,7 +141,7 @@ def test_a_kill_leaves_nothing_in_the_folder_for_temporary_files(tool, interfere
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_signal_ends_the_build_tidily(tool, interference, few, undisturbed, tmp_path, file_format, number):
+def test_a_signal_ends_the_build_cleanly(tool, interference, few, undisturbed, tmp_path, file_format, number):
     out = tmp_path / "out"
     command = ("build", few, out, *ORDERED, "--format", file_format)
     with interference.hold(tool, *command, path="class0/04.png") as (process, gate):
@@ -169,7 +169,7 @@ def test_a_second_signal_ends_the_build_at_once(tool, interference, few, undistu
     assert differing(files(out), undisturbed["tar"]) == []
 
 
-def test_an_interrupted_overwriting_build_goes_on_as_it_says(tool, interference, few, undisturbed, tmp_path):
+def test_an_interrupted_overwriting_build_resumes_as_its_message_says(tool, interference, few, undisturbed, tmp_path):
     out = tmp_path / "out"
     tool.build(few, out, "--size", "8")
     command = ("build", few, out, *ORDERED, "--overwrite")
@@ -198,8 +198,8 @@ def test_a_disk_that_is_too_small_is_named_before_the_first_image(tool, few, sma
     assert shard_names(disk / "out") == []
 
 
-def build_while_someone_fills(tool, interference, source, disk, *options):
-    """The disk becomes full when the third shard is under way."""
+def build_while_the_disk_fills(tool, interference, source, disk, *options):
+    """The disk fills up while the third shard is written."""
     out = disk / "out"
     with interference.hold(tool, "build", source, out, "--quiet", *options, path="class0/05.png") as (process, gate):
         wait_for_first_shards(process, out)
@@ -211,14 +211,14 @@ def build_while_someone_fills(tool, interference, source, disk, *options):
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_disk_that_someone_fills_ends_the_build_without_loss(
+def test_a_disk_that_fills_up_ends_the_build_without_loss(
     tool, interference, few, small_disk, tmp_path, file_format
 ):
     options = (*LARGE, "--format", file_format)
     tool.build(few, tmp_path / "undisturbed", *options)
     final = files(tmp_path / "undisturbed")
     disk = small_disk(900)
-    build_while_someone_fills(tool, interference, few, disk, *options)
+    build_while_the_disk_fills(tool, interference, few, disk, *options)
     assert_nothing_partial(disk / "out", final)
     assert temporaries(disk / "out") == []
     (disk / "filler").unlink()
@@ -227,15 +227,15 @@ def test_a_disk_that_someone_fills_ends_the_build_without_loss(
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_full_disk_is_named_with_the_way_on(tool, interference, few, small_disk, file_format):
+def test_a_full_disk_is_named_with_a_way_to_continue(tool, interference, few, small_disk, file_format):
     disk = small_disk(900)
-    text = build_while_someone_fills(tool, interference, few, disk, *LARGE, "--format", file_format)
+    text = build_while_the_disk_fills(tool, interference, few, disk, *LARGE, "--format", file_format)
     assert text.startswith("precache: ") and str(disk / "out") in text
     assert "No space left on device" in text
     assert "run the same command again" in text
 
 
-def test_a_killed_build_goes_on_where_space_is_scarce(tool, interference, few, small_disk, tmp_path):
+def test_a_killed_build_resumes_where_space_is_scarce(tool, interference, few, small_disk, tmp_path):
     tool.build(few, tmp_path / "undisturbed", *LARGE)
     disk = small_disk(6 * SHARD_KIB + 80)  # for the dataset, and less than half a shard
     tool.build(few, disk / "out", *LARGE)
@@ -252,17 +252,17 @@ def test_a_killed_build_goes_on_where_space_is_scarce(tool, interference, few, s
 PASSING = [errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENOMEM]
 
 
-@pytest.mark.parametrize("call", ["open", "read"])
+@pytest.mark.parametrize("call", ["open", "pread"])
 @pytest.mark.parametrize("code", PASSING, ids=errno.errorcode.get)
-def test_a_read_error_that_passes_does_no_harm(tool, interference, few, undisturbed, tmp_path, call, code):
+def test_a_temporary_read_error_does_no_harm(tool, interference, few, undisturbed, tmp_path, call, code):
     env = interference.fail(call, code, path="class0/03.png", times=2)
     result = tool.build(few, tmp_path / "out", *ORDERED, "--json", env=env)
     assert (result.json()["skipped"], result.err) == (0, "")
     assert differing(files(tmp_path / "out"), undisturbed["tar"]) == []
 
 
-@pytest.mark.parametrize("call, code", [("read", errno.EIO), *(("open", code) for code in PASSING)])
-def test_a_read_error_that_stays_ends_the_build_and_skips_nothing(
+@pytest.mark.parametrize("call, code", [("pread", errno.EIO), *(("open", code) for code in PASSING)])
+def test_a_lasting_read_error_ends_the_build_and_skips_nothing(
     tool, interference, few, undisturbed, tmp_path, call, code
 ):
     out = tmp_path / "out"
@@ -305,10 +305,10 @@ def test_a_shard_that_cannot_be_written_is_not_published(
 
 @pytest.mark.parametrize("after", range(8))
 def test_no_write_of_the_hdf5_library_is_lost(tool, interference, few, undisturbed, tmp_path, after):
-    """It writes labels, keys, classes and metadata to a scratch file, some of it only when that is closed."""
+    """The library writes labels, keys, classes and metadata to a scratch file, and part of them only on close."""
     out = tmp_path / "out"
     options = (*ORDERED, "--format", "hdf5")
-    # By then the file has lost its name.
+    # The file has no name any more at that point.
     fault = interference.fail("pwrite", errno.ENOSPC, path="(deleted)", after=after, times=1)
     result = finish(tool.start("build", few, out, "--quiet", *options, env=fault))
     assert result.code in (0, 3), result.err
@@ -324,8 +324,8 @@ INDEXED = (*SMALL.options(), "--shards", "6", "--format", "hdf5", "--index", "vd
 
 
 @pytest.mark.parametrize("jobs", ["1", "4"])
-def test_a_failed_write_of_the_hdf5_library_is_the_cause_that_is_told(tool, interference, few, tmp_path, jobs):
-    """Whatever used the library before, and though other threads find it broken, too."""
+def test_a_failed_write_of_the_hdf5_library_is_reported_as_the_cause(tool, interference, few, tmp_path, jobs):
+    """Even if the library was used before, and other threads fail after it."""
     options = (*INDEXED, "--jobs", jobs)
     for after in range(6):
         out = tmp_path / f"out{after}"
@@ -336,7 +336,7 @@ def test_a_failed_write_of_the_hdf5_library_is_the_cause_that_is_told(tool, inte
         tool.build(few, out, *options, "--overwrite")
 
 
-def test_an_index_that_the_hdf5_library_cannot_write_is_told(tool, interference, few, tmp_path):
+def test_an_index_that_the_hdf5_library_cannot_write_is_reported(tool, interference, few, tmp_path):
     tool.build(few, tmp_path / "out", *INDEXED)
     for after in range(3):
         fault = interference.fail("pwrite", errno.ENOSPC, path=".vds", after=after)
@@ -348,7 +348,7 @@ def test_an_index_that_the_hdf5_library_cannot_write_is_told(tool, interference,
     "call, name",
     [("pwrite", "job.json."), ("fsync", "listing."), ("pwrite", "000002.tar.json."), ("rename", "dataset.json")],
 )
-def test_a_book_that_cannot_be_kept_ends_the_build(tool, interference, few, undisturbed, tmp_path, call, name):
+def test_a_work_file_that_cannot_be_written_ends_the_build(tool, interference, few, undisturbed, tmp_path, call, name):
     out = tmp_path / "out"
     text = tool.refuse(few, out, *ORDERED, env=interference.fail(call, errno.EIO, path=name), expect=3)
     assert name.rstrip(".") in text
@@ -358,7 +358,7 @@ def test_a_book_that_cannot_be_kept_ends_the_build(tool, interference, few, undi
     assert differing(files(out), undisturbed["tar"]) == []
 
 
-def test_a_file_system_that_cannot_reserve_space_will_do(tool, interference, few, undisturbed, tmp_path):
+def test_a_file_system_that_cannot_reserve_space_is_fine(tool, interference, few, undisturbed, tmp_path):
     env = interference.fail("fallocate", errno.EOPNOTSUPP)
     tool.build(few, tmp_path / "out", *ORDERED, env=env)
     assert differing(files(tmp_path / "out"), undisturbed["tar"]) == []
@@ -381,7 +381,7 @@ def test_a_folder_that_cannot_be_listed_is_named(tool, interference, few, tmp_pa
 
 def test_too_little_memory_never_skips_an_image(tool, interference, tmp_path):
     if tool.is_sanitized():
-        pytest.skip("the sanitizer has a malloc of its own")
+        pytest.skip("the sanitizer has its own malloc")
     source = tmp_path / "source"
     (source / "class").mkdir(parents=True)
     images.picture("RGB", 2000, 1000).save(source / "class" / "large.jpg", progressive=True)  # decoded as a whole
@@ -454,14 +454,14 @@ def test_a_file_that_shrinks_while_it_is_read_stops_the_build(tool, interference
     source = draw_few(tmp_path / "source")
     victim = source / "class0" / "02.png"
     command = ("build", source, tmp_path / "out", *ORDERED)
-    with interference.hold(tool, *command, calls="read", path=victim.name) as (process, gate):
+    with interference.hold(tool, *command, calls="pread", path=victim.name) as (process, gate):
         os.truncate(victim, 10)
         gate.open()
         result = finish(process)
     assert result.code == 3 and str(victim) in result.err
 
 
-def test_a_file_that_came_after_the_listing_is_not_taken(tool, interference, tmp_path):
+def test_a_file_added_after_the_listing_is_ignored(tool, interference, tmp_path):
     source, out = draw_few(tmp_path / "source"), tmp_path / "out"
     tool.build(source, tmp_path / "undisturbed", *ORDERED)
     with interference.hold(tool, "build", source, out, *ORDERED, path="class0/02.png"):
@@ -503,7 +503,7 @@ def test_two_equal_parts_at_once_do_no_harm(tool, interference, few, undisturbed
     assert differing(files(out), undisturbed[file_format]) == []
 
 
-def test_a_part_is_no_reason_to_wait_for_a_build_that_was_killed(tool, interference, few, undisturbed, tmp_path):
+def test_a_part_does_not_wait_for_a_killed_build(tool, interference, few, undisturbed, tmp_path):
     out = tmp_path / "out"
     with interference.hold(tool, "build", few, out, *ORDERED, "--part", "0/2", path="class0/05.png"):
         pass  # it is killed at the gate

@@ -85,7 +85,7 @@ def test_labels_of_another_part_or_number_are_none(tool, squares, tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x_test"] = squares[:6]
         file["y_train"] = np.arange(6)
-    assert "known by its name" in tool.refuse(tmp_path / "x.h5", tmp_path / "out")
+    assert "no dataset with a usual name for labels" in tool.refuse(tmp_path / "x.h5", tmp_path / "out")
     with h5py.File(tmp_path / "x.h5", "a") as file:
         file["labels"] = np.arange(5)
     text = tool.refuse(tmp_path / "x.h5", tmp_path / "out")
@@ -152,7 +152,7 @@ def test_numbers_that_are_no_brightness_reject_their_sample_alone(tool, squares,
     tool.build(tmp_path / "x.h5", tmp_path / "out", *SMALL.options(), "--labels", "none", "--max-bad", "50%")
     rows = [line.split("\t") for line in (tmp_path / "out" / "skipped.tsv").read_text().splitlines()[1:]]
     assert sorted(row[1] for row in rows) == [f"x.h5:x/{number:08}" for number in (3, 5, 6)]
-    assert all("outside of 0 to 255" in row[3] for row in rows)
+    assert all("is not between 0 and 255" in row[3] for row in rows)
 
 
 def test_filters_that_the_library_lacks_are_named(tool, squares, tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`precache index`: the readers that the files are for read our shards by them, every pixel, label and key."""
+"""`precache index`: third-party readers read every pixel, label and key of precache shards by these files."""
 
 import io
 import json
@@ -27,7 +27,7 @@ SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 @pytest.fixture
 def index(run):
-    """index(path, options...): what it says it has written."""
+    """index(path, options...): the report of written files."""
 
     def write(path, *options):
         return json.loads(run("index", path, *options, "--json").stdout)
@@ -118,7 +118,7 @@ def test_dali_reads_tfrecords(build, index, animals, tmp_path, dtype):
 
 
 @pytest.mark.parametrize("file_format", ["tar", "tfrecord"])
-def test_index_files_are_those_of_the_tools_of_dali(build, index, animals, tmp_path, file_format):
+def test_index_files_equal_those_of_the_dali_tools(build, index, animals, tmp_path, file_format):
     dataset = build(animals[0], tmp_path / "out", "--format", file_format, *SHARDS, *SMALL.options())
     command = SCRIPTS / {"tar": "wds2idx", "tfrecord": "tfrecord2idx"}[file_format]
     for path, ours in zip(dataset.shard_paths(), files_of(index(dataset.out), "dali"), strict=True):
@@ -180,7 +180,7 @@ def deep_source(folder, names):
     return folder
 
 
-def test_wids_reads_long_names_that_are_not_alike(build, index, tmp_path):
+def test_wids_reads_distinct_long_names(build, index, tmp_path):
     names = [f"{number:03}-{'n' * 40}" for number in range(6)]
     dataset = build(deep_source(tmp_path / "source", names), tmp_path / "out", *SMALL.options())
     read = wids_dataset(*files_of(index(dataset.out, "--kind", "wids"), "wids"))
@@ -190,7 +190,7 @@ def test_wids_reads_long_names_that_are_not_alike(build, index, tmp_path):
         assert (read[i][".npy"] == truth[Path(read[i]["__key__"]).name].array).all()
 
 
-def test_wids_is_refused_where_it_would_mix_up_samples(build, run, index, tmp_path):
+def test_wids_is_refused_if_it_would_mix_up_samples(build, run, index, tmp_path):
     source = tmp_path / "source"
     for number in range(4):
         images.draw_unique(source / "class" / (f"{number}" * 99) / "same.png", number)
@@ -198,7 +198,7 @@ def test_wids_is_refused_where_it_would_mix_up_samples(build, run, index, tmp_pa
     said = run("index", dataset.out, "--kind", "wids", expect=5).stderr.decode()
     assert "wids cannot tell the samples" in said and "--kind dali" in said
     assert not (dataset.out / "train.wids.json").exists()
-    written = index(dataset.out)  # what is not asked for by name is no reason to stop
+    written = index(dataset.out)  # kinds that were not requested by name do not stop it
     assert len(files_of(written, "dali")) == 1 and [entry["kind"] for entry in written["missing"]] == ["wids"]
 
 
@@ -220,7 +220,7 @@ def test_h5py_sees_all_shards_as_one(build, index, animals, tmp_path, dtype, lay
             assert file[name].is_virtual and file[name].dtype == shard[name].dtype
         assert file["images"].attrs["layout"] == shard["images"].attrs["layout"]
         assert [name.decode() for name in file["labels"].attrs["classes"]] == list(ANIMALS)
-        pixels = file["images"][:].astype(DTYPES[dtype])  # one slice, over the borders of shards
+        pixels = file["images"][:].astype(DTYPES[dtype])  # one slice across shards
         rows = zip(file["keys"][:], pixels, file["labels"][:], strict=True)
         samples = [Sample(key.decode(), image, int(label)) for key, image, label in rows]
     assert_equal_samples(expected_animals(paths, recipe), index_by_key(samples))
@@ -278,7 +278,7 @@ def test_tensorflow_datasets_reads_splits_without_classes_and_empty_shards(build
         assert_equal_samples(dataset.samples(split), samples)
 
 
-# --- shards of others -------------------------------------------------------------------------------------------------
+# --- third-party shards -----------------------------------------------------------------------------------------------
 
 
 def write_tar(path, entries, **options):
@@ -313,7 +313,7 @@ def webdataset_truth(path):
 
 
 @pytest.mark.parametrize("tar_format", TAR_FORMATS)
-def test_dali_reads_tars_of_others_as_webdataset_does(index, tmp_path, tar_format):
+def test_dali_reads_third_party_tars_as_webdataset_does(index, tmp_path, tar_format):
     path = tmp_path / "shard-7.tar"
     write_tar(path, FOREIGN, format=TAR_FORMATS[tar_format])
     indexes = files_of(index(path), "dali")
@@ -326,11 +326,11 @@ def test_dali_reads_tars_of_others_as_webdataset_does(index, tmp_path, tar_forma
 
 
 @pytest.mark.parametrize("tar_format", TAR_FORMATS)
-def test_wids_reads_tars_of_others(index, tmp_path, tar_format):
+def test_wids_reads_third_party_tars(index, tmp_path, tar_format):
     import wids
 
     path = tmp_path / "shard-7.tar"
-    entries = FOREIGN if tar_format == "ustar" else FOREIGN[:-2]  # all else is cut to the same 100 bytes
+    entries = FOREIGN if tar_format == "ustar" else FOREIGN[:-2]  # the rest is cut to the same 100 bytes
     write_tar(path, entries, format=TAR_FORMATS[tar_format])
     listing, = files_of(index(path), "wids")
     assert listing == tmp_path / "shard.wids.json"
@@ -345,7 +345,7 @@ def test_wids_reads_tars_of_others(index, tmp_path, tar_format):
         assert not listing.exists()
 
 
-def test_dali_reads_tfrecords_of_others(index, tmp_path):
+def test_dali_reads_third_party_tfrecords(index, tmp_path):
     import tensorflow as tf
     from nvidia.dali import tfrecord as tfrec
 
@@ -363,7 +363,7 @@ def test_dali_reads_tfrecords_of_others(index, tmp_path):
     assert [(data.tobytes(), int(label.item())) for data, label in read] == truth[::2] + truth[1::2]
 
 
-# Where wds2idx takes other bytes or names than the archive has.
+# Archives for which wds2idx uses other bytes or names than they have.
 OTHERWISE = {
     "7z_long_path.tar": "it puts the data of an empty file before a header",
     "latin1.tar": "white space in a name, which DALI would read as the next field",
@@ -406,12 +406,12 @@ def test_tfrecords_of_the_corpora_get_an_index_of_all_records(precache, corpora,
         data = copy.read_bytes()
         records = [data[int(begin) + 12 : int(begin) + int(size) - 4]
                    for begin, size in (line.split() for line in index.read_text().splitlines())]
-        if path.stem not in ("data-crc-flip", "payload-flip"):  # an index says nothing of the data
+        if path.stem not in ("data-crc-flip", "payload-flip"):  # an index does not cover the data
             assert records == list(tf.data.TFRecordDataset(str(copy)).as_numpy_iterator()), path
         index.unlink()
 
 
-def test_a_folder_of_others_gets_an_index_for_each_split(index, tmp_path):
+def test_a_third_party_folder_gets_an_index_for_each_split(index, tmp_path):
     for name in ("train-000000", "train-000001", "val-000000"):
         write_tar(tmp_path / f"{name}.tar", [(f"{name}.txt", b"1")])
     assert [path.name for path in files_of(index(tmp_path), "wids")] == ["train.wids.json", "val.wids.json"]
@@ -427,7 +427,7 @@ ALL_KINDS = {"tar": "dali,wids", "tfrecord": "tfds,dali", "hdf5": "vds"}
 
 @pytest.fixture(params=ALL_KINDS)
 def indexed(build, animals, tmp_path, request):
-    """A dataset built with all the indexes that it can have."""
+    """A dataset with all indexes that fit it."""
     options = ("--format", request.param, *SHARDS, *SMALL.options(), "--index", ALL_KINDS[request.param])
     dataset = build(animals[0], tmp_path / "out", *options)
     dataset.options = options
@@ -438,7 +438,7 @@ def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
-def test_build_writes_indexes_in_the_same_go(build, run, indexed, animals, tmp_path):
+def test_build_also_writes_indexes(build, run, indexed, animals, tmp_path):
     plain = build(animals[0], tmp_path / "plain", *indexed.options[:-2])
     run("index", plain.out)
     assert differing(files(indexed.out), files(plain.out)) == []
@@ -460,11 +460,11 @@ def test_indexes_are_made_for_a_finished_dataset(build, indexed, animals):
     assert differing(files(indexed.out), before) == []
 
 
-def test_indexes_do_not_disturb_our_own_tools(run, indexed):
+def test_indexes_do_not_disturb_precache(run, indexed):
     whole = json.loads(run("verify", indexed.out, "--json").stdout)
     assert whole["files"] == whole["files_in_manifest"] == 3
     if indexed.manifest["format"] == "hdf5":
-        assert "lies in other files" in run("verify", indexed.out / "train.vds", expect=5).stdout.decode()
+        assert "is in other files" in run("verify", indexed.out / "train.vds", expect=5).stdout.decode()
     (indexed.out / "dataset.json").unlink()
     assert json.loads(run("verify", indexed.out, "--json").stdout)["files"] == 3
 
@@ -492,7 +492,7 @@ def test_overwriting_a_split_leaves_the_indexes_of_others(build, run, indexed, a
     assert differing({name: before[name] for name in after}, after) == []
 
 
-def test_a_file_in_the_way_is_never_replaced(build, run, animals, tmp_path):
+def test_a_file_with_the_name_of_an_index_is_never_replaced(build, run, animals, tmp_path):
     in_the_way = {"tar": ("train-000001.idx", "train.wids.json"), "tfrecord": ("train-000001.idx", "dataset_info.json",
                   "features.json"), "hdf5": ("train.vds",)}
     for file_format, blocked in in_the_way.items():
@@ -501,7 +501,7 @@ def test_a_file_in_the_way_is_never_replaced(build, run, animals, tmp_path):
             path = dataset.out / name
             path.write_text('{"mine": 1}\n')
             said = run("index", dataset.out, expect=2).stderr.decode()
-            assert f"'{path}' is there and is no index of this kind" in said and "Move it away" in said
+            assert f"refusing to replace '{path}': it is not an index of this kind" in said and "Move the file away" in said
             assert path.read_text() == '{"mine": 1}\n'
             build(animals[0], dataset.out, "--format", file_format, *SHARDS, *SMALL.options(), "--overwrite")
             assert path.read_text() == '{"mine": 1}\n'
@@ -509,14 +509,14 @@ def test_a_file_in_the_way_is_never_replaced(build, run, animals, tmp_path):
         run("index", dataset.out)
 
 
-# --- requests that are refused ----------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_kinds_that_do_not_fit(build, run, animals, tmp_path):
+def test_kinds_that_do_not_fit_are_refused(build, run, animals, tmp_path):
     dataset = build(animals[0], tmp_path / "out", *SMALL.options())
     said = run("index", dataset.out, "--kind", "dali,tfds", expect=2).stderr.decode()
     assert "kind tfds does not fit the tar shards" in said and "can have dali and wids" in said
-    assert b"'x' is no kind of index" in run("index", dataset.out, "--kind", "dali,x", expect=2).stderr
+    assert b"'x' is not a kind of index" in run("index", dataset.out, "--kind", "dali,x", expect=2).stderr
     assert names(dataset.out) == {"dataset.json", "train-000000.tar"}
     said = run("build", animals[0], tmp_path / "new", "--index", "vds", "--quiet", expect=2).stderr.decode()
     assert "kind vds does not fit shards of the format tar" in said
@@ -525,7 +525,7 @@ def test_kinds_that_do_not_fit(build, run, animals, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_paths_that_cannot_be_indexed(build, run, animals, tmp_path):
+def test_paths_that_cannot_be_indexed_are_refused(build, run, animals, tmp_path):
     assert b"No such file" in run("index", tmp_path / "none.tar", expect=3).stderr
     assert b"matches no file" in run("index", tmp_path / "*.tar", expect=2).stderr
     assert b"required" in run("index", expect=2).stderr
@@ -540,7 +540,7 @@ def test_paths_that_cannot_be_indexed(build, run, animals, tmp_path):
 
 @pytest.mark.parametrize("file_format, kind", [("tar", "dali"), ("tar", "wids"), ("tfrecord", "dali"), ("tfrecord", "tfds"),
                                                ("hdf5", "vds")])
-def test_shards_that_are_cut_or_gone_get_no_index(build, run, animals, tmp_path, file_format, kind):
+def test_cut_or_missing_shards_get_no_index(build, run, animals, tmp_path, file_format, kind):
     dataset = build(animals[0], tmp_path / "out", "--format", file_format, *SMALL.options())
     shard, = dataset.shard_paths()
     before = names(dataset.out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `inspect` says of datasets and foreign shards is what other libraries find in them."""
+"""`inspect` reports what other libraries find in datasets and third-party shards."""
 
 import collections
 import gzip
@@ -40,7 +40,7 @@ def check_values(values, arrays):
         assert np.abs(counts - found["histogram"]).sum() <= expected.size // 500  # values on the edge of a step
 
 
-def test_our_datasets(run, dataset):
+def test_precache_datasets(run, dataset):
     facts = inspect_one(run, dataset.out, "--all")
     samples = dataset.samples()
     assert (facts["kind"], facts["manifest"], facts["format"]) == ("dataset", True, dataset.manifest["format"])
@@ -64,8 +64,8 @@ def test_our_datasets(run, dataset):
     assert facts["contents"] is None and facts["faults"] == facts["unsupported_reasons"] == []
 
 
-def test_our_shards_without_their_manifest(run, dataset, tmp_path):
-    """Only what dataset.json alone tells is missing."""
+def test_precache_shards_without_their_manifest(run, dataset, tmp_path):
+    """Only the facts that dataset.json alone has are missing."""
     known = inspect_one(run, dataset.out, "--all")
     assert dataset.manifest  # read while it is there
     (dataset.out / "dataset.json").rename(tmp_path / "dataset.json")
@@ -81,7 +81,7 @@ def test_our_shards_without_their_manifest(run, dataset, tmp_path):
         count["samples"] for count in known["classes"]["counts"]]
 
 
-def test_a_part_is_read_and_said_to_be_one(run, build, tmp_path):
+def test_reading_only_some_samples_is_reported(run, build, tmp_path):
     folder = tmp_path / "images" / "a"
     folder.mkdir(parents=True)
     for i in range(1200):
@@ -195,7 +195,7 @@ def test_sequence_examples_and_compressed_records(run, corpora):
     features = {feature["name"]: feature for feature in facts["contents"]["tfrecord"]["features"]}
     assert facts["contents"]["tfrecord"]["sequence_examples"] == 4
     assert features["x_float_seq"]["sequence"] and not features["x_float"]["sequence"]
-    assert "no tf.train.Example" in facts["unsupported_reasons"][0]
+    assert "not a tf.train.Example" in facts["unsupported_reasons"][0]
     plain = inspect_one(run, folder / "tfds" / "dmlab-train.tfrecord-00000-of-00001")
     for name in ("gzip", "zlib"):
         facts = inspect_one(run, folder / "derived" / f"{name}.tfrecord")
@@ -250,7 +250,7 @@ def test_the_tree_of_hdf5_as_h5py_sees_it(run, tmp_path):
     check_values(facts["values"], x.transpose(0, 3, 1, 2))
 
 
-def test_what_cannot_be_read_is_described_all_the_same(run, tmp_path):
+def test_unreadable_data_is_still_described(run, tmp_path):
     with h5py.File(tmp_path / "zipped.h5", "w") as file:
         file.create_dataset("images", data=np.zeros((5, 8, 8), np.uint8), compression="gzip")
     facts = inspect_one(run, tmp_path / "zipped.h5")
@@ -268,7 +268,7 @@ def test_what_cannot_be_read_is_described_all_the_same(run, tmp_path):
     assert inspect_one(run, tmp_path / "whole.gz")["format"] is None
 
 
-def test_damage_is_named_with_what_stood_before_it(run, webdataset_tar):
+def test_damage_is_named_with_the_samples_before_it(run, webdataset_tar):
     data = bytearray(webdataset_tar.read_bytes())
     with tarfile.open(webdataset_tar) as archive:
         fifth = archive.getmembers()[5]
@@ -289,7 +289,7 @@ def test_a_dataset_that_lacks_a_shard(run, dataset):
     assert "does not exist" in reasons[0] and "the manifest says" in reasons[1]
 
 
-def test_many_foreign_files(run, webdataset_tar, tmp_path):
+def test_many_third_party_files(run, webdataset_tar, tmp_path):
     for i in range(20):
         (tmp_path / f"train-{i:02}.tar").write_bytes(webdataset_tar.read_bytes())
     facts = inspect_one(run, tmp_path / "train-*.tar")
@@ -299,7 +299,7 @@ def test_many_foreign_files(run, webdataset_tar, tmp_path):
     assert inspect_one(run, tmp_path / "train-*.tar", "--all")["samples"] == 180
 
 
-def test_paths_that_are_none(run, tmp_path):
+def test_bad_paths(run, tmp_path):
     assert b"No such file" in run("inspect", tmp_path / "none.tar", expect=3).stderr
     assert b"matches no file" in run("inspect", tmp_path / "*.tar", expect=2).stderr
     assert b"required" in run("inspect", expect=2).stderr
@@ -308,7 +308,7 @@ def test_paths_that_are_none(run, tmp_path):
 HOSTILE = ["\x1b[31mred\x1b[0m", "<script>alert(1)</script>", "a\"b'&c", "\u202egpj", "line\nend"]
 
 
-def test_names_are_data(run, tmp_path):
+def test_names_are_escaped(run, tmp_path):
     path = tmp_path / "hostile.tar"
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
         for name in HOSTILE:

@@ -21,7 +21,7 @@ TILE, GAP, HEAD = 192, 16, 51  # of the sheet
 
 
 class Page(html.parser.HTMLParser):
-    """What a page shows and what it would load."""
+    """Collects the text that a page shows and the resources that it would load."""
 
     def __init__(self, text):
         super().__init__()
@@ -71,7 +71,7 @@ def test_tiles_are_the_images(animals, build, run, tmp_path, format, options):
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
-def test_channels_and_ranges_of_others(run, tmp_path, channels):
+def test_channels_and_ranges_of_third_party_files(run, tmp_path, channels):
     values = np.linspace(-3, 5, 6 * 16 * 12 * channels, dtype=np.float32).reshape(6, channels, 16, 12)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["images"] = values
@@ -87,7 +87,7 @@ def test_channels_and_ranges_of_others(run, tmp_path, channels):
         assert np.abs(picture[::12, ::12].astype(int) - array).max() <= 1
 
 
-def test_what_cannot_be_drawn(run, tmp_path):
+def test_tensors_that_cannot_be_drawn(run, tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["images"] = np.zeros((3, 4, 5), np.int32)
     said = run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / "a.png").stderr.decode()
@@ -104,7 +104,7 @@ def test_what_cannot_be_drawn(run, tmp_path):
 
 
 def screenshot(page, out, *options):
-    """Opens a page in a browser without a network; returns what its console said."""
+    """Opens a page in a browser without a network and returns the console output."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no Chromium is installed")
@@ -135,13 +135,13 @@ def test_the_page_in_a_browser(animals, build, run, tmp_path):
         assert screenshot(page, out, f"--blink-settings=preferredColorScheme={setting}") == []
         pixels[scheme] = np.asarray(Image.open(out).convert("RGB"))
     assert pixels["light"][5, 5].min() > 200 and pixels["dark"][5, 5].max() < 60
-    # The tiles are drawn: their colours are many, and the same in both.
+    # The tiles are drawn: they have many colours, the same ones in both.
     assert len(np.unique(pixels["light"].reshape(-1, 3), axis=0)) > 300
     assert tell_apart(pixels["light"], pixels["dark"]) > 50
 
 
-def test_a_browser_would_tell_of_requests(run, tmp_path):
-    """So that silence above means something: the page forbids requests, and one that is tried is told of."""
+def test_a_browser_reports_forbidden_requests(run, tmp_path):
+    """Proves that the silence above means something: the browser reports a request that the page forbids."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["images"] = np.zeros((1, 4, 4), np.uint8)
     page = tmp_path / "a.html"

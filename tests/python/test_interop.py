@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other people's libraries read our shards: every pixel, label and key."""
+"""Third-party libraries read precache shards: every pixel, label and key."""
 
 import os
 import subprocess
@@ -169,7 +169,7 @@ class Expected(NamedTuple):
 
 @pytest.fixture(scope="module")
 def awkward(tmp_path_factory):
-    """A folder of files with awkward names, and what is expected of each, by the bytes of its tensor."""
+    """A folder of files with awkward names, and the expected sample of each, by the bytes of its tensor."""
     source = tmp_path_factory.mktemp("awkward")
     paths = {name: os.path.join(os.fsencode(source), name) for name in AWKWARD}
     for seed, path in enumerate(paths.values()):
@@ -191,7 +191,7 @@ def awkward_dataset(request, build, awkward, tmp_path_factory):
 
 
 def assert_awkward_samples(expected, samples):
-    """All there, each with its label and where known its key."""
+    """Checks that all samples exist, with their labels and, where known, their keys."""
     by_content = {sample.array.tobytes(): sample for sample in samples.values()}
     lost = [expected[content].name for content in expected.keys() - by_content.keys()]
     assert lost == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills at the calls that change what is on disk: nothing torn, and the same command ends with the same bytes.
+"""Kills at calls that change the disk: no file is torn, and the same command then ends with the same bytes.
 
 A few calls of each command by default; all of them with `pytest --all-kills` (docs/internals/hacking.md)."""
 
@@ -95,7 +95,7 @@ def draw(folder, first):
 
 @pytest.fixture(scope="module")
 def sources(tool, tmp_path_factory):
-    """What the scenarios read, by name."""
+    """The inputs of the scenarios, by name."""
     folder = tmp_path_factory.mktemp("sources")
     draw(folder / "images", 0)
     draw(folder / "others", IMAGES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of third-party shards is the image and what the label: found, named, or asked for, but never lost without a word."""
+"""The image and the label of third-party samples are found, named or asked for; they are never lost silently."""
 
 import io
 import json
@@ -36,7 +36,7 @@ def jpeg(number):
 
 
 def write_tar(path, texts, kind="txt"):
-    """An image and a text for each of `texts`, as img2dataset and webdataset lay them out."""
+    """Writes an image and a text for each of `texts`, as img2dataset and webdataset do."""
     with tarfile.open(path, "w") as archive:
         for number, text in enumerate(texts):
             for name, data in ((f"{number:05}.jpg", jpeg(number)), (f"{number:05}.{kind}", text.encode())):
@@ -67,7 +67,7 @@ def write_examples(path, rows):
 
 
 def test_integers_called_classes_are_labels(tool, tmp_path):
-    """As in some files of CIFAR."""
+    """Some CIFAR files have them."""
     source = write_hdf5(tmp_path / "x.h5", images=ARRAYS, classes=NUMBERS)
     tool.run("convert", source, tmp_path / "out")
     assert labels_of(tmp_path / "out") == list(NUMBERS)
@@ -100,7 +100,7 @@ def test_keys_name_images_and_labels_of_hdf5(tool, tmp_path):
         assert name in result.err and "It has: images, labels, species, thumbs." in result.err
 
 
-def test_keys_are_part_of_what_a_conversion_is(tool, tmp_path):
+def test_keys_are_part_of_the_identity_of_a_conversion(tool, tmp_path):
     source = write_hdf5(tmp_path / "x.h5", images=ARRAYS, negatives=255 - ARRAYS, labels=NUMBERS)
     tool.run("convert", source, tmp_path / "out", "--image-key", "images")
     again = tool.run("convert", source, tmp_path / "out", "--image-key", "images")
@@ -130,22 +130,22 @@ def test_keys_name_features_and_files(tool, tmp_path):
             tool.run("convert", tmp_path / path, tmp_path / "c", option, key, expect=2)
 
 
-def test_keys_are_refused_where_a_manifest_has_the_answer(tool, tmp_path):
+def test_keys_are_refused_where_a_manifest_names_the_columns(tool, tmp_path):
     source = write_hdf5(tmp_path / "x.h5", images=ARRAYS, labels=NUMBERS)
     tool.run("convert", source, tmp_path / "out")
     for words in (("--image-key", "images"), ("--label-key", "labels"), ("--labels", "none")):
         result = tool.run("convert", tmp_path / "out", tmp_path / "other", *words, expect=2)
         assert "has a manifest" in result.err
     both = tool.run("convert", source, tmp_path / "other", "--labels", "none", "--label-key", "labels", expect=2)
-    assert "contradict" in both.err
+    assert "exclude each other" in both.err
 
 
 # --- arrays that MATLAB wrote
 
 
 @pytest.mark.parametrize("command", ("build", "convert"))
-def test_arrays_of_matlab_are_refused_with_the_way_to_turn_them(tool, tmp_path, command):
-    """MATLAB's H x W x C x N arrays lie in the file as N x C x W x H: each image is transposed."""
+def test_matlab_arrays_are_refused_with_a_way_to_transpose_them(tool, tmp_path, command):
+    """MATLAB's H x W x C x N arrays are stored as N x C x W x H: each image is transposed."""
     source = write_hdf5(tmp_path / "x.mat", X=ARRAYS.transpose(0, 3, 2, 1), y=NUMBERS[None])
     with h5py.File(source, "a") as file:
         file["X"].attrs["MATLAB_class"] = np.bytes_("uint8")
@@ -154,7 +154,7 @@ def test_arrays_of_matlab_are_refused_with_the_way_to_turn_them(tool, tmp_path, 
     assert "was written by MATLAB" in tool.run("inspect", source).out
 
 
-def test_what_the_hint_for_matlab_says_works(tool, tmp_path):
+def test_the_hint_for_matlab_works(tool, tmp_path):
     source = write_hdf5(tmp_path / "x.mat", X=ARRAYS.transpose(0, 3, 2, 1))
     with h5py.File(source) as old, h5py.File(tmp_path / "new.h5", "w") as new:
         new["images"] = old["X"][:].transpose(0, 3, 2, 1)
@@ -178,13 +178,13 @@ def test_captions_are_not_classes(tool, tmp_path):
     assert len(Dataset(tmp_path / "all").classes) == 12
 
 
-def test_captions_of_several_lines_are_called_what_they_are(tool, tmp_path):
+def test_captions_of_several_lines_are_named(tool, tmp_path):
     source = write_tar(tmp_path / "x.tar", ["a cat\non a mat", "a dog", "a dog"])
     result = tool.run("build", source, tmp_path / "out", "--size", "8", expect=2)
     assert "1 of 3 .txt files hold several lines" in result.err
     assert "next to it" not in result.err and "--label-key to txt" not in result.err
     named = tool.run("build", source, tmp_path / "out", "--size", "8", "--label-key", "txt", expect=2)
-    assert "'00000.txt' holds a text of 2 lines" in named.err
+    assert "'00000.txt' contains a text of 2 lines" in named.err
 
 
 @pytest.mark.parametrize("texts, classes", [(["owl", "cat", "owl", "cat"], ["cat", "owl"]), (["3", "1", "2"], [])])
@@ -201,10 +201,10 @@ def test_build_and_inspect_agree_about_texts(tool, tmp_path, texts, classes):
 
 @pytest.mark.parametrize("value, telling", [
     ([1, 2, 3], "a list of 3 in 'label'"), (0.5, "the number 0.5 in 'label'"), ({"a": 1}, "a value of type object in 'label'")])
-def test_json_labels_that_are_none_are_called_what_they_are(tool, tmp_path, value, telling):
+def test_json_values_that_are_not_labels_are_named(tool, tmp_path, value, telling):
     source = write_tar(tmp_path / "x.tar", [json.dumps({"label": value})] * 2, "json")
     result = tool.run("build", source, tmp_path / "out", "--size", "8", expect=2)
-    assert f"'00000.json' holds {telling}" in result.err
+    assert f"'00000.json' contains {telling}" in result.err
     assert "next to it" not in result.err
 
 
@@ -228,7 +228,7 @@ def test_several_labels_of_an_example_are_refused_by_all(tool, tmp_path, label, 
 # --- filters
 
 
-def test_the_filter_that_is_missing_is_named_alone(tool, tmp_path):
+def test_only_the_missing_filter_is_named(tool, tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("images", data=ARRAYS, chunks=(4, 8, 8, 3), compression="lzf", shuffle=True)
         file["labels"] = NUMBERS
@@ -237,7 +237,7 @@ def test_the_filter_that_is_missing_is_named_alone(tool, tmp_path):
     assert "shuffle" not in result.err
 
 
-# --- what summaries say
+# --- summaries
 
 
 def test_integers_without_names_are_called_labels(tool, tmp_path):
@@ -256,10 +256,10 @@ def test_integers_without_names_are_called_labels(tool, tmp_path):
 
 
 @pytest.mark.parametrize("words", ((), ("--image-key", "image")))
-def test_images_of_webp_are_called_so(tool, tmp_path, words):
+def test_webp_images_are_named(tool, tmp_path, words):
     data = io.BytesIO()
     images.picture("RGB", 16, 12, 1).save(data, "WEBP")
     source = write_examples(tmp_path / "x.tfrecord", [{"image": data.getvalue(), "label": [1]}])
     result = tool.run("build", source, tmp_path / "out", *words, expect=5)
-    assert "'image' of" in result.err and "holds WebP images" in result.err and "JPEG and PNG" in result.err
+    assert "'image' of" in result.err and "contains WebP images" in result.err and "JPEG and PNG" in result.err
     assert "--image-key" not in result.err

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers that know nothing of pax headers, and keys that need none."""
+"""Readers without support for pax headers, and keys that need no such header."""
 
 import json
 import tarfile
@@ -16,7 +16,7 @@ LONG = "a-very-long-name-" * 12  # 204 bytes
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """Names that are alike in their first hundred bytes, and a short one."""
+    """Names with a common prefix of a hundred bytes, and a short name."""
     folder = tmp_path_factory.mktemp("long")
     for number in range(5):
         images.draw_unique(folder / f"class{number % 2}" / f"{LONG}{number}.png", number)

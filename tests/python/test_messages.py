@@ -8,13 +8,13 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 
-# A comment, a character, a raw string, or a string: the last of which is kept.
+# A comment, a character, a raw string or a string; only the last is kept.
 TOKENS = re.compile(r"""//[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\\n])+'|R"(\w*)\(.*?\)\1"|"((?:\\.|[^"\\\n])*)\"""", re.DOTALL)
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*|\b(?:SOURCE|OUT|SHARDS|PATHS)\b")
 
 
 def literals(text):
-    """(line, literal) of C++ strings; what an #include names is none."""
+    """Yields (line, literal) for C++ strings, but not for #include lines."""
     for found in TOKENS.finditer(text):
         line_start = text.rfind("\n", 0, found.start()) + 1
         if found[2] is not None and not text.startswith("#include", line_start):

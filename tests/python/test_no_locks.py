@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two attempts at one job that do not see each other's locks: equal bytes at last, whatever becomes of one of them."""
+"""Two attempts at one job that do not see each other's locks end with equal bytes, even if one of them dies."""
 
 import contextlib
 import subprocess
@@ -15,7 +15,7 @@ pytest_plugins = ("tool_fixtures",)
 
 CALLS = "open,mkdir,fallocate,pwrite,fsync,rename,unlink"
 OPTIONS = ("--size", "8", "--shards", "3", "--jobs", "1", "--quiet")
-RETRY = 3  # the exit status that is worth a retry
+RETRY = 3  # the exit status after which a retry helps
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def held(tool, command, env, gate):
 
 
 def steps(all_kills, count):
-    """Which of the calls the first attempt is held at: all, or a sample that differs from job to job."""
+    """The calls at which the first attempt is held: all, or a sample that differs from job to job."""
     return range(count) if all_kills else range(count % 7, count, 29)
 
 
@@ -85,7 +85,7 @@ def all_kills(request):
 
 @pytest.mark.parametrize("end", ["killed", "released"])
 @pytest.mark.parametrize("job", ["build tar", "build tfrecord", "build hdf5", "convert", "pack"])
-def test_a_second_attempt_completes_the_job_of_one_that_is_stuck(
+def test_a_second_attempt_completes_the_job_of_a_stuck_one(
     tool, interference, no_locks, jobs, quick_folder, all_kills, job, end
 ):
     command_for, final = jobs[job]
@@ -112,13 +112,13 @@ def test_a_second_attempt_completes_the_job_of_one_that_is_stuck(
 
 
 def published(out):
-    """The files of OUT but for those that an attempt works on."""
+    """The files of OUT without those that an attempt works on."""
     return {name: data for name, data in files(out).items() if ".precache" not in name and not name.endswith(".tmp")}
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_two_attempts_at_one_part_and_a_kill_leave_no_holes(tool, interference, no_locks, source, tmp_path, file_format):
-    """As a speculative copy in Spark or a replaced Pod in Kubernetes."""
+    """Like a speculative copy in Spark or a replaced Pod in Kubernetes."""
     options = (*OPTIONS, "--max-bad", "50%", "--format", file_format)
     tool.run("build", source, tmp_path / "whole", *options)
     out = tmp_path / "out"
@@ -143,7 +143,7 @@ def test_results_of_another_plan_do_not_count(tool, no_locks, source, tmp_path):
     tool.run("build", source, out, *OPTIONS, "--max-bad", "50%", "--seed", "9", "--overwrite")
     tool.run("build", source, tmp_path / "whole", *OPTIONS, "--max-bad", "50%", "--seed", "9")
     assert differing(files(out), files(tmp_path / "whole")) == []
-    # The same once more, with the late result in the folder of the new job.
+    # The same again, with the late result in the folder of the new job.
     other = tmp_path / "other"
     tool.run("build", source, other, *OPTIONS, "--max-bad", "50%", "--seed", "9", "--part", "0/3")
     (other / ".precache" / "train" / "train-000000.tar.json").write_bytes(late)
@@ -179,12 +179,12 @@ def test_a_split_that_was_finished_meanwhile_stays_in_the_manifest(tool, no_lock
         result = finish(first)
         assert result.code == 0, result.err
     for split in ("train", "val"):
-        assert "complete already" in tool.run("build", source, out, *options, "--split", split).out
+        assert "already complete" in tool.run("build", source, out, *options, "--split", split).out
     tool.run("verify", out)
 
 
 def test_a_late_rename_of_a_replaced_job_is_noticed(tool, no_locks, source, tmp_path):
-    """It is held between its last check and the rename, while another job is at work on its last shard."""
+    """It is held between its last check and the rename, while another job writes its last shard."""
     out = tmp_path / "out"
     late, busy = Gate(tmp_path / "late"), Gate(tmp_path / "busy")
     command = ["build", source, out, *OPTIONS, "--max-bad", "50%"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest tells the truth about the files, and one input gives one output."""
+"""The manifest is true, and equal input gives equal output."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ ALIGNMENT = 64
 
 
 def crc32c(data):
-    """As the manifest writes it."""
+    """The CRC-32C in the notation of the manifest."""
     return f"{google_crc32c.value(data):08x}"
 
 
@@ -57,7 +57,7 @@ def test_the_manifest_follows_its_schema(small_dataset):
     jsonschema.validate(small_dataset.manifest, json.loads(schema.read_text()))
 
 
-def test_the_manifest_names_no_place_outside_the_dataset(small_dataset, animals):
+def test_the_manifest_names_no_path_outside_the_dataset(small_dataset, animals):
     source, _ = animals
     text = (small_dataset.out / "dataset.json").read_text()
     assert str(source) not in text and str(small_dataset.out) not in text
@@ -65,7 +65,7 @@ def test_the_manifest_names_no_place_outside_the_dataset(small_dataset, animals)
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """A folder of 60 images and 4 files that are none; the images by key."""
+    """A folder of 60 images and 4 other files; returns the images by key."""
     source = tmp_path_factory.mktemp("mixed")
     names = [f"class{number % 4}/{number}" for number in range(60)]
     files = {name: source / (name + (".jpg", ".png")[seed % 2]) for seed, name in enumerate(names)}
@@ -104,7 +104,7 @@ def test_bad_files_are_skipped_by_name_and_the_rest_is_whole(build, mixed, tmp_p
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_shard_without_survivors_is_a_valid_empty_file(build, tmp_path, file_format):
+def test_a_shard_without_good_images_is_a_valid_empty_file(build, tmp_path, file_format):
     source = tmp_path / "source"
     for number in range(3):
         images.draw_unique(source / "class" / f"{number}.png", number)
@@ -177,7 +177,7 @@ def test_a_second_split_leaves_the_first_untouched(build, animals, tmp_path, fil
     assert_equal_samples(expected_animals(files, SMALL), both.samples("train"))
 
 
-def test_a_finished_dataset_is_not_overwritten_unasked(build, run, animals, tmp_path):
+def test_a_finished_dataset_is_overwritten_only_on_request(build, run, animals, tmp_path):
     source, _ = animals
     first = build(source, tmp_path / "out", *SMALL.options())
     before = first.files()
@@ -189,7 +189,7 @@ def test_a_finished_dataset_is_not_overwritten_unasked(build, run, animals, tmp_
 
 
 def assert_whole(dataset, expected):
-    """The only shard holds what it should, for the format's own reader and by the image column."""
+    """Checks the only shard with a reader of its format and by the image column."""
     [shard] = dataset.shards()
     samples = dataset.read_shard(shard)
     assert_equal_arrays(expected, {sample.key: sample.array for sample in samples})
@@ -209,8 +209,8 @@ KEY_LENGTHS = (*range(1, 12), *range(90, 110), *range(120, 135), *range(150, 162
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_keys_of_every_length_beside_a_short_one(build, tmp_path, file_format):
-    """Where a name no longer fits ustar, and where the lengths in a TFRecord grow by a byte."""
+def test_keys_of_every_length_next_to_a_short_one(build, tmp_path, file_format):
+    """Covers names that no longer fit ustar, and TFRecord lengths that grow by a byte."""
     for length in KEY_LENGTHS:
         source = tmp_path / f"source{length}"
         files = {"c/x": source / "c" / "x.png"}

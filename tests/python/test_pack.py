@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoded images are packed as they are, and the readers of others find them."""
+"""Encoded images are packed unchanged, and third-party readers find them."""
 
 import json
 import shutil
@@ -64,7 +64,7 @@ READERS = {"tar": read_tar, "tfrecord": read_tfrecord, "hdf5": read_hdf5}
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_other_readers_find_every_image_as_it_was(tool, source, tmp_path, file_format):
+def test_other_readers_find_every_image_unchanged(tool, source, tmp_path, file_format):
     folder, encoded = source
     options = ("--quiet", "--format", file_format, "--shards", "4", "--seed", "1")
     tool.run("pack", folder, tmp_path / "out", *options)
@@ -79,7 +79,7 @@ def test_other_readers_find_every_image_as_it_was(tool, source, tmp_path, file_f
     assert differing(files(tmp_path / "out"), files(tmp_path / "again")) == []
 
 
-def test_labels_come_from_where_build_takes_them(tool, source, tmp_path):
+def test_labels_come_from_the_same_places_as_for_build(tool, source, tmp_path):
     folder, _ = source
     tool.run("pack", folder, tmp_path / "none", "--quiet", "--labels", "none")
     assert {label for _, _, label, _ in read_tar(tmp_path / "none" / "train-000000.tar")} == {-1}
@@ -142,7 +142,7 @@ def test_a_tar_of_a_folder_gives_the_shards_of_the_folder(tool, source, tmp_path
     pytest.param(lambda encoded, folder: write_hdf5(encoded, folder / "x.h5"), id="HDF5"),
     pytest.param(lambda encoded, folder: write_hdf5(encoded, folder / "x.h5", chunks=(4,), compression="gzip"), id="HDF5, chunks"),
 ])
-def test_shards_of_others_are_packed_image_by_image(tool, source, tmp_path, make):
+def test_third_party_shards_are_packed_image_by_image(tool, source, tmp_path, make):
     _, encoded = source
     path = make(encoded, tmp_path)
     tool.run("pack", path, tmp_path / "out", "--quiet")
@@ -174,19 +174,19 @@ def test_features_are_named_as_for_build(tool, source, tmp_path):
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_build_of_packed_images_is_that_of_the_folder(tool, source, tmp_path, file_format):
+def test_a_build_from_packed_images_equals_that_from_the_folder(tool, source, tmp_path, file_format):
     folder, _ = source
     tool.run("pack", folder, tmp_path / "packed", "--quiet", "--format", file_format, "--shards", "2")
     tool.build(folder, tmp_path / "of-folder", "--size", "8")
     tool.build(tmp_path / "packed", tmp_path / "of-packed", "--size", "8")
-    # Keys have no extension, so that the fingerprint of such a source is another one than that of the files.
+    # Keys have no extension, so the fingerprint of such a source differs from that of the files.
     allowed = [] if file_format == "tar" else ["dataset.json"]
     assert differing(files(tmp_path / "of-folder"), files(tmp_path / "of-packed")) == allowed
     first, second = (json.loads((tmp_path / name / "dataset.json").read_text()) for name in ("of-folder", "of-packed"))
     assert first["classes"] == second["classes"] == ["class0", "class1", "class2"]
 
 
-def test_arrays_of_pixels_are_no_encoded_images(tool, tmp_path):
+def test_arrays_of_pixels_are_not_encoded_images(tool, tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["images"] = np.zeros((4, 8, 8, 3), np.uint8)
         file["labels"] = np.zeros(4, np.int64)
@@ -195,7 +195,7 @@ def test_arrays_of_pixels_are_no_encoded_images(tool, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_no_image_in_a_shard_is_listed_with_the_shard(tool, source, tmp_path):
+def test_a_skipped_file_in_a_shard_is_listed_with_the_shard(tool, source, tmp_path):
     folder, encoded = source
     shutil.copytree(folder, tmp_path / "images")
     (tmp_path / "images" / "class1" / "bad.jpg").write_text("none")
@@ -205,7 +205,7 @@ def test_what_is_no_image_in_a_shard_is_listed_with_the_shard(tool, source, tmp_
     assert len([*read_tar(tmp_path / "out" / "train-000000.tar")]) == len(encoded)
 
 
-def test_an_interrupted_pipe_goes_on_from_its_copy(tool, interference, source, tmp_path):
+def test_an_interrupted_pipe_resumes_from_its_copy(tool, interference, source, tmp_path):
     options = ("--quiet", "--shards", "3", "--jobs", "1")
     tar = pack_tar(source[0], tmp_path / "x.tar")
     tool.run("pack", tar, tmp_path / "whole", *options)
@@ -239,7 +239,7 @@ def test_a_kill_at_any_call_leaves_nothing_partial(tool, interference, source, t
     assert step > 10
 
 
-def test_what_has_no_meaning_is_refused(tool, source, tmp_path, build):
+def test_requests_that_make_no_sense_are_refused(tool, source, tmp_path, build):
     folder, _ = source
     refused = [("--dtype", "uint8"), ("--normalize", "imagenet"), ("--layout", "hwc"), ("--shards", "22")]
     for options in refused:
@@ -257,7 +257,7 @@ def test_what_has_no_meaning_is_refused(tool, source, tmp_path, build):
 
 
 def test_all_images_may_have_one_name(tool, source, tmp_path):
-    """Readers that make a column of each extension then have one for JPEG and PNG; decoders go by the content."""
+    """Readers that make a column of each extension then have one for JPEG and PNG; decoders detect the content."""
     import webdataset
 
     folder, encoded = source

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `verify` and `inspect` make of shards of encoded images, ours and those of h5py."""
+"""`verify` and `inspect` on shards of encoded images, by precache and by h5py."""
 
 import json
 
@@ -48,7 +48,7 @@ def test_packed_images_are_described_with_their_classes(run, packed, tmp_path):
 
 
 @pytest.mark.parametrize("packed", FORMATS, indirect=True)
-def test_any_changed_byte_is_found(run, packed, tmp_path):
+def test_any_changed_byte_is_detected(run, packed, tmp_path):
     file_format, out = packed
     assert "whole    19 samples in 2 files" in (said := run("verify", out).stdout.decode()) and "against the manifest" in said
     shard = sorted(out.glob("train-*"))[1]
@@ -67,10 +67,10 @@ def test_any_changed_byte_is_found(run, packed, tmp_path):
 
 
 @pytest.mark.parametrize("packed", FORMATS, indirect=True)
-def test_only_the_split_that_is_asked_for_counts(run, packed, folder):
+def test_only_the_requested_split_counts(run, packed, folder):
     file_format, out = packed
     run("pack", folder, out, "--format", file_format, "--split", "val", "--quiet")
-    (out / f"other.{EXTENSIONS[file_format]}").write_bytes(b"none of ours")
+    (out / f"other.{EXTENSIONS[file_format]}").write_bytes(b"third-party")
     assert "38 samples in 3 files" in run("verify", out).stdout.decode()
     assert "19 samples in 1 file" in run("verify", out, "--split", "val").stdout.decode()
     assert inspect_one(run, out, "--split", "train")["files"] == 2
@@ -88,7 +88,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("packed", ["tar"], indirect=True)
-def test_a_damaged_manifest_is_damage(run, packed, damage):
+def test_a_damaged_manifest_is_reported_as_damage(run, packed, damage):
     _, out = packed
     path = out / "encoded.json"
     path.write_text(DAMAGE[damage](path.read_text()))
@@ -98,7 +98,7 @@ def test_a_damaged_manifest_is_damage(run, packed, damage):
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"version": 7, "splits": {}}', '{"version": 1, "splits": {"train": 3}}'])
 @pytest.mark.parametrize("packed", ["tar"], indirect=True)
-def test_a_manifest_of_somebody_else_does_not_count(run, packed, text):
+def test_a_third_party_manifest_is_ignored(run, packed, text):
     _, out = packed
     (out / "encoded.json").write_text(text)
     said = run("verify", out).stdout.decode()
@@ -107,7 +107,7 @@ def test_a_manifest_of_somebody_else_does_not_count(run, packed, text):
 
 
 def test_files_of_h5py_are_read_through_their_heaps(run, folder, tmp_path):
-    """Contiguous and in chunks, with rows written twice, which leaves holes in the heaps."""
+    """Contiguous and chunked, with rows written twice, which leaves holes in the heaps."""
     paths = sorted(folder.rglob("*.*"))
     for name, storage in {"plain": {}, "chunks": {"chunks": (5,)}}.items():
         with h5py.File(tmp_path / f"{name}.h5", "w", libver="latest" if storage else "earliest") as file:

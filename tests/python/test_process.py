@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What limits the process: memory, threads, the size of files, and readers of events that do not read."""
+"""Limits of the process: memory, threads, the size of files, and readers of events that do not read."""
 
 import errno
 import fcntl
@@ -13,7 +13,7 @@ import pytest
 
 import images
 from shards import FORMATS
-from tool import NOBODY, differing, files, finish, ordinary_user
+from tool import UNPRIVILEGED_ID, differing, files, finish, ordinary_user
 
 pytest_plugins = ("tool_fixtures",)
 
@@ -34,7 +34,7 @@ def source(tmp_path_factory):
 @pytest.mark.parametrize("words", [("--help",), ("build",)], ids=lambda words: words[0])
 def test_a_lack_of_memory_is_told_at_any_point(tool, interference, source, tmp_path, words):
     if tool.is_sanitized():
-        pytest.skip("the sanitizer has a malloc of its own")
+        pytest.skip("the sanitizer replaces malloc")
     if words[0] == "build":
         words = ("build", source, tmp_path / "out", "--quiet", *OPTIONS)
     told = 0
@@ -50,9 +50,9 @@ def test_a_lack_of_memory_is_told_at_any_point(tool, interference, source, tmp_p
 
 def test_a_lack_of_memory_is_heard_of(tool, interference, source, tmp_path):
     if tool.is_sanitized():
-        pytest.skip("the sanitizer has a malloc of its own")
+        pytest.skip("the sanitizer replaces malloc")
     heard = []
-    for allocations in range(3000, 4000, 100):  # by then the command line has been read
+    for allocations in range(4000, 6000, 200):  # by then the command line has been read
         reading, writing = os.pipe()
         with open(reading) as events:
             words = ("--events", str(writing), "build", source, tmp_path / str(allocations), *OPTIONS)
@@ -77,7 +77,7 @@ def few_threads(tool, source, public_folder):
     """few_threads(limit, arguments...): runs the tool as a user who may have so many threads."""
     shutil.copytree(source, public_folder / "source")
     os.chmod(public_folder / "source", 0o755)
-    os.chown(public_folder, NOBODY, NOBODY)
+    os.chown(public_folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID)
     shutil.copy(tool.path, public_folder / "precache")
 
     def run(limit, *arguments):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFRecords of messages that are no tf.train.Example: `inspect` and `build` find in them what protobuf finds."""
+"""TFRecords of other messages than tf.train.Example: `inspect` and `build` find in them what protobuf finds."""
 
 import io
 import re
@@ -59,7 +59,7 @@ message Holder { optional Set set = 1; }
 
 
 class Schema:
-    """What protoc makes of the sources above, for the tool and for protobuf's Python."""
+    """The descriptor set that protoc makes of the sources above, and modules for protobuf's Python."""
 
     def __init__(self, folder):
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -454,7 +454,7 @@ def test_labels_that_are_missing_or_unfit_are_refused(tool, schema, tmp_path):
     record.frame.context.ids.append(8)
     assert "has 2 values" in refuse("road.Record", record, "photo", "frame.context.ids")
     record.frame.images[1].camera = 9
-    assert "is 9, which its enum does not name" in refuse("road.Record", record, "frame.images.image", "frame.images.camera")
+    assert "is 9, which has no name in its enum" in refuse("road.Record", record, "frame.images.image", "frame.images.camera")
     record.frame.context.place = "x" * 300
     assert "300 bytes" in refuse("road.Record", record, "photo", "frame.context.place")
     record.frame.ClearField("context")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reader against the libraries that wrote, or also read, the same shards, and against its documents."""
+"""The reader agrees with its documents, and with the libraries that write or read the same shards."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 @pytest.fixture(scope="session")
 def read(precache):
-    """read(paths..., options...): what the reader says of a dataset, as Python values."""
+    """read(paths..., options...): the reader's view of a dataset, as Python values."""
     program = precache.parent / "tests" / "read_dataset"
 
     def run(*arguments):
@@ -32,18 +32,18 @@ def read(precache):
 
 
 def items(samples):
-    """What the reader should say of (bytes, label, key)."""
+    """The expected items for samples of (bytes, label, key)."""
     return [{"label": label, "key": key, "bytes": len(data), "crc32c": google_crc32c.value(data)}
             for data, label, key in samples]
 
 
-# --- our own shards ---------------------------------------------------------------------------------------------------
+# --- precache shards ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", ["chw", "hwc"])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_the_reader_sees_what_others_see(read, build, animals, tmp_path, format, dtype, layout):
+def test_the_reader_agrees_with_other_libraries(read, build, animals, tmp_path, format, dtype, layout):
     dataset = build(animals[0], tmp_path / "out", "--format", format, "--dtype", dtype, "--layout", layout, "--size", "17x23",
                     "--shards", "3")
     expected = [(sample.array.tobytes(), sample.label, sample.key)
@@ -64,7 +64,7 @@ def test_a_shard_without_its_manifest_is_the_same(read, build, animals, tmp_path
     (dataset.out / "dataset.json").unlink()
     alone = read(dataset.out)
     assert alone["items"] == seen["items"]
-    if format == "tfrecord":  # an Example of ours does not tell the shape
+    if format == "tfrecord":  # an Example that precache writes does not contain the shape
         assert "unknown shape" in alone["obstacle"]
         assert read(dataset.out, "--spec", "uint8", "chw", 16, 16, 3)["spec"] == seen["spec"]
         assert "obstacle" in read(dataset.out, "--spec", "uint8", "chw", 16, 16, 1)
@@ -72,7 +72,7 @@ def test_a_shard_without_its_manifest_is_the_same(read, build, animals, tmp_path
         assert alone["spec"] == seen["spec"]
 
 
-# --- shards of others -------------------------------------------------------------------------------------------------
+# --- third-party shards -----------------------------------------------------------------------------------------------
 
 
 def test_a_webdataset_of_arrays_is_a_dataset_of_tensors(read, tmp_path):
@@ -100,7 +100,7 @@ def test_a_webdataset_of_pictures_gives_their_bytes(read, corpora, tmp_path):
     assert refused["error"] == "Unsupported" and "JPEG" in refused["message"]
 
 
-def test_tfrecords_of_others(read, tmp_path):
+def test_third_party_tfrecords(read, tmp_path):
     import tensorflow as tf
 
     def feature(value):
@@ -125,7 +125,7 @@ def test_tfrecords_of_others(read, tmp_path):
 
 @pytest.mark.parametrize("storage", ["contiguous", "whole rows in a chunk", "latest"])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32])
-def test_hdf5_of_others(read, tmp_path, storage, dtype):
+def test_third_party_hdf5_files(read, tmp_path, storage, dtype):
     images = (pixels(8, 11 * 13, 3, 1).reshape(11, 13, 8, 3) / 3).astype(dtype)
     options = {"chunks": (4, 13, 8, 3)} if storage == "whole rows in a chunk" else {}
     with h5py.File(tmp_path / "a.h5", "w", libver="latest" if storage == "latest" else "earliest") as file:
@@ -150,7 +150,7 @@ def test_hdf5_that_cannot_be_mapped(read, tmp_path, options, word):
     assert refused["error"] == "Unsupported" and word in refused["message"], refused
 
 
-# --- what is done while reading ---------------------------------------------------------------------------------------
+# --- transforms while reading -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
@@ -176,7 +176,7 @@ def test_normalised_batches_equal_torchvision(read, build, animals, tmp_path, dt
 
 @pytest.fixture(scope="module")
 def stamps(build, tmp_path_factory):
-    """A dataset whose pixels tell where they were."""
+    """A dataset whose pixels encode their position."""
     from PIL import Image
 
     folder = tmp_path_factory.mktemp("stamps")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards of images as SOURCE that are broken, hostile or changed, and builds of them that are killed and go on."""
+"""Shards of images as SOURCE that are broken, hostile or changed, and builds of them that are killed and resumed."""
 
 import gzip
 import io
@@ -102,7 +102,7 @@ def test_names_command_no_terminal(tool, tmp_path):
 
 
 def test_a_bomb_is_ended_by_the_disk_and_said(tool, animals, small_disk, tmp_path):
-    """200 MB of zeros behind an image, in 200 KB."""
+    """200 MB of zeros after an image, in 200 KB."""
     gnu_tar(tmp_path / "x.tar", animals[0])
     with tarfile.open(tmp_path / "x.tar", "a") as archive:
         entry = tarfile.TarInfo("zeros.bin")
@@ -140,7 +140,7 @@ def test_kills_at_random_moments_change_no_byte(tool, photos, quick_folder, pack
             kills += 1
             if not (out / "dataset.json").exists():
                 continue
-            tool.build(quick_folder / "x", out, *options)  # killed behind the last shard: little is left to do
+            tool.build(quick_folder / "x", out, *options)  # killed after the last shard: little is left to do
         assert_same_dataset(out, quick_folder / "undisturbed")
         shutil.rmtree(out)
     tool.build(quick_folder / "x", out, *options)
@@ -230,7 +230,7 @@ def test_a_source_within_out_is_refused(tool, photos, tmp_path):
     gnu_tar(tmp_path / "out" / "train-000000.tar", photos)
     before = files(tmp_path / "out")
     text = tool.refuse(tmp_path / "out" / "train-000000.tar", tmp_path / "out", "--overwrite")
-    assert "lies inside OUT" in text
+    assert "is inside OUT" in text
     assert files(tmp_path / "out") == before
 
 
@@ -242,4 +242,4 @@ def test_a_packed_file_that_is_no_shard_is_not_unpacked_in_full(tool, tmp_path, 
     out = (tmp_path / "out",) if command == "build" else ()
     limit = ("prlimit", f"--fsize={8 << 20}")  # a process that writes more to a file is ended by a signal
     result = tool.run(command, tmp_path / "x.gz", *out, before=limit, expect=5)
-    assert "none of tar, TFRecord and HDF5" in result.out + result.err
+    assert "not a tar, TFRecord or HDF5 file" in result.out + result.err

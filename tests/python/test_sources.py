@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is found in SOURCE, how it is labelled, and what is said of a SOURCE or OUT that will not do."""
+"""Which files of SOURCE are images, how they are labelled, and the messages for a wrong SOURCE or OUT."""
 
 import json
 import os
@@ -80,7 +80,7 @@ def test_content_decides_the_decoder(source, take):
     assert_equal_arrays(tensors(wrong, SMALL), arrays_of(samples))
 
 
-def test_files_that_are_no_images_by_name_are_left_out_and_counted(tool, source, take, tmp_path):
+def test_files_without_the_extension_of_an_image_are_ignored_and_counted(tool, source, take, tmp_path):
     draw(source, "a/1.png")
     for name in ("notes.txt", "a/Thumbs.db", "a/x.TXT", "a/README", "a/2.png.bak", "a/jpg", "top.csv"):
         (source / name).write_bytes(b"")
@@ -113,9 +113,9 @@ def test_a_folder_named_like_an_image_is_walked(source, take):
     assert labels_of(samples) == {"a/x.jpg/1": 0, "b.png/2": 1}
 
 
-def test_what_is_no_regular_file_is_left_out_and_never_opened(source, take):
+def test_files_that_are_not_regular_are_ignored_and_never_opened(source, take):
     draw(source, "a/1.png")
-    os.mkfifo(source / "a" / "fifo.jpg")  # whoever opens it waits for a writer
+    os.mkfifo(source / "a" / "fifo.jpg")  # opening it would block
     with socket.socket(socket.AF_UNIX) as listener:
         folder = os.open(source / "a", os.O_RDONLY)  # the path of a socket must be short
         listener.bind(f"/proc/self/fd/{folder}/socket.png")
@@ -157,7 +157,7 @@ def test_a_loop_of_links_ends(source, take):
 
 
 @pytest.mark.parametrize("name", ["itself", "itself.txt"])
-def test_a_link_to_itself_that_is_no_image_is_left_out(source, take, name):
+def test_a_link_to_itself_without_the_name_of_an_image_is_ignored(source, take, name):
     draw(source, "a/1.png")
     (source / "a" / name).symlink_to(name)
     samples, summary = take()
@@ -169,7 +169,7 @@ def test_an_image_that_changes_while_it_is_read_ends_the_build(tool, interferenc
     draw(source, "a/1.png", "a/2.png")
     image = source / "a" / "1.png"
     command = ("build", source, tmp_path / "out", *OPTIONS, "--jobs", "1")
-    with interference.hold(tool, *command, calls="read", path="/a/1.png") as (process, gate):
+    with interference.hold(tool, *command, calls="pread", path="/a/1.png") as (process, gate):
         with image.open("r+b") as file:  # other bytes, as many as before
             file.write(image.read_bytes()[::-1])
         gate.open()
@@ -184,7 +184,7 @@ def test_an_image_behind_a_broken_link_is_named(source, refuse, target):
     assert str(source / "a" / "dangling.jpg") in refuse(expect=3)
 
 
-def test_a_broken_link_that_is_no_image_is_left_out(source, take):
+def test_a_broken_link_without_the_name_of_an_image_is_ignored(source, take):
     draw(source, "a/1.png")
     (source / "a" / "notes.txt").symlink_to("nowhere")
     (source / "a" / "README").symlink_to("1.png")
@@ -196,7 +196,7 @@ def test_a_broken_link_that_is_no_image_is_left_out(source, take):
 
 
 @pytest.mark.parametrize("locked", ["class/1.png", "class"])
-def test_what_may_not_be_read_is_named(tool, public_folder, locked):
+def test_files_that_may_not_be_read_are_named(tool, public_folder, locked):
     draw(public_folder / "source", "class/0.png", "class/1.png")
     out = public_folder / "out"
     out.mkdir()
@@ -259,7 +259,7 @@ def test_an_out_inside_the_source_is_refused(tool, source, tmp_path, below):
     assert files(source) == before
 
 
-def test_an_out_beside_the_source_with_a_longer_name_is_fine(tool, source):
+def test_an_out_next_to_the_source_with_a_longer_name_is_fine(tool, source):
     draw(source, "class/1.png")
     tool.build(source, f"{source}-shards", *OPTIONS)
 
@@ -293,7 +293,7 @@ def test_classes_are_numbered_as_image_folder_numbers_them(source, take, tmp_pat
     assert labels_of(samples) == {f"{name}/deep/er/1": reference.class_to_idx[name] for name in names}
 
 
-def test_an_image_without_a_class_names_the_way_out(source, refuse):
+def test_the_message_for_an_image_without_a_class_says_what_to_do(source, refuse):
     draw(source, "class/1.png", "stray.png")
     text = refuse()
     assert str(source / "stray.png") in text and "--labels to none" in text
@@ -322,7 +322,7 @@ def test_no_labels_are_minus_one(source, take, tmp_path):
 
 @pytest.fixture
 def table(source, tmp_path):
-    """table(text): the options for a CSV file, beside a SOURCE of a few images."""
+    """table(text): the options for a CSV file, next to a SOURCE of a few images."""
     draw(source, "1.png", "a/2.png", "a/3.png", 'x,"y".png', "unused.png")
 
     def write(text):
@@ -363,10 +363,13 @@ WRONG_TABLES = {
     "names and integers": ("1.png,3\na/2.png,cat\n", "line 2", "line 1"),
     "one field": ("1.png,a\n\na/2.png\n", "line 3", "1 field"),
     "three fields": ("1.png,a,b\n", "line 1", "3 fields"),
-    "no path": (",a\n", "line 1", "empty field"),
-    "no label": ("1.png,\n", "line 1", "empty field"),
+    "no path": (",a\n", "line 1", "is empty"),
+    "no label": ("1.png,\n", "line 1", "is empty"),
     "open quote": ('1.png,a\n"a/2.png,b\n', "line 2", "quote"),
     "text after a quote": ('"1.png"x,a\n', "line 1", "quote"),
+    "decimals": ("1.png,0.5\na/2.png,1.5\n", "line 1", "'0.5' is a decimal number"),
+    "decimals among names": ("1.png,cat\na/2.png,1.5\n", "line 2", "--classes"),
+    "another header": ("image,breed\n1.png,cat\n", "line 1", "--path-column"),
 }
 
 
@@ -374,6 +377,60 @@ WRONG_TABLES = {
 def test_a_wrong_row_is_named_with_its_line(table, refuse, tmp_path, text, line, telling):
     said = refuse(*table(text))
     assert str(tmp_path / "labels.csv") in said and line in said and telling in said
+
+
+def test_decimals_may_be_names_of_classes_that_are_fixed(table, take, tmp_path):
+    (tmp_path / "names").write_text("1.5\n0.5\n")
+    samples, _ = take(*table("1.png,0.5\na/2.png,1.5\n"), "--classes", tmp_path / "names")
+    assert labels_of(samples) == {"1": 1, "a/2": 0}
+
+
+def test_an_absolute_path_below_the_source_is_taken(source, table, take):
+    samples, _ = take(*table(f"{source}/1.png,3\na/2.png,4\n"))
+    assert labels_of(samples) == {"1": 3, "a/2": 4}
+
+
+KAGGLE = "id,image,breed,width\n7,1.png,dog,640\n8,a/2.png,cat,480\n"
+
+
+def test_columns_of_a_table_are_found_by_name(table, take, tmp_path):
+    samples, _ = take(*table(KAGGLE), "--path-column", "image", "--label-column", "breed")
+    assert labels_of(samples) == {"1": 1, "a/2": 0}
+    assert Dataset(tmp_path / "out").classes == ["cat", "dog"]
+
+
+def test_a_column_that_is_missing_is_named_with_those_that_exist(table, refuse):
+    text = refuse(*table(KAGGLE), "--path-column", "image", "--label-column", "race")
+    assert "line 1: there is no column 'race'" in text and "id, image, breed, width" in text
+
+
+def test_columns_need_a_table(source, refuse):
+    draw(source, "a/1.png")
+    assert "need a CSV file in --labels" in refuse("--label-column", "race")
+
+
+def test_labels_come_from_names_by_a_regular_expression(source, take, tmp_path):
+    draw(source, "dog_1.png", "cat_2.png", "more/cat_3.png")
+    samples, _ = take("--label-regex", "([a-z]+)_[0-9]+")
+    assert labels_of(samples) == {"dog_1": 1, "cat_2": 0, "more/cat_3": 0}
+    assert Dataset(tmp_path / "out").classes == ["cat", "dog"]
+
+
+@pytest.mark.parametrize("regex, options, telling", [
+    ("(", (), "not a regular expression"),
+    ("dog", (), "no group in parentheses"),
+    ("(dog)", (), "finds no label in"),
+    ("(.)", ("--labels", "none"), "--label-regex and --labels exclude each other"),
+])
+def test_a_regular_expression_without_labels_is_refused(source, refuse, regex, options, telling):
+    draw(source, "dog_1.png", "cat_2.png")
+    assert telling in refuse("--label-regex", regex, *options)
+
+
+def test_another_regular_expression_is_another_job(source, take, refuse):
+    draw(source, "dog_1.png", "cat_2.png")
+    take("--label-regex", "([a-z]+)_")
+    assert "already holds a finished split" in refuse("--label-regex", "_([0-9])")
 
 
 def test_a_file_whose_name_begins_with_dots_is_below_the_source(source, table, take):
@@ -419,7 +476,7 @@ def test_classes_number_the_names_of_a_table(table, take, tmp_path):
     assert labels_of(samples) == {"1": 1, "a/2": 0}
 
 
-def test_classes_make_names_of_integers_beside_names(table, take, tmp_path):
+def test_classes_make_names_of_integers_among_names(table, take, tmp_path):
     (tmp_path / "classes.txt").write_text("cat\n3\n")
     samples, _ = take(*table("1.png,3\na/2.png,cat\n"), "--classes", tmp_path / "classes.txt")
     assert labels_of(samples) == {"1": 1, "a/2": 0}
@@ -440,14 +497,14 @@ def test_an_unknown_class_in_a_table_is_named_with_its_line(table, refuse, tmp_p
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "a\nb\na\n"], ids=repr)
-def test_a_list_of_classes_that_is_none_is_refused(source, refuse, tmp_path, text):
+def test_a_wrong_list_of_classes_is_refused(source, refuse, tmp_path, text):
     draw(source, "a/1.png")
     (tmp_path / "classes.txt").write_text(text)
     assert str(tmp_path / "classes.txt") in refuse("--classes", tmp_path / "classes.txt")
 
 
 @pytest.mark.parametrize("text", ["", "[]", json.dumps({"classes": ["a"]})], ids=repr)
-def test_a_manifest_that_is_none_fixes_no_classes(source, refuse, tmp_path, text):
+def test_a_file_that_is_not_a_manifest_fixes_no_classes(source, refuse, tmp_path, text):
     draw(source, "a/1.png")
     (tmp_path / "dataset.json").write_text(text)
     assert str(tmp_path / "dataset.json") in refuse("--classes", tmp_path / "dataset.json", expect=4)

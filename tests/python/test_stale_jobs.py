@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that were left unfinished, and what other commands did to the same OUT since: nothing is mixed or lost."""
+"""Unfinished jobs in an OUT that other commands have changed since: nothing is mixed up or lost."""
 
 import shutil
 
@@ -41,7 +41,7 @@ def kill_at(tool, interference, calls, path, *command, after=0):
 
 
 def kill_after_two_shards(tool, interference, *command):
-    kill_at(tool, interference, "rename", "/train-000002.", *command, after=1)  # the first one is that of the result
+    kill_at(tool, interference, "rename", "/train-000002.", *command, after=1)  # the first rename is that of the result
 
 
 def test_a_job_that_another_command_has_replaced_is_not_resumed(tool, interference, source, built, tmp_path):
@@ -66,7 +66,7 @@ def test_a_conversion_that_a_build_has_replaced_is_not_resumed(tool, interferenc
     assert differing(files(out), files(tmp_path / "whole")) == []
 
 
-def test_a_file_that_was_put_there_since_is_not_replaced(tool, interference, source, tmp_path):
+def test_a_file_that_was_added_since_is_not_replaced(tool, interference, source, tmp_path):
     out = tmp_path / "out"
     words = ("build", source, out, *OPTIONS)
     kill_after_two_shards(tool, interference, *words)
@@ -81,7 +81,7 @@ def test_a_file_that_was_put_there_since_is_not_replaced(tool, interference, sou
     tool.run("verify", out)
 
 
-def test_a_damaged_split_does_not_cost_a_finished_one(tool, source, other, tmp_path):
+def test_a_damaged_split_does_not_remove_a_finished_one(tool, source, other, tmp_path):
     two, out = tmp_path / "two", tmp_path / "out"
     tool.run("build", source, two, *OPTIONS, "--split", "a")
     tool.run("build", other, two, *OPTIONS, "--split", "b")
@@ -111,13 +111,13 @@ def test_out_may_be_a_link_to_a_folder(tool, source, tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     tool.run("build", source, tmp_path / "link", *OPTIONS)
-    assert "complete already" in tool.run("build", source, tmp_path / "link/", *OPTIONS).out
+    assert "already complete" in tool.run("build", source, tmp_path / "link/", *OPTIONS).out
     tool.run("index", tmp_path / "link")
     tool.run("verify", tmp_path / "real")
 
 
-def test_new_data_in_a_pipe_is_not_left_out(tool, interference, tmp_path):
-    """Of equal names and sizes: no plan tells such streams apart."""
+def test_new_data_in_a_pipe_is_not_ignored(tool, interference, tmp_path):
+    """Names and sizes are equal, so the plans of both streams are equal, too."""
     import tarfile
 
     def make(name, first):
@@ -146,7 +146,7 @@ def test_a_list_of_classes_that_overwrite_removes_is_refused(tool, source, tmp_p
     tool.run("build", source, out, *OPTIONS)
     before = snapshot(out)
     text = tool.run("build", source, out, *OPTIONS, "--classes", out / "dataset.json", "--overwrite", expect=2).err
-    assert "would be replaced while it is needed" in text
+    assert "which this build reads" in text
     assert snapshot(out) == before
 
 

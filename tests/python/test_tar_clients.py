@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archivers that other projects wrote list and extract our tar shards without a complaint."""
+"""Third-party archivers list and extract tar shards without a warning."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ for my $file ($archive->get_files) { print $file->full_path, " ", md5_hex($file-
 
 
 def run_client(*command):
-    """What the client prints; it must be silent on standard error."""
+    """Returns the client's output; it must not write to standard error."""
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
@@ -46,7 +46,7 @@ def contents(folder):
 
 @pytest.fixture
 def expected(shard):
-    """The entries as Python's own library reads them."""
+    """The entries as Python's tarfile reads them."""
     import tarfile
 
     path, names = shard

@@ -38,7 +38,7 @@ AWKWARD = [
 
 @pytest.fixture(scope="module")
 def awkward(tmp_path_factory):
-    """A folder whose names try what tars can hold, with a bad image, an empty class and files that are no images."""
+    """A folder whose names try what tars can hold, with a bad image, an empty class and files that are not images."""
     folder = os.fsencode(tmp_path_factory.mktemp("awkward") / "folder")
     for number, name in enumerate(AWKWARD):
         path = os.path.join(folder, name)
@@ -58,7 +58,7 @@ def awkward(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(tool, awkward, tmp_path_factory):
-    """What the build of the folder gives."""
+    """The build of the folder."""
     out = tmp_path_factory.mktemp("built") / "out"
     tool.build(awkward, out, *OPTIONS, "--max-bad", "50%")
     return out
@@ -160,7 +160,7 @@ def test_parts_of_a_packed_tar_make_the_same_dataset(tool, awkward, built, tmp_p
 def test_the_same_build_again_changes_nothing_whatever_the_source(tool, awkward, built, tmp_path):
     gnu_tar(tmp_path / "x.tar", awkward)
     before = files(built)
-    assert "complete already" in tool.build(tmp_path / "x.tar", built, *OPTIONS, "--max-bad", "50%").out
+    assert "already complete" in tool.build(tmp_path / "x.tar", built, *OPTIONS, "--max-bad", "50%").out
     assert differing(files(built), before) == []
 
 
@@ -196,7 +196,7 @@ LABELS = {
 
 @pytest.mark.parametrize("labels", LABELS)
 def test_shards_of_webdataset_give_the_folder_s_tensors(tool, listed, expected, tmp_path, labels):
-    # Flat keys: where there are class folders, notes beside images are no classes.
+    # Flat keys: with class folders, notes next to images are not classes.
     extension = labels.split()[0]
     with webdataset.ShardWriter(str(tmp_path / "wds-%06d.tar"), maxcount=5, verbose=0) as writer:
         for path, data, name, number in listed:

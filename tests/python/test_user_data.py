@@ -291,7 +291,7 @@ def test_a_split_whose_shards_are_lost_is_made_again(tool, interference, source,
 
 
 def test_overwrite_lists_the_source_again(tool, source, tmp_path):
-    """What was added since an interrupted build began is not left out silently."""
+    """Files that were added after an interrupted build began are not ignored silently."""
     changed = tmp_path / "source"
     shutil.copytree(source, changed)
     tool.build(changed, tmp_path / "out", *OPTIONS, "--part", "0/2")

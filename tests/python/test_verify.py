@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`precache verify`: what it says, and what the shell sees."""
+"""`precache verify`: its output and its exit status."""
 
 import gzip
 import io
@@ -29,7 +29,7 @@ def dataset(build, animals, tmp_path, request):
 
 
 @pytest.mark.parametrize("dataset", FORMATS, indirect=True)
-def test_what_was_built_is_whole(run, dataset):
+def test_a_new_dataset_is_whole(run, dataset):
     said = run("verify", dataset.out).stdout.decode()
     samples = dataset.manifest["splits"]["train"]["samples"]
     assert said.startswith("whole") and f"{samples} samples in 3 files" in said and "against the manifest" in said
@@ -61,7 +61,7 @@ def test_damage_is_named_and_ends_with_4(run, dataset):
 @pytest.mark.parametrize("dataset", FORMATS, indirect=True)
 @pytest.mark.parametrize("change", (lambda file: file.truncate(5000), lambda file: (file.seek(0, 2), file.write(b"x"))),
                          ids=("cut", "longer"))
-def test_a_shard_that_changes_its_size_meanwhile_is_damaged(tool, interference, dataset, change):
+def test_a_shard_that_changes_its_size_during_verify_is_damaged(tool, interference, dataset, change):
     path = dataset.shard_paths()[1]
     arguments = ("verify", dataset.out, "--quiet", "--jobs", "1")
     with interference.hold(tool, *arguments, calls="pread", path=path.name) as (process, gate):
@@ -119,8 +119,8 @@ def test_every_damaged_tfrecord_is_named_without_a_manifest(run, build, animals,
     assert [fault["offset"] // stride for fault in faults] == [1, 2, 4]
 
 
-def test_damage_that_reads_like_something_strange_is_damage(run, tmp_path):
-    """A label that is a text among numbers."""
+def test_damage_that_looks_like_unsupported_data_is_damage(run, tmp_path):
+    """One label is a text, the others are numbers."""
     import tensorflow as tf
 
     def example(number):
@@ -140,7 +140,7 @@ def test_damage_that_reads_like_something_strange_is_damage(run, tmp_path):
     assert [fault["record"] for fault in faults] == [3] and "CRC" in faults[0]["reason"]
 
 
-def test_what_is_not_finished_is_not_taken_for_whole(tool, interference, animals, tmp_path):
+def test_an_unfinished_dataset_is_not_called_whole(tool, interference, animals, tmp_path):
     out = tmp_path / "out"
     arguments = ("build", animals[0], out, "--size", "16", "--shards", "3", "--quiet", "--jobs", "1")
     result = finish(tool.start(*arguments, env=interference.kill(calls="rename", path=out / "train", after=2)))
@@ -165,7 +165,7 @@ def test_a_split_that_is_not_finished_next_to_one_that_is(tool, interference, bu
 
 
 @pytest.mark.parametrize("encoded", [False, True])
-def test_a_dataset_that_is_replaced_meanwhile_is_not_damaged(tool, interference, animals, tmp_path, encoded):
+def test_a_dataset_that_is_replaced_during_verify_is_not_damaged(tool, interference, animals, tmp_path, encoded):
     command = ("pack", animals[0], tmp_path / "out") if encoded else (
         "build", animals[0], tmp_path / "out", "--size", "16")
     command = (*command, "--shards", "3", "--quiet", "--seed")
@@ -190,17 +190,17 @@ def test_without_proc_an_intact_dataset_is_not_damaged(tool, build, animals, tmp
         pytest.skip("needs the right to mount")
     for path in (built.out, built.shard_paths()[0]):
         error = tool.run("verify", path, before=shell, expect=3).err
-        assert "cannot start '/proc/self/exe'" in error and "/proc has to be mounted" in error
+        assert "cannot start '/proc/self/exe'" in error and "/proc to be mounted" in error
 
 
-def test_what_is_whole_before_a_cut_is_counted(run, build, animals, tmp_path):
+def test_samples_before_a_cut_are_counted(run, build, animals, tmp_path):
     built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "1")
     path, stride = built.shard_paths()[0], built.shards()[0]["columns"]["image"]["stride"]
     shard = path.read_bytes()
     os.truncate(path, 5 * stride + 700)
     said = run("verify", built.out, expect=4).stdout.decode()
-    assert "5 of its 23 samples lie before the cut" in said and said.splitlines()[-1].startswith("damaged  5 samples")
-    assert "5 of its 23 samples lie before the cut" in " ".join(run("inspect", built.out, expect=4).stdout.decode().split())
+    assert "5 of its 23 samples are before the cut" in said and said.splitlines()[-1].startswith("damaged  5 samples")
+    assert "5 of its 23 samples are before the cut" in " ".join(run("inspect", built.out, expect=4).stdout.decode().split())
     (built.out / "dataset.json").unlink()
     # In the header after a sample; in the data of an image; in that of a label, so that the sample is not whole.
     for size, whole in ((5 * stride + 700, 5), (6 * stride - 1024 + 200, 5), (6 * stride - 100, 5), (6 * stride + 300, 6)):
@@ -212,22 +212,22 @@ def test_what_is_whole_before_a_cut_is_counted(run, build, animals, tmp_path):
 
 
 @pytest.mark.parametrize("dataset", FORMATS, indirect=True)
-def test_what_lies_next_to_shards_is_left_out(run, tool, dataset):
+def test_other_files_next_to_shards_are_ignored(run, tool, dataset):
     run("index", dataset.out)
     names = sorted(path.name for path in dataset.out.iterdir())
     assert len(names) > 4
     for paths in ([dataset.out / name for name in names], [dataset.out / "*"]):
         done = run("verify", *paths)
-        assert done.stdout.startswith(b"whole    23 samples in 3 files") and b"left out" in done.stderr
+        assert done.stdout.startswith(b"whole    23 samples in 3 files") and b"ignored" in done.stderr
         done = run("inspect", *paths, "--json")
         facts = json.loads(done.stdout)["paths"]
-        assert b"left out" in done.stderr and {fact["format"] for fact in facts} == {dataset.manifest["format"]}
+        assert b"ignored" in done.stderr and {fact["format"] for fact in facts} == {dataset.manifest["format"]}
         assert sum(fact["samples"] for fact in facts) == 23 and all(fact["kind"] != "file" for fact in facts)
     for name in set(names) - {path.name for path in dataset.shard_paths()}:
-        assert "left out" not in finish(tool.start("inspect", dataset.out / name)).err, "one that is named alone is meant"
+        assert "ignored" not in finish(tool.start("inspect", dataset.out / name)).err, "one that is named alone is meant"
 
 
-def test_paths_that_are_none(run, tmp_path):
+def test_bad_paths(run, tmp_path):
     assert b"No such file" in run("verify", tmp_path / "none.tar", expect=3).stderr
     assert b"matches no file" in run("verify", tmp_path / "*.tar", expect=2).stderr
     assert b"required" in run("verify", expect=2).stderr
@@ -244,7 +244,7 @@ def test_folders_of_shards_that_tensorflow_names(run, corpora, tmp_path):
     run("build", shards, tmp_path / "out", "--quiet", "--size", "16", "--labels", "none")
 
 
-def test_foreign_files(run, tmp_path):
+def test_third_party_files(run, tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"\xff\xd8\xff\xe0")
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         archive.add(tmp_path / "a.jpg", "a.jpg")
@@ -283,7 +283,7 @@ def test_compressed_files_are_unpacked_and_verified(run, dataset, compress, tmp_
     assert "compressed" in one_fault(run, packed)["reason"]
 
 
-def test_unpacking_needs_room_for_a_while(tool, small_disk, tmp_path):
+def test_unpacking_needs_temporary_space(tool, small_disk, tmp_path):
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         entry = tarfile.TarInfo("a.bin")
         entry.size = 64 << 20
@@ -353,7 +353,7 @@ def test_a_cut_list_of_encoded_shards_is_damage(tool, packed, size):
         assert str(path) in result.err
 
 
-def test_a_third_party_file_of_that_name_is_not_ours(tool, packed):
+def test_a_third_party_file_of_that_name_is_ignored(tool, packed):
     (packed / "encoded.json").write_text('{"made": "elsewhere"}\n')
     assert "without a manifest" in tool.run("verify", packed).out
 

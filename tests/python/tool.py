@@ -17,7 +17,7 @@ import pytest
 from conftest import TIMEOUT_SECONDS
 
 EXTENSIONS = {"tar": "tar", "tfrecord": "tfrecord", "hdf5": "h5"}
-NOBODY = 65534
+UNPRIVILEGED_ID = 65534
 
 
 class Result(NamedTuple):
@@ -30,13 +30,13 @@ class Result(NamedTuple):
 
 
 def finish(process):
-    """Waits for a started tool; what it wrote to other places than pipes is not in the result."""
+    """Waits for a started tool. The result holds only output that went to pipes."""
     out, err = (text or b"" for text in process.communicate(timeout=TIMEOUT_SECONDS))
     return Result(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
 
 
 def wait_until(condition, process):
-    """Waits for something that a running tool does."""
+    """Waits until a running tool meets the condition."""
     end = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
         assert process.poll() is None, f"it has ended: {finish(process)}"
@@ -49,13 +49,13 @@ class Tool:
         self.path = path
 
     def start(self, *arguments, env=None, before=(), **options):
-        """`env` is added to the environment; the words of `before` are put before the command."""
+        """Adds `env` to the environment, and puts the words of `before` in front of the command."""
         words = [os.fsencode(word) for word in (*before, self.path, *arguments)]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(words, env={**os.environ, **(env or {})}, **{**pipes, **options})
 
     def run(self, *arguments, expect=0, **options):
-        """`expect` is the exit code; with None any will do."""
+        """`expect` is the exit code; None accepts any."""
         result = finish(self.start(*arguments, **options))
         said = f"{result.out}{result.err}"
         assert expect in (None, result.code), f"exit code {result.code}, not {expect}, of {arguments}\n{said}"
@@ -65,7 +65,7 @@ class Tool:
         return self.run("build", source, out, "--quiet", *arguments, **options)
 
     def refuse(self, source, out, *arguments, expect=2, **options):
-        """Runs a build that must fail; returns what it says, which must read like an error of the tool."""
+        """Runs a build that must fail, and returns its message, which must have the form of an error."""
         result = self.build(source, out, *arguments, expect=expect, **options)
         lines = result.err.splitlines()
         assert lines and lines[0].startswith("precache: "), result.err
@@ -95,7 +95,7 @@ class Gate:
 
 
 class Interference:
-    """Makes the environment in which chosen calls of the tool are disturbed."""
+    """Makes an environment that disturbs chosen calls of the tool."""
 
     def __init__(self, library, folder):
         self.library = library
@@ -117,7 +117,7 @@ class Interference:
 
     @contextlib.contextmanager
     def hold(self, tool, *arguments, calls="open", path="", **options):
-        """Starts the tool and holds it at the first of the calls: gives the process and the gate to open."""
+        """Starts the tool, holds it at the first of the calls, and returns the process and the gate to open."""
         self.gates += 1
         gate = Gate(self.folder / f"gate{self.gates}")
         env = self.environment(calls=calls, path=path, gate=gate.folder)
@@ -130,7 +130,7 @@ class Interference:
 
 
 def signal_once(process, number):
-    """Sends a signal whose handler serves once, and waits until it has: another one could be lost in it before."""
+    """Sends a signal that has a one-shot handler, and waits until the handler ran: a second signal could be lost before."""
 
     def is_handled():
         status = Path(f"/proc/{process.pid}/status").read_text()
@@ -145,16 +145,16 @@ def signal_once(process, number):
 
 
 def ordinary_user():
-    """Words before a command that take away root's right to do everything."""
+    """Words to put in front of a command that drop root's privileges."""
     if os.geteuid() != 0:
         return ()
     if shutil.which("setpriv") is None:
         pytest.skip("needs setpriv")
-    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+    return ("setpriv", f"--reuid={UNPRIVILEGED_ID}", f"--regid={UNPRIVILEGED_ID}", "--clear-groups", "--")
 
 
 def run_and_measure(tool, *arguments):
-    """The result and the largest resident size in bytes. Between us and the tool stands a small process, as the size
+    """The result and the largest resident size in bytes. A small process runs the tool, because the size
     of the process that starts a program would count as the program's."""
     measure = (
         "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]);"
@@ -174,18 +174,18 @@ def files(folder):
 
 
 def snapshot(folder):
-    """As files(), and enough to see that a file was rewritten with the same bytes."""
+    """As files(), plus enough to notice that a file was rewritten with the same bytes."""
     times = {name: (Path(folder) / name).stat() for name, data in files(folder).items() if data is not None}
     return files(folder), {name: (status.st_ino, status.st_mtime_ns) for name, status in times.items()}
 
 
 def differing(one, other):
-    """The names of the files that differ: a readable assertion where the bytes are many."""
+    """The names of the files that differ, for readable assertions about many bytes."""
     return sorted(name for name in one.keys() | other.keys() if one.get(name, 0) != other.get(name, 0))
 
 
 def kill_after(process, seconds):
-    """Kills unless the process ends before; true if it was killed."""
+    """Kills the process unless it ends earlier; returns True if it was killed."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(seconds)
     process.kill()

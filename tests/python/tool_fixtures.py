@@ -40,7 +40,7 @@ def public_folder():
 
 @pytest.fixture
 def quick_folder(tmp_path):
-    """A folder where to sync costs nothing, if there is one: for tests of many runs."""
+    """A folder on a file system that syncs for free, if there is one: for tests with many runs."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
         yield Path(folder)

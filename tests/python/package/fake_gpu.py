@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPU that is none, and a consumer of DLPack tensors on it: calls go to the stand-in for the CUDA runtime that the
-module under test is linked with."""
+"""A simulated GPU and a consumer of DLPack tensors on it. Calls go to the fake CUDA runtime that the module under test is
+linked with."""
 
 import contextlib
 import ctypes
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-FOLDER = Path(os.environ["PRECACHE_FAKE_GPU"])  # where the module under test is
+FOLDER = Path(os.environ["PRECACHE_FAKE_GPU"])  # the folder of the module under test
 
 NON_BLOCKING, DEVICE_TO_HOST = 1, 2
 KINDS = {(0, 64): "int64", (1, 8): "uint8", (2, 16): "float16", (2, 32): "float32", (4, 16): "bfloat16"}
@@ -43,12 +43,12 @@ class Versioned(ctypes.Structure):
     name = b"dltensor_versioned"
 
 
-# Torch may have put CUDA's own runtime into the process for everybody: these look at their own libraries first.
+# Torch may have loaded the real CUDA runtime with global symbols: these look into their own libraries first.
 _MODE, _usual_mode = os.RTLD_NOW | os.RTLD_DEEPBIND, sys.getdlopenflags()
 sys.setdlopenflags(_MODE)
 importlib.import_module("precache._reader")
 sys.setdlopenflags(_usual_mode)
-machine = ctypes.CDLL(str(FOLDER / "machine.so"), _MODE)  # brings the stand-in along
+machine = ctypes.CDLL(str(FOLDER / "machine.so"), _MODE)  # loads the fake runtime, too
 machine.machine_report.restype = ctypes.c_char_p
 for _order in (machine.machine_hold, machine.machine_let_go):
     _order.argtypes, _order.restype = [ctypes.c_void_p], None
@@ -69,13 +69,13 @@ def cuda(call, *arguments):
 
 
 def report():
-    """Rules of CUDA that were broken, and what was left behind: "" for none."""
+    """Violated rules of CUDA and leaked resources; "" for none."""
     return machine.machine_report().decode()
 
 
 @contextlib.contextmanager
 def fresh_machine(devices=1):
-    """In the end nothing may be left on it, and no rule of CUDA be broken."""
+    """A clean machine; at the end it must have no leaks and no violated rules."""
     machine.machine_start(devices)
     yield machine
     said = report()
@@ -107,7 +107,7 @@ class Stream:
 
 
 class Facts(NamedTuple):
-    """What a tensor says of itself."""
+    """The description that a tensor gives of itself."""
 
     device: tuple[int, int]
     dtype: str
@@ -138,17 +138,17 @@ class Taken:
         return self._kind.from_address(self._address)
 
     def copy_on(self, stream):
-        """Has the bytes copied to the host on a stream, without waiting for that."""
+        """Queues a copy of the bytes to the host on a stream, without waiting for it."""
         return Copy(self._data, self._size, stream)
 
     def drop(self):
-        """Ends the use of the tensor, as the destructor of another library's does."""
+        """Releases the tensor, as the destructor of another library's tensor does."""
         self._managed().deleter(self._address)
         self._address = None
 
 
 class Copy:
-    """Bytes on their way from the device."""
+    """A copy from the device that is under way."""
 
     def __init__(self, data, size, stream):
         self._pinned, self._size, self._stream = ctypes.c_void_p(), size, stream
@@ -156,7 +156,7 @@ class Copy:
         cuda("cudaMemcpyAsync", self._pinned, ctypes.c_void_p(data), ctypes.c_size_t(size), DEVICE_TO_HOST, stream.handle)
 
     def bytes(self):
-        """The bytes, once they are there."""
+        """Waits for the copy and returns the bytes."""
         self._stream.synchronize()
         bytes_ = ctypes.string_at(self._pinned, self._size)
         cuda("cudaFreeHost", self._pinned)

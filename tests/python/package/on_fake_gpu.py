@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches on a GPU that is none, down to their bytes: run by test_device.py, with a module of the package that is linked
-with a stand-in for the CUDA runtime. Torch takes no such tensor without a driver, so a consumer of our own takes its place."""
+"""Batches on a simulated GPU, byte for byte. Run by test_device.py, with a module of the package that is linked with a fake
+CUDA runtime. Without a driver torch rejects such tensors, so fake_gpu.py has a consumer that replaces it."""
 
 import gc
 
@@ -22,14 +22,14 @@ BUDGET = 1 << 30
 
 @pytest.fixture
 def stream():
-    """On a machine that is left as it was found."""
+    """Runs each test on a clean machine and checks it afterwards."""
     with fresh_machine(), Stream() as stream:
         yield stream
         gc.collect()
 
 
 class Torch:
-    """What the package asks torch for, on the machine at hand. Tensors are copied on the stream, and dropped at once."""
+    """Replaces the functions of torch that the package uses. Tensors are copied on the stream and released at once."""
 
     def __init__(self, stream):
         self.stream, self.facts = stream, []
@@ -57,14 +57,14 @@ def as_torch(stream, monkeypatch):
 
 
 def tensors(loader):
-    """The next batch of a loader as DLPack gives it."""
+    """The DLPack tensors of a loader's next batch."""
     batch = loader._open().next()
     return DeviceTensor(batch, labels=False), DeviceTensor(batch, labels=True)
 
 
 @pytest.fixture
 def batches(stamps):
-    """batches(**options): tensors of a loader, and the bytes of the same ones without a GPU."""
+    """batches(**options): the tensors of a loader, and the bytes that a loader without a GPU returns."""
 
     def make(**options):
         options = {"shuffle": "full", "dtype": "float16", "crop": 7, "flip": True, **options}
@@ -112,9 +112,9 @@ def test_batches_are_those_without_a_gpu(made, as_torch, dtype, channels_last, p
 
 def test_nothing_is_registered_unasked(stamps, as_torch):
     loader = precache.torch.Loader(stamps.out, 4, device="cuda:0")
-    assert len(list(loader)) == 5
+    assert len(list(loader)) == 6
     device = loader.stats()["device"]
-    assert device["bytes_registered"] == 0 and device["staged"] >= 5 and device["reason"].startswith("Staged")
+    assert device["bytes_registered"] == 0 and device["staged"] >= 6 and device["reason"].startswith("Staged")
 
 
 def test_epochs_and_states(stamps, as_torch):
@@ -149,7 +149,7 @@ def test_a_second_device(stamps, monkeypatch):
             consumer = Torch(stream)
             monkeypatch.setattr(torch.utils.dlpack, "from_dlpack", consumer.from_dlpack)
             loader = precache.torch.Loader(stamps.out, 4, device="cuda:1")
-            machine.cudaSetDevice(1)  # of the consumer's copies
+            machine.cudaSetDevice(1)  # for the consumer's copies
             for (images, _), (expected, _) in zip(loader, precache.torch.Loader(stamps.out, 4), strict=True):
                 assert torch.equal(images, expected)
             assert {facts.device for facts in consumer.facts} == {(2, 1)}
@@ -174,7 +174,7 @@ def test_bad_options(stamps, as_torch):
             precache.torch.Loader(stamps.out, 4, **{"device": "cuda", **options})
 
 
-def test_without_a_driver_torch_is_left_to_it(stamps, as_torch):
+def test_without_a_driver_torch_moves_batches(stamps, as_torch):
     machine.machine_set_driver(0)
     loader = precache.torch.Loader(stamps.out, 4, device="cuda")
     reason = loader.stats()["device"]["reason"]
@@ -193,7 +193,7 @@ def test_failures_are_device_errors(stamps, as_torch):
     loader = precache.torch.Loader(stamps.out, 4, device="cuda", dtype="float32")
     iterator = iter(loader)
     machine.machine_fail(b"cudaLaunchKernel", 1)
-    for _ in range(2):  # and stays so
+    for _ in range(2):  # the error persists
         with pytest.raises(precache.DeviceError, match="cudaLaunchKernel"):
             next(iterator)
 
@@ -202,7 +202,7 @@ def test_failures_are_device_errors(stamps, as_torch):
 
 
 @pytest.mark.parametrize("versioned", [False, True])
-def test_what_a_consumer_is_told(stamps, stream, versioned):
+def test_a_consumer_sees_device_shape_and_type(stamps, stream, versioned):
     loader = precache.torch.Loader(stamps.out, 4, device="cuda", dtype="bfloat16", crop=(8, 5))
     images, labels = tensors(loader)
     assert images.__dlpack_device__() == labels.__dlpack_device__() == (2, 0)
@@ -215,8 +215,8 @@ def test_what_a_consumer_is_told(stamps, stream, versioned):
     other.drop()
 
 
-def test_memory_is_used_again_only_after_the_consumers_stream(batches, stream):
-    """The stream stands still while the whole epoch is asked for: nothing may be overwritten meanwhile."""
+def test_memory_is_reused_only_after_the_consumers_stream(batches, stream):
+    """The stream is blocked while the whole epoch is requested: nothing may be overwritten meanwhile."""
     loader, expected = batches(device_batches=2)
     copies = []
     machine.machine_hold(stream.handle)
@@ -254,10 +254,10 @@ def test_tensors_outlive_their_loader(batches, stream):
         one.drop()
 
 
-def test_a_ring_that_is_held_is_an_error_and_no_end(batches, stream):
+def test_holding_all_batches_is_an_error_and_not_the_end(batches, stream):
     loader, expected = batches(device_batches=2)
     held = [take(tensors(loader)[0], stream) for _ in range(2)]
-    with pytest.raises(precache.InvalidArgument, match="all 2 batches on the device are held"):
+    with pytest.raises(precache.InvalidArgument, match="all 2 batches on the device are in use"):
         tensors(loader)
     held.pop(0).drop()
     held.append(take(tensors(loader)[0], stream))
@@ -266,7 +266,7 @@ def test_a_ring_that_is_held_is_an_error_and_no_end(batches, stream):
         one.drop()
 
 
-def test_capsules_that_nobody_takes(batches, stream):
+def test_capsules_that_are_never_consumed(batches, stream):
     loader, expected = batches(device_batches=1)
     for images, _ in expected:
         tensor = tensors(loader)[0]
@@ -280,7 +280,7 @@ def test_capsules_that_nobody_takes(batches, stream):
 
 
 def use_on_two_streams(loader, *, in_order):
-    """A batch is taken on one stream and used on another, while the next one comes. Returns what was seen of it."""
+    """Takes a batch on one stream and uses it on another while the next batch arrives. Returns the bytes that were read."""
     with Stream() as taker, Stream() as other:
         taken = take(tensors(loader)[0], taker)
         other.wait_stream(taker)
@@ -289,19 +289,19 @@ def use_on_two_streams(loader, *, in_order):
         if in_order:
             taker.wait_stream(other)
         taken.drop()
-        take(tensors(loader)[0], taker).drop()  # from the same memory
+        take(tensors(loader)[0], taker).drop()  # reuses the same memory
         machine.machine_let_go(other.handle)
         return copy.bytes()
 
 
 def test_other_streams_can_use_a_batch(batches, stream):
-    """As docs/python.md says."""
+    """As docs/python.md describes."""
     loader, expected = batches(device_batches=1)
     assert use_on_two_streams(loader, in_order=True) == expected[0][0]
 
 
 def test_other_streams_must_be_waited_for(batches):
-    """The stand-in would notice if the package forgot to."""
+    """Shows that the fake runtime detects a missing wait."""
     machine.machine_start(1)
     loader, _ = batches(device_batches=1)
     use_on_two_streams(loader, in_order=False)
@@ -310,16 +310,16 @@ def test_other_streams_must_be_waited_for(batches):
     machine.machine_start(1)
 
 
-def test_streams_that_are_none(batches, stream):
+def test_invalid_streams_are_refused(batches, stream):
     loader, _ = batches()
     images, _ = tensors(loader)
     for number in (-1, 2):
-        with pytest.raises(BufferError, match="on one stream"):
+        with pytest.raises(BufferError, match="needs one stream"):
             images.__dlpack__(stream=number)
     for number in (0, -2):
         with pytest.raises(precache.InvalidArgument, match=f"stream is {number}"):
             images.__dlpack__(stream=number)
-    with pytest.raises(BufferError, match="not copied"):
+    with pytest.raises(BufferError, match="cannot be copied"):
         images.__dlpack__(stream=1, copy=True)
     with pytest.raises(BufferError, match="exported"):
         images.__dlpack__(stream=1, dl_device=(1, 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets for the tests of the Python package, and processes of their own for what a test's process should not risk."""
+"""Datasets for the tests of the Python package, and child processes for tests that could harm their own process."""
 
 import os
 import subprocess
@@ -31,8 +31,8 @@ def made(build, animals, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def stamps(build, tmp_path_factory):
-    """Three shards of small images: of sample `i`, in the stored order, the channels are row, column and a number,
-    which `stamps.numbers[i]` tells."""
+    """Three shards of small images. The channels of sample `i`, in stored order, are row, column and the number
+    `stamps.numbers[i]`."""
     folder = tmp_path_factory.mktemp("stamps")
     y, x = np.mgrid[:12, :10]
     for i in range(STAMPS):
@@ -49,7 +49,7 @@ def stamps(build, tmp_path_factory):
 
 @pytest.fixture
 def in_child(tmp_path):
-    """in_child(program, arguments..., **environment): the lines that a Python program of its own prints."""
+    """in_child(program, arguments..., **environment): the lines that a Python program prints in a child process."""
 
     def run(program, *arguments, **environment):
         path = tmp_path / "program.py"

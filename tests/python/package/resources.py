@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this process holds of the files in a folder, and the threads of loaders."""
+"""Lists mappings and descriptors of files in a folder, and the threads of loaders, in this process."""
 
 import os
 import time
@@ -19,7 +19,7 @@ def descriptors_of(folder):
     for number in os.listdir("/proc/self/fd"):
         try:
             links.append(os.readlink(f"/proc/self/fd/{number}"))
-        except FileNotFoundError:  # the one that listed them
+        except FileNotFoundError:  # the descriptor of the listing itself
             pass
     return [link for link in links if str(folder) in link]
 
@@ -32,13 +32,13 @@ def loader_threads():
             with open(f"/proc/self/task/{number}/comm") as file:
                 if file.read().strip() == "precache":
                     found.add(number)
-        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
             pass
     return found
 
 
 def comes_true(condition):
-    """Waits for what is bound to happen: a thread that was begun names itself, one that has ended is no longer listed."""
+    """Waits until a condition holds: a new thread sets its name, a thread that ended is no longer listed."""
     end = time.monotonic() + TIMEOUT_SECONDS
     while not condition() and time.monotonic() < end:
         time.sleep(0.001)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of precache.Loader in the long run: they never change, and hold up neither memory nor other threads."""
+"""Lifetime of the batches of precache.Loader: they never change, do not leak memory and do not block other threads."""
 
 import gc
 import shutil
@@ -29,7 +29,7 @@ def test_batches_that_are_kept_never_change(stamps, options):
     loader = precache.Loader(stamps.out, 4, last_batch="keep", prefetch=2, **options)
     kept = [(images, labels, images.tobytes(), labels.tobytes()) for _ in range(5) for images, labels in loader]
     assert len(kept) == 30
-    for _ in range(20):  # what is not kept uses buffers again
+    for _ in range(20):  # batches that are not kept reuse buffers
         for images, labels in loader:
             pass
     loader.close()
@@ -78,7 +78,7 @@ def test_only_views_are_read_only(stamps):
 @pytest.mark.parametrize("shuffle", ["full", "block"])
 @pytest.mark.parametrize("batch_size", [1, 2, 11, 22])
 def test_shuffled_batches_may_all_be_written_to(stamps, shuffle, batch_size):
-    """Those too whose samples happen to lie side by side in a shard: of 23, the last one is alone in its batch."""
+    """Including those whose samples happen to be neighbours in a shard: the last of 23 is alone in its batch."""
     loader = precache.Loader(stamps.out, batch_size, shuffle=shuffle, last_batch="keep", block_rows=4)
     by_a_state = precache.Loader(stamps.out, batch_size, last_batch="keep")
     by_a_state.load_state_dict(loader.state_dict())
@@ -135,14 +135,14 @@ def test_memory_does_not_grow(stamps, in_child):
         print(*(now - then for now, then in zip(held(), before)))
     """, stamps.out)
     mappings, address_space, resident = map(int, lines[0].split())
-    # A buffer takes 2 MB: one that stayed with each epoch would be 600.
+    # A buffer takes 2 MB: leaking one each epoch would take 600 MB.
     assert mappings < 50 and address_space < 150 and resident < 40, lines
 
 
 @pytest.mark.parametrize("options", [{"writable": True}, {"shuffle": "full"}], ids=str)
 @pytest.mark.parametrize("batch_size", [4, 2000, 9000])
-def test_what_is_held_costs_its_own_size(stamps, in_child, batch_size, options):
-    """Of 1 KiB, 0.7 MiB and 3.1 MiB: small ones take no huge page, large ones no part of one more."""
+def test_a_batch_that_is_held_costs_its_own_size(stamps, in_child, batch_size, options):
+    """Batches of 1 KiB, 0.7 MiB and 3.1 MiB: small ones take no huge page, large ones no part of another one."""
     lines = in_child("""
         import sys
         import precache
@@ -162,22 +162,22 @@ def test_what_is_held_costs_its_own_size(stamps, in_child, batch_size, options):
     """, stamps.out, batch_size, options)
     held, address_space, resident = map(float, lines[0].split())
     assert resident < 1.1 * held + 10, lines
-    # Where a huge page has to begin, the allocator leaves a gap of addresses that costs nothing.
+    # The allocator leaves a gap before a huge page, which takes addresses but no memory.
     assert address_space < (1.1 * held if held < 200 else 2 * held) + 100, lines
 
 
 def runs_beside(call, prepare=lambda: None):
-    """Whether other threads of Python run while call(prepare()) does."""
+    """Whether other Python threads run during call(prepare())."""
     counts, stop = [0], threading.Event()
 
     def count():
         while not stop.is_set():
             counts[0] += 1
-            time.sleep(0)  # lets go of the interpreter; what waits for it may take it
+            time.sleep(0)  # releases the GIL
 
     interval = sys.getswitchinterval()
     thread = threading.Thread(target=count)
-    sys.setswitchinterval(1000)  # no thread is made to let go: the other one runs only where this one allows it
+    sys.setswitchinterval(1000)  # no forced switch: the other thread runs only where this one releases the GIL
     try:
         thread.start()
         seen = 0
@@ -205,12 +205,12 @@ def test_other_threads_run_while_a_loader_waits(stamps):
     lambda dataset: dataset.gather([1]), lambda dataset: dataset.labels,
 ], ids=["sample", "rows", "key", "gather", "labels"])
 def test_other_threads_run_while_a_dataset_reads(made, call):
-    """Each may wait for a disk. Here it is checksums that take their time."""
+    """Each may wait for a disk. Here checksums take the time."""
     dataset = precache.open(made("--format", "tfrecord", "--size", "512", "--shards", "1").out, verify_on_read=True)
     assert runs_beside(call, lambda: dataset)
 
 
-def test_other_threads_may_ask_how_it_stands(stamps):
+def test_other_threads_may_read_state_and_stats(stamps):
     loader = precache.Loader(stamps.out, 1, shuffle="full")
     stop, faults = threading.Event(), []
 
@@ -247,7 +247,7 @@ def test_loaders_in_many_threads(stamps):
 
 
 def test_a_loader_belongs_to_one_iteration_of_one_thread(stamps):
-    """Two threads at one loader do not crash: each batch goes to one of them, or is refused."""
+    """Two threads that use one loader do not crash: each batch goes to one of them, or the call is refused."""
     loader = precache.Loader(stamps.out, 1, shuffle="full", last_batch="keep")
     seen, refused = [], []
 
@@ -290,7 +290,7 @@ def test_threads_end_with_their_loader(stamps, end):
     assert comes_true(lambda: len(loader_threads() - others) == 3)
     mine = loader_threads() - others
     if end == "close":
-        loader.close()  # although an iterator and a batch are held
+        loader.close()  # while an iterator and a batch are held
     elif end == "with":
         with loader:
             pass

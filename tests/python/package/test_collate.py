@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that torch's DataLoader makes of precache.torch.Dataset: the same, whether they need to be copied together or not."""
+"""Batches that torch's DataLoader makes from precache.torch.Dataset, with and without a copy."""
 
 import pytest
 import torch
@@ -29,18 +29,18 @@ def test_batches_are_those_of_single_samples(dataset, workers):
                 for part in (range(9), range(9, 18), range(18, 23))]
     assert same(DataLoader(dataset, 9, num_workers=workers), expected)
     assert same(DataLoader(Subset(dataset, range(23)), 9, num_workers=workers), expected)
-    assert same(DataLoader(ConcatDataset([dataset]), 9, num_workers=workers), expected)  # asks for single samples
+    assert same(DataLoader(ConcatDataset([dataset]), 9, num_workers=workers), expected)  # reads single samples
 
 
-def test_a_batch_is_not_copied_together(dataset):
+def test_a_gathered_batch_is_not_copied_again(dataset):
     samples = dataset.__getitems__([3, 1, 2])
     batch, labels = default_collate(samples)
     assert batch.data_ptr() == samples[0][0].data_ptr() and labels.tolist() == [label for _, label in samples]
-    some, _ = default_collate([samples[2], samples[0]])  # no longer what was gathered
+    some, _ = default_collate([samples[2], samples[0]])  # another order than the gathered one
     assert torch.equal(some, batch[[2, 0]]) and some.data_ptr() != batch.data_ptr()
 
 
-def test_a_function_that_collates_has_a_list_as_from_torch(dataset):
+def test_a_collate_function_gets_a_list_as_from_torch(dataset):
     def plain(samples):
         assert isinstance(samples, list)
         return default_collate(samples)

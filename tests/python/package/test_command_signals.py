@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupted and killed: what becomes of the command that a Python function runs."""
+"""The command that a Python function runs, when it is interrupted or killed."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from tool import Gate, Tool, differing, files, finish, wait_until
 
 pytest_plugins = ("tool_fixtures",)
 
-# One worker that takes the images by name, and six shards of two: the fifth image is held, and two shards are done.
+# One worker reads the images by name into six shards of two: the fifth image is held when two shards are complete.
 OPTIONS = {"size": 16, "shards": 6, "shuffle": False, "jobs": 1}
 FIFTH = "class0/04.png"
 SCRIPT = """
@@ -41,7 +41,7 @@ def source(tmp_path_factory):
 
 @pytest.fixture
 def hold(interference, source, tmp_path):
-    """Python in the midst of a build; gives it, the command's process number and the gate."""
+    """Python in the middle of a build: yields its process, the command's process id and the gate."""
 
     @contextlib.contextmanager
     def hold_python(way="call()"):
@@ -59,7 +59,7 @@ def child_of(pid):
 
 
 def state(pid):
-    """The fields of /proc/PID/status; nothing of one that has ended, though nobody may have asked for its status."""
+    """The fields of /proc/PID/status; empty for a process that has ended, including a zombie."""
     try:
         fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     except (FileNotFoundError, ProcessLookupError):
@@ -68,19 +68,19 @@ def state(pid):
 
 
 def is_ending(pid):
-    """It has been told to end: its handler serves once."""
+    """Whether the command has received the signal: its handler is removed after the first one."""
     return not int(state(pid)["SigCgt"], 16) & 1 << (signal.SIGTERM - 1)
 
 
-def assert_goes_on(source, out, shards=(2,)):
-    """The same call goes on where the interrupted one stopped, and the bytes are those of an undisturbed one."""
+def assert_resumes(source, out, shards=(2,)):
+    """The same call resumes the interrupted one, and the bytes are those of an undisturbed build."""
     assert precache.build(source, out, **OPTIONS)["shards_resumed"] in shards
     precache.build(source, out.with_name("undisturbed"), **OPTIONS)
     assert differing(files(out), files(out.with_name("undisturbed"))) == []
 
 
 @pytest.mark.parametrize("kill", [os.kill, os.killpg], ids=["alone", "with its process group, as a terminal does"])
-def test_an_interrupted_build_ends_tidily(hold, source, tmp_path, kill):
+def test_an_interrupted_build_can_be_resumed(hold, source, tmp_path, kill):
     with hold() as (process, child, gate):
         kill(process.pid, signal.SIGINT)
         wait_until(lambda: is_ending(child), process)
@@ -92,21 +92,21 @@ def test_an_interrupted_build_ends_tidily(hold, source, tmp_path, kill):
         "KeyboardInterrupt\nprecache: interrupted\n  2 of 6 shards are complete; run the same command again"
         in result.err
     )
-    assert_goes_on(source, tmp_path / "out")
+    assert_resumes(source, tmp_path / "out")
 
 
-def test_interrupted_twice_it_ends_at_once(hold, source, tmp_path):
-    with hold() as (process, child, _):  # the gate stays shut: it cannot end by itself
+def test_a_second_interruption_kills_the_build(hold, source, tmp_path):
+    with hold() as (process, child, _):  # the gate stays shut, so the command cannot end by itself
         process.send_signal(signal.SIGINT)
         wait_until(lambda: is_ending(child), process)
         process.send_signal(signal.SIGINT)
         assert finish(process).code == -signal.SIGINT
         assert state(child) == {}
-    assert_goes_on(source, tmp_path / "out", shards=range(3))  # it may have been about to put their names down
+    assert_resumes(source, tmp_path / "out", shards=range(3))  # the third shard may have been about to be published
 
 
-def test_a_build_that_ignores_interruptions_goes_on(hold):
-    """A program that handles the signal itself decides; the command is not even reached."""
+def test_a_build_that_ignores_interruptions_continues(hold):
+    """A program that handles the signal decides; the signal does not reach the command."""
     with hold("import signal; signal.signal(signal.SIGINT, lambda *_: print('heard', flush=True)); call()") as held:
         process, child, gate = held
         os.killpg(process.pid, signal.SIGINT)
@@ -127,16 +127,16 @@ def test_the_command_ends_with_python(hold, source, tmp_path, number, way):
         wait_for(lambda: is_ending(child))
         gate.open()
         wait_for(lambda: state(child) == {})
-    assert_goes_on(source, tmp_path / "out")
+    assert_resumes(source, tmp_path / "out")
 
 
 def wait_for(condition):
-    """Ended by the test's own limit only: the process that one could ask has gone."""
+    """Waits until the process has ended: its parent is gone and cannot be asked."""
     while not condition():
         threading.Event().wait(0.001)
 
 
-def test_the_command_lives_on_when_another_thread_ends(hold):
+def test_the_command_survives_the_end_of_another_thread(hold):
     way = """
 threads = [threading.Thread(target=call), threading.Thread(target=print, args=["ended"], kwargs={"flush": True})]
 for thread in threads: thread.start()
@@ -148,7 +148,7 @@ for thread in threads: thread.start()
         assert finish(process).code == 0
 
 
-def test_an_exception_of_the_listener_ends_the_build_tidily(hold, source, tmp_path):
+def test_an_exception_in_the_progress_function_stops_the_build(hold, source, tmp_path):
     way = "precache.build(sys.argv[1], sys.argv[2], progress=lambda event: 1 // (event.done < 4), **eval(sys.argv[3]))"
     with hold(way) as (process, child, gate):
         wait_until(lambda: is_ending(child), process)
@@ -156,10 +156,10 @@ def test_an_exception_of_the_listener_ends_the_build_tidily(hold, source, tmp_pa
         result = finish(process)
     assert result.code == 1 and "ZeroDivisionError" in result.err
     assert state(child) == {}
-    assert_goes_on(source, tmp_path / "out")
+    assert_resumes(source, tmp_path / "out")
 
 
-def test_an_interrupted_notebook_ends_the_build_tidily(interference, source, tmp_path):
+def test_an_interrupted_notebook_stops_the_build(interference, source, tmp_path):
     """Jupyter sends the signal to the process group of the kernel."""
     manager = pytest.importorskip("jupyter_client.manager", reason="needs ipykernel")
     pytest.importorskip("ipykernel")
@@ -179,4 +179,4 @@ def test_an_interrupted_notebook_ends_the_build_tidily(interference, source, tmp
         kernel.shutdown_kernel(now=True)
     assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt")
     assert state(child) == {}
-    assert_goes_on(source, tmp_path / "out")
+    assert_resumes(source, tmp_path / "out")

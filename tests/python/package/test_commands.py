@@ -34,6 +34,8 @@ pytest_plugins = ("tool_fixtures",)
 
 COMMANDS = ("build", "convert", "index", "inspect", "pack", "verify")
 COUNT = 12
+# Options whose default depends on others, or on what a shard holds.
+DEPENDENT = ("exif", "image_key", "image_name", "jobs", "kind", "label_column", "label_key", "path_column", "resize", "split")
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +56,16 @@ def dataset(source, tmp_path):
 
 
 def help_of(tool, command):
-    """The options of a command with what their help shows behind them; what a function turns round, by its name there."""
-    shown = dict(re.findall(r"^ +--([a-z-]+) ?(.*)$", tool.run(command, "--help").out, re.MULTILINE))
+    """The options of a command with the text that the help shows after them; --no-shuffle as `shuffle`."""
+    lines = re.sub(r"\n {10,}", "  ", tool.run(command, "--help").out)  # texts may take several lines
+    shown = dict(re.findall(r"^  --([a-z-]+) ?(.*)$", lines, re.MULTILINE))
     return {name.replace("no-shuffle", "shuffle"): value for name, value in shown.items()}
 
 
 def options_of(function):
     """The parameters of a function that are options of the command."""
     parameters = inspect.signature(function).parameters.values()
-    return [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name != "progress"]
+    return [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in ("progress", "wait")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -70,29 +73,44 @@ def test_a_function_has_the_options_of_its_command(tool, command):
     listed = help_of(tool, command)
     listed.pop("quiet", None)  # progress=False
     assert listed.pop("json") is not None
-    assert [each.name.replace("_", "-") for each in options_of(getattr(precache, command))] == list(listed)
+    assert sorted(each.name.replace("_", "-") for each in options_of(getattr(precache, command))) == sorted(listed)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_flags_and_choices_are_typed_as_the_help_has_them(tool, command):
+def test_flags_choices_and_defaults_are_those_of_the_help(tool, command):
     listed, function = help_of(tool, command), getattr(precache, command)
     hints = typing.get_type_hints(function)
     for each in options_of(function):
-        shown = re.match(r"(\S*?)(?= |\[|$)", listed[each.name.replace("_", "-")]).group().removeprefix("Excludes:")
+        shown = listed[each.name.replace("_", "-")].split("  ")[0].strip()
         if hints[each.name] is bool:
             assert (shown, each.default) == ("", each.name == "shuffle"), each
             continue
-        assert each.default is None and shown != "", each
-        words = {word for kind in typing.get_args(hints[each.name]) for word in typing.get_args(kind)}
+        assert shown != "", each
+        default = re.search(r"\[default: ([^\]]*)\]$", listed[each.name.replace("_", "-")])
+        if default and each.default is not None:
+            assert default[1].rstrip("%") == str(each.default), each
+        else:  # there is none, or it depends on other values
+            assert each.default is None and (
+                not default or each.name in DEPENDENT or " as " in f" {default[1]}"
+            ), each
+        is_literal = typing.get_origin(hints[each.name]) is typing.Literal
+        kinds = [hints[each.name]] if is_literal else typing.get_args(hints[each.name])
+        words = {word for kind in kinds for word in typing.get_args(kind)}
         if re.fullmatch(r"[a-z0-9]+(\|[a-z0-9]+)*", shown):
             assert words == set(shown.split("|")), each
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_docstring_has_every_parameter(command):
+    def described(function):
+        return re.findall(r"^        (\w+): ", function.__doc__.split("Args:")[1].split("Returns:")[0], re.MULTILINE)
+
     function = getattr(precache, command)
-    described = re.findall(r"^        (\w+): ", function.__doc__.split("Args:")[1].split("Returns:")[0], re.MULTILINE)
-    assert described == list(inspect.signature(function).parameters)
+    parameters = list(inspect.signature(function).parameters)
+    own = described(function)
+    assert own == [name for name in parameters if name in own]
+    assert set(parameters) - set(own) <= set(described(precache.build))  # to which the docstring refers
+    assert own == parameters or "The other arguments, the errors, and `progress` are those of `build`." in function.__doc__
 
 
 VALUES = [
@@ -118,7 +136,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("options, words", VALUES, ids=lambda value: " ".join(map(str, value)))
-def test_a_call_makes_what_the_command_makes(tool, source, tmp_path, options, words):
+def test_a_call_writes_the_same_files_as_the_command(tool, source, tmp_path, options, words):
     options = {"size": 16, **options}
     words = words if "--size" in words else ("--size", "16", *words)
     report = precache.build(source, tmp_path / "function", **options)
@@ -128,7 +146,7 @@ def test_a_call_makes_what_the_command_makes(tool, source, tmp_path, options, wo
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.dtype("float16"), torch.float16], ids=repr)
-def test_element_types_may_be_named_as_others_name_them(source, dataset, tmp_path, dtype):
+def test_types_of_numpy_and_torch_are_accepted(source, dataset, tmp_path, dtype):
     assert precache.build(source, tmp_path / "out", dtype=dtype, dry_run=True)["dtype"] == "float16"
     precache.convert(dataset, tmp_path / "new", dtype=dtype)
     assert Dataset(tmp_path / "new").manifest["spec"]["dtype"] == "float16"
@@ -159,7 +177,7 @@ def test_paths_may_be_strange(source, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("value", ["", " ", "-/", "--json/"])
-def test_a_value_that_looks_like_something_else_is_a_value(source, tmp_path, value):
+def test_a_value_that_looks_like_an_option_is_a_value(source, tmp_path, value):
     with pytest.raises(precache.InvalidArgument, match="split") as raised:
         precache.build(source, tmp_path / "out", split=value)
     assert f"'{value}'" in str(raised.value)
@@ -173,7 +191,7 @@ def test_a_value_that_looks_like_something_else_is_a_value(source, tmp_path, val
     (lambda: precache.inspect([None]), "NoneType"),
     (lambda: precache.build("images", "out", size=True), "size is True"),
     (lambda: precache.build("images", "out", size=False), "size is False"),
-    (lambda: precache.build("images", "out", size=(16, True)), "size is True"),
+    (lambda: precache.build("images", "out", size=(16, True)), "a part of size is True"),
     (lambda: precache.build("images", "out", overwrite="no"), "overwrite is 'no', not True or False"),
     (lambda: precache.inspect("shards", all=1), "all is 1, not True or False"),
     (lambda: precache.build("images", "out", progress="yes"), "progress is 'yes', not True or False"),
@@ -185,8 +203,8 @@ def test_a_value_of_another_type_is_named(call, words):
 
 
 def test_the_kinds_of_index_are_those_of_the_help(tool):
-    described = re.search(r"--kind.*\n(.*)", tool.run("index", "--help").out).group(1)
-    assert set(typing.get_args(IndexKind)) == set(re.findall(r"(\w+): ", described))
+    described = re.search(r"--kind(.*?)\[default", tool.run("index", "--help").out, re.DOTALL).group(1)
+    assert set(typing.get_args(IndexKind)) == set(re.findall(r"(\w+):\s", described))
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -232,7 +250,7 @@ def test_inspect_of_damage_is_a_report(dataset, tmp_path):
     assert len(facts["faults"]) == 1
 
 
-def test_a_file_of_no_known_kind_is_a_report(tmp_path):
+def test_a_file_of_an_unknown_kind_is_a_report(tmp_path):
     (tmp_path / "poem.txt").write_text("no shard")
     assert precache.inspect(tmp_path / "poem.txt")["paths"][0]["samples"] in (0, None)
     assert precache.verify(tmp_path / "poem.txt")["whole"] is False
@@ -254,7 +272,7 @@ def test_a_wrong_value_is_an_invalid_argument(tool, source, tmp_path):
         precache.build(source, tmp_path / "out", size=0)
     assert isinstance(raised.value, ValueError)
     said = tool.refuse(source, tmp_path / "out", "--size", "0")
-    assert said == f"precache: --size '0' is not a size\n  {raised.value.hint}\n"
+    assert said == f"precache: --size must be one or two numbers of at least 1; got '0'\n  {raised.value.hint}\n"
     assert "size" in raised.value.message and "--size" not in raised.value.message
     assert raised.value.hint in "".join(raised.value.__notes__)
 
@@ -280,7 +298,7 @@ def test_a_full_disk_is_an_io_error(source, small_disk):
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOSPC, errno.EACCES])
-def test_what_the_system_refuses_is_an_io_error(interference, source, tmp_path, monkeypatch, code):
+def test_a_failed_system_call_is_an_io_error(interference, source, tmp_path, monkeypatch, code):
     for name, value in interference.fail("mkdir", code, path="out").items():
         monkeypatch.setenv(name, value)
     with pytest.raises(precache.IoError) as raised:
@@ -309,12 +327,12 @@ def test_a_killed_command_is_an_error(interference, source, tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         for name, value in interference.kill("open", path="class1/08.png").items():
             patch.setenv(name, value)
-        with pytest.raises(precache.Error, match="precache build was ended by a signal: Killed"):
+        with pytest.raises(precache.Error, match="precache build was killed by a signal: Killed"):
             precache.build(source, tmp_path / "out", size=16)
     assert precache.build(source, tmp_path / "out", size=16)["status"] == "complete"
 
 
-def test_a_command_that_is_not_there_is_named(tool, monkeypatch):
+def test_a_missing_command_is_named(tool, monkeypatch):
     monkeypatch.setattr(precache, "__path__", ["/nope"])
     with pytest.raises(precache.IoError, match="the precache command is not at '/nope/bin/precache'") as raised:
         precache.command_path()
@@ -377,7 +395,7 @@ def test_errors_pass_from_process_to_process(type_name):
 
 
 @pytest.mark.parametrize("call", ["build", "convert", "verify"])
-def test_a_function_hears_of_the_progress(source, dataset, tmp_path, call):
+def test_a_function_is_called_with_the_progress(source, dataset, tmp_path, call):
     heard = []
     if call == "verify":
         precache.verify(dataset, progress=heard.append)
@@ -390,14 +408,14 @@ def test_a_function_hears_of_the_progress(source, dataset, tmp_path, call):
 
 
 @pytest.mark.parametrize("command", ["index", "inspect"])
-def test_the_progress_of_what_is_done_at_once_ends_too(dataset, command, capfd):
+def test_short_commands_report_the_end_of_their_progress(dataset, command, capfd):
     heard = []
     assert getattr(precache, command)(dataset, progress=heard.append) == getattr(precache, command)(dataset, progress=False)
     assert heard[-1].share == 1
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_progress_of_nothing_to_do_ends_too(source, dataset):
+def test_a_finished_build_reports_the_end_of_its_progress(source, dataset):
     heard = []
     assert precache.build(source, dataset, size=16, shards=2, progress=heard.append)["shards_resumed"] == 2
     assert heard[-1].share == 1
@@ -433,12 +451,12 @@ def test_the_progress_is_a_bar_on_a_terminal(python, interference, source, tmp_p
 
 
 @pytest.mark.parametrize("options", ["{}", "{'progress': False}", "{'progress': id}"])
-def test_the_progress_is_not_shown_where_nobody_looks(python, source, tmp_path, options):
+def test_the_progress_is_shown_only_on_a_terminal(python, source, tmp_path, options):
     result = python.run(*script(source, tmp_path / "out", options))
     assert (result.out, result.err) == ("", "")
 
 
-def test_what_was_skipped_is_said(python, source, tmp_path):
+def test_skipped_samples_are_reported(python, source, tmp_path):
     images.draw_unique(tmp_path / "source" / "a" / "good.png", 0)
     (tmp_path / "source" / "a" / "bad.png").write_bytes(b"")
     assert "1 sample skipped" in python.run(*script(tmp_path / "source", tmp_path / "a", "{'max_bad': 50}")).err
@@ -446,8 +464,18 @@ def test_what_was_skipped_is_said(python, source, tmp_path):
     assert python.run(*script(tmp_path / "source", tmp_path / "b", silent)).err == ""
 
 
+def test_ignored_files_are_reported(python, source, tmp_path):
+    shutil.copytree(source, tmp_path / "source")
+    for name in ("a.webp", "b.webp", "notes.txt"):
+        (tmp_path / "source" / "class0" / name).write_bytes(b"x")
+    said = "precache: ignored 3 files that are not JPEG or PNG: 1 .txt, 2 .webp\n"
+    assert python.run(*script(tmp_path / "source", tmp_path / "a")).err == said
+    assert python.run(*script(tmp_path / "source", tmp_path / "a")).err == ""  # nothing was built
+    assert python.run(*script(tmp_path / "source", tmp_path / "b", "{'progress': False}")).err == ""
+
+
 class OnlyWrites:
-    """What programs put in the place of stderr to have a copy of it."""
+    """A replacement of stderr, as programs use it to copy the output."""
 
     def __init__(self):
         self.text = ""
@@ -466,7 +494,7 @@ class Broken:
 
 @pytest.fixture
 def with_a_bad_image(tmp_path):
-    """A folder of a name that is not ASCII, for max_bad=50: the command has something to say of it."""
+    """A folder with a name that is not ASCII and a bad image: with max_bad=50 the command prints a message."""
     images.draw_unique(tmp_path / "bilder ü" / "a" / "good.png", 0)
     (tmp_path / "bilder ü" / "a" / "bad.png").write_bytes(b"")
     return tmp_path / "bilder ü"
@@ -474,7 +502,7 @@ def with_a_bad_image(tmp_path):
 
 @pytest.mark.parametrize("progress", [None, True])
 @pytest.mark.parametrize("kind", ["only writes", "ascii", "closed", "broken", "none"])
-def test_a_strange_stderr_ends_no_build(with_a_bad_image, tmp_path, monkeypatch, kind, progress):
+def test_a_broken_stderr_does_not_end_a_build(with_a_bad_image, tmp_path, monkeypatch, kind, progress):
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     closed = io.StringIO()
     closed.close()
@@ -511,6 +539,38 @@ def test_a_notebook_shows_a_bar(source, tmp_path):
     assert shown[-1][1]["text/plain"].startswith("100% 12/12 ")
 
 
+# --- several processes ------------------------------------------------------------------------------------------------
+
+
+def test_a_build_waits_for_another_one(python, interference, source, tmp_path):
+    def build(**options):
+        return precache.build(source, tmp_path / "out", size=16, jobs=1, shuffle=False, **options)
+
+    reports = []
+    waiting = threading.Thread(target=lambda: reports.append(build(wait=True)))
+    with interference.hold(python, *script(source, tmp_path / "out"), path="class1/06.png") as (process, gate):
+        with pytest.raises(precache.IoError, match="^another process is writing to") as refused:
+            build()
+        assert "wait=True" in refused.value.hint
+        waiting.start()
+        waiting.join(1)
+        assert waiting.is_alive()
+        gate.open()
+        assert process.wait(60) == 0
+        waiting.join(60)
+    assert [report["status"] for report in reports] == ["complete"] and reports[0]["shards_resumed"] == 1
+    with pytest.raises(TypeError, match="wait is 1"):
+        build(wait=1)
+
+
+def test_many_processes_build_one_dataset(source, tmp_path):
+    program = "import sys, precache; print(precache.build(*sys.argv[1:], size=16, shards=3, wait=True)['samples'])"
+    words = [sys.executable, "-c", program, source, tmp_path / "out"]
+    processes = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [(process.communicate()[0], process.returncode) for process in processes] == [(f"{COUNT}\n", 0)] * 4
+    assert precache.verify(tmp_path / "out")["whole"]
+
+
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 
@@ -542,11 +602,11 @@ def test_the_package_runs_as_the_command(tool, python, dataset):
     assert python.run("-m", "precache", "build", expect=2).err == tool.run("build", expect=2).err
 
 
-def test_the_package_as_the_command_ignores_no_signals_of_python(python, tmp_path):
+def test_the_package_as_the_command_does_not_inherit_ignored_signals(python, tmp_path):
     """Python ignores SIGPIPE. The command itself ignores SIGXFSZ, so that a limit becomes an error."""
     process = python.start("-m", "precache", "build", "-", tmp_path / "out", stdin=subprocess.PIPE)
     try:
-        read_until(process.stderr.fileno(), "unpacking|listing")  # its own progress: Python has gone
+        read_until(process.stderr.fileno(), "unpacking|listing")  # progress of the command, which has replaced Python
         status = Path(f"/proc/{process.pid}/status").read_text()
     finally:
         process.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""precache.open and Dataset: what other libraries read of the same shards, where it lies, and what keeps it."""
+"""precache.open and Dataset: the values that other libraries read from the same shards, views, copies and lifetimes."""
 
 import copy
 import gc
@@ -71,7 +71,7 @@ def test_indices_are_those_of_a_sequence(stamps):
 
 
 @pytest.mark.parametrize("index", [1.0, "a", None, [1, 2], (0, 1), slice("a", None), slice(1.5)], ids=str)
-def test_what_is_no_index_is_a_type_error(stamps, index):
+def test_an_invalid_index_is_a_type_error(stamps, index):
     with pytest.raises(TypeError):
         precache.open(stamps.out)[index]
 
@@ -106,7 +106,7 @@ def test_slices_are_those_of_a_sequence(stamps, part, writable):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_slices_within_a_shard_are_the_shard_itself(made, format):
+def test_slices_within_a_shard_are_views(made, format):
     built = made("--format", format, "--size", "16", "--shards", "3")
     dataset = precache.open(built.out)
     stride = built.shards()[0]["columns"]["image"]["stride"]
@@ -140,14 +140,14 @@ def test_views_are_read_only_and_copies_are_not(stamps):
 
 @pytest.fixture
 def copied(stamps, tmp_path):
-    """A dataset of the test's own."""
+    """A copy of the dataset that the test may change."""
     shutil.copytree(stamps.out, tmp_path / "copied")
     return tmp_path / "copied"
 
 
 @pytest.mark.parametrize("kept", [lambda ds: ds[2][0], lambda ds: ds[2][0][1:, ::2], lambda ds: ds[1:6][0][1],
                                   lambda ds: np.from_dlpack(ds[2][0])], ids=["sample", "part", "slice", "dlpack"])
-def test_an_array_keeps_what_it_lies_in(copied, stamps, kept):
+def test_an_array_keeps_its_mapping(copied, stamps, kept):
     dataset = precache.open(copied)
     array = kept(dataset)
     expected = array.copy()
@@ -162,7 +162,7 @@ def test_an_array_keeps_what_it_lies_in(copied, stamps, kept):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_nothing_stays_open_when_all_is_gone(made, tmp_path, format):
+def test_nothing_stays_open_without_references(made, tmp_path, format):
     folder = tmp_path / "out"
     shutil.copytree(made("--format", format, "--size", "16", "--shards", "3").out, folder)
 
@@ -224,7 +224,7 @@ def test_a_dataset_is_pickled_by_its_path(stamps, monkeypatch, tmp_path, again):
     data = again(dataset)
     monkeypatch.chdir(tmp_path)
     assert same_bits(data[:][0], relative[0]) and data[0][0].flags.writeable
-    assert same_bits(dataset[-1][0], relative[0][-1])  # shards that were not mapped before we went elsewhere
+    assert same_bits(dataset[-1][0], relative[0][-1])  # from shards that were not mapped before the working directory changed
 
 
 def test_pickled_shards_and_specs(made, tmp_path, monkeypatch):
@@ -315,13 +315,13 @@ def test_forked_and_spawned_processes(stamps, in_child):
             print(sum(1 for _ in iterator))
     """, stamps.out)
     assert all("in a process that was forked since it was made" in line for line in lines[:3])
-    assert lines[3] == "8"  # of 11 batches three were taken above
+    assert lines[3] == "8"  # three of 11 batches were taken above
 
 
 # --- what can be opened -----------------------------------------------------------------------------------------------
 
 
-def test_every_way_to_name_a_dataset(stamps):
+def test_every_kind_of_path(stamps):
     shards = stamps.shard_paths()
     for path in (stamps.out, str(stamps.out), str(stamps.out).encode(), stamps.out / "dataset.json", stamps.out / "train-*.tar",
                  str(stamps.out / "train-{000000..000002}.tar"), shards, tuple(map(str, shards)), iter(shards)):
@@ -401,7 +401,7 @@ def test_bad_options(stamps, options, kind, words):
     assert words in str(refused.value) and "incompatible function arguments" not in str(refused.value)
 
 
-def test_what_is_no_dataset(animals, tmp_path):
+def test_folders_without_samples_are_refused(animals, tmp_path):
     with pytest.raises(ValueError, match="no dataset.json and no shards"):
         precache.open(animals[0])
     with pytest.raises(NotImplementedError, match="PNG"):

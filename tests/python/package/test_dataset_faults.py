@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shards of others, and shards that change, are cut or damaged while a dataset or loader uses them."""
+"""Third-party shards, and shards that are changed, truncated or damaged while a dataset or loader uses them."""
 
 import io
 import os
@@ -18,7 +18,7 @@ pytest_plugins = ("package_fixtures",)
 
 
 def write_tar(path, entries):
-    """Names are bytes, as any tar may have them."""
+    """Writes a tar file; names are bytes, which need not be UTF-8."""
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT, encoding="utf-8", errors="surrogateescape") as archive:
         for name, data in entries:
             entry = tarfile.TarInfo(os.fsdecode(name))
@@ -33,7 +33,7 @@ def npy(array):
     return file.getvalue()
 
 
-# --- shards of others -------------------------------------------------------------------------------------------------
+# --- third-party shards -----------------------------------------------------------------------------------------------
 
 
 def test_encoded_images_are_bytes(tmp_path):
@@ -64,7 +64,7 @@ def test_an_empty_sample(tmp_path):
     assert [(data.tobytes(), label) for data, label in dataset] == [(b"", 1), (b"\xff\xd8\xff", 2)]
 
 
-def test_names_that_are_no_utf8(tmp_path):
+def test_names_that_are_not_utf8(tmp_path):
     names = [b"caf\xe9/\xff", "café/a".encode(), b"plain"]
     entries = [(name + b".npy", npy(np.full((4, 4, 3), i, np.uint8))) for i, name in enumerate(names)]
     dataset = precache.open(write_tar(tmp_path / "a.tar", entries))
@@ -85,7 +85,7 @@ def test_names_do_not_depend_on_the_locale(tmp_path, in_child):
     assert lines == [ascii("é")]
 
 
-def test_samples_at_unequal_distances_are_copied(tmp_path):
+def test_unevenly_spaced_samples_are_copied(tmp_path):
     arrays = [pixels(6, 5, 3, seed) for seed in range(6)]
     entries = [(b"%d.%s" % (i, kind), data) for i, array in enumerate(arrays) for kind, data in
                ((b"json", b'{"x": "' + b"y" * i * 300 + b'"}'), (b"npy", npy(array)), (b"cls", b"%d" % i))]
@@ -97,7 +97,7 @@ def test_samples_at_unequal_distances_are_copied(tmp_path):
     assert (np.concatenate([batch for batch, _ in precache.Loader(dataset, 3)]) == np.stack(arrays)).all()
 
 
-def test_images_at_equal_distances_are_views_whatever_their_labels_are(tmp_path):
+def test_evenly_spaced_images_are_views_whatever_their_labels_are(tmp_path):
     images = np.stack([pixels(6, 5, 3, seed) for seed in range(6)])
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["images"], file["labels"] = images, np.arange(6, dtype=np.int32)
@@ -134,7 +134,7 @@ def test_floats_at_odd_addresses(tmp_path, dtype):
     loader = precache.Loader(dataset, 6)
     images, _ = next(iter(loader))
     assert (images == arrays).all() and images.flags.aligned and loader.stats()["views"] == 0
-    assert not precache.inspect(path)["paths"][0]["access"]["zero_copy"]  # it has no spec, so it promises nothing
+    assert not precache.inspect(path)["paths"][0]["access"]["zero_copy"]  # inspect has no spec, so it cannot promise views
     for views in (True, False):
         images, _ = next(iter(precache.torch.Loader(dataset, 6, views=views)))
         assert torch.equal(images, torch.from_numpy(arrays).permute(0, 3, 1, 2))
@@ -168,14 +168,14 @@ def test_a_shard_that_is_cut_under_live_arrays(build, animals, tmp_path, in_chil
                 call()
                 print("no error")
             except precache.CorruptDataError as error:
-                print(error.path == shard, os.path.basename(shard) in str(error), "the file was cut" in str(error))
+                print(error.path == shard, os.path.basename(shard) in str(error), "the file was truncated" in str(error))
         print(int(dataset[-1][0].sum()) > 0, shuffled.state_dict()["samples"], len(shuffled))
     """, built.out, built.shard_paths()[0])
     assert lines == ["0 0 0"] + ["True True True"] * 8 + ["True 23 5"]
 
 
 @pytest.mark.parametrize("encoded", [False, True])
-def test_a_copy_is_not_of_a_shard_that_was_cut_meanwhile(build, animals, tmp_path, encoded):
+def test_a_copy_from_a_truncated_shard_is_refused(build, animals, tmp_path, encoded):
     if encoded:
         precache.pack(animals[0], tmp_path / "out", shards=1)
     else:
@@ -202,14 +202,14 @@ def test_a_copy_is_not_of_a_shard_that_was_cut_meanwhile(build, animals, tmp_pat
     dataset._native = CutAfterEachCall(dataset._native)
     image, _ = dataset[20]
     assert image.flags.writeable and image.any() and (image == expected).all()
-    with pytest.raises(precache.CorruptDataError, match="the file was cut"):
+    with pytest.raises(precache.CorruptDataError, match="the file was truncated"):
         dataset[20]
 
 
 @pytest.mark.parametrize("options", [{}, {"verify_on_read": True}], ids=str)
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_lies_behind_a_cut_is_not_called_damaged(build, animals, tmp_path, in_child, format, options):
-    """The zeros that are read there are no labels, names or checksums; that is not what is wrong."""
+def test_samples_after_a_truncation_are_not_called_damaged(build, animals, tmp_path, in_child, format, options):
+    """The zeros that are read there are not wrong labels, names or checksums: the file is too short."""
     built = build(animals[0], tmp_path / "out", "--format", format, "--size", "40", "--shards", "1")
     lines = in_child("""
         import os, sys
@@ -226,11 +226,12 @@ def test_what_lies_behind_a_cut_is_not_called_damaged(build, animals, tmp_path, 
             except precache.CorruptDataError as error:
                 print(error.message.replace(shard, "SHARD"))
     """, built.out, built.shard_paths()[0], options)
-    assert lines == ["'SHARD' is corrupt at byte 30000: the file was cut while it was being read"] * 7
+    assert lines == ["'SHARD' is corrupt at byte 30000: the file was truncated while it was being read"] * 7
 
 
 def test_faulthandler_may_be_enabled_at_any_time(build, animals, tmp_path, in_child):
-    """It replaces the handler of SIGBUS; what is opened, or loaded, afterwards has ours again, and its own traceback is there for others."""
+    """It replaces the handler of SIGBUS. Opening a dataset or making a loader installs the reader's handler again, and
+    faulthandler still reports other faults."""
     built = build(animals[0], tmp_path / "out", "--size", "40", "--shards", "2")
     lines = in_child("""
         import faulthandler, mmap, os, signal, subprocess, sys
@@ -248,7 +249,7 @@ def test_faulthandler_may_be_enabled_at_any_time(build, animals, tmp_path, in_ch
         for again in (lambda: precache.open(sys.argv[1]), lambda: precache.Loader(dataset, 4)):
             faulthandler.enable()
             keep = again()
-            faulthandler.disable()  # which puts back what it found
+            faulthandler.disable()  # which restores the handler that it replaced
             faulthandler.enable()
             keep = again()
         if len(sys.argv) > 3:
@@ -268,7 +269,7 @@ def test_a_handler_of_sigbus_that_is_set_after_open(build, animals, tmp_path, in
         import precache
         dataset = precache.open(sys.argv[1])
         dataset[0]
-        for at, pause in ((-1, 0), (0, 0.1)):  # a shard that is mapped now, and one that was mapped before
+        for at, pause in ((-1, 0), (0, 0.1)):  # a shard that is mapped later, and one that was mapped before
             signal.signal(signal.SIGBUS, lambda *_: None)
             time.sleep(pause)
             dataset[at]
@@ -276,7 +277,7 @@ def test_a_handler_of_sigbus_that_is_set_after_open(build, animals, tmp_path, in
             try:
                 dataset[at]
             except precache.CorruptDataError as error:
-                print("the file was cut" in str(error))
+                print("the file was truncated" in str(error))
     """, built.out, *reversed(built.shard_paths()))
     assert lines == ["True", "True"]
 
@@ -310,8 +311,8 @@ def test_a_shard_that_is_missing_ends_an_epoch(build, animals, tmp_path, shuffle
         list(loader)
     (tmp_path / "elsewhere").rename(missing)
     loader.load_state_dict(state)
-    assert len(batches) + len(list(loader)) == 11
-    assert len(list(loader)) == 11 and loader.epoch == 2
+    assert len(batches) + len(list(loader)) == len(loader) == (11 if shuffle else 12)
+    assert len(list(loader)) == len(loader) and loader.epoch == 2
 
 
 def test_verify_on_read_finds_a_flipped_byte(build, animals, tmp_path):
@@ -371,7 +372,7 @@ def test_numpy_is_all_that_is_imported(stamps, made, in_child):
         print(precache.open(sys.argv[2]).spec.nbytes, precache.open(sys.argv[2]))
     """, stamps.out, bfloat16.out)
     hint = (
-        "numpy needs the package ml_dtypes for bfloat16, and it is not installed; "
+        "numpy needs the package ml_dtypes for bfloat16, which is not installed; "
         "Run `pip install ml_dtypes`, use precache.torch, or ask the loader for another dtype."
     )
-    assert lines[:4] == ["5 uint8", "", hint, hint] and lines[4].startswith("1536 ")
+    assert lines[:4] == ["6 uint8", "", hint, hint] and lines[4].startswith("1536 ")

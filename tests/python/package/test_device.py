@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaders for GPUs: on machines without one, in builds without CUDA, and, by on_fake_gpu.py, on one that is made up."""
+"""Loaders for GPUs: on machines without one, in builds without CUDA, and, by on_fake_gpu.py, on a simulated one."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a 
 def device_loader(dataset):
     options = _reader.LoaderOptions(
         batch_size=4, shuffle="none", block_rows=1, window_blocks=1, seed=0, rank=0, world_size=1, last_batch="drop", crop=None,
-        flip=False, normalize=None, dtype=None, layout=None, threads=1, prefetch=1, writable=False)  # fmt: skip
+        flip=False, normalize=None, dtype=None, layout=None, threads=1, prefetch=1, writable=False, subset=None, weights=None)  # fmt: skip
     return _reader.DeviceLoader(dataset._native, options, device=0, device_batches=1, path="auto", pin_shards_up_to=0)
 
 
@@ -35,7 +35,7 @@ def why_not(folder):
     return caught.value.message
 
 
-# What torch would say if there were a GPU that the package cannot use.
+# Torch with a simulated GPU that the package cannot use.
 MOVED_BY_TORCH = """
     import sys
     import torch, precache.torch
@@ -56,13 +56,13 @@ MOVED_BY_TORCH = """
 
 def test_without_cuda_torch_moves_batches(stamps, in_child, package_with):
     lines = in_child(MOVED_BY_TORCH, stamps.out, **package_with("without_cuda"))
-    reason = f"{NO_CUDA}, so batches cannot be put on a GPU"
+    reason = f"{NO_CUDA}, so it cannot load batches to a GPU"
     moves = [("cuda:0", True), ("cuda:0", True)]
     assert lines == [f"{moves} True", str({"reason": f"Moved by torch: {reason}."}), reason]
 
 
 @needs_no_gpu
-def test_without_a_gpu_it_is_said_at_once(stamps):
+def test_without_a_gpu_a_device_loader_is_refused(stamps):
     with pytest.raises(precache.Unsupported, match="torch finds no CUDA device"):
         precache.torch.Loader(stamps.out, 4, device="cuda")
     reason = why_not(stamps.out)
@@ -71,7 +71,7 @@ def test_without_a_gpu_it_is_said_at_once(stamps):
 
 @needs_no_gpu
 def test_without_a_gpu_torch_moves_batches(stamps, in_child):
-    """A GPU that torch can use and CUDA 13 cannot, say."""
+    """For example with a GPU that torch supports and CUDA 13 does not."""
     lines = in_child(MOVED_BY_TORCH, stamps.out)
     reason = why_not(stamps.out)
     assert lines[1:] == [str({"reason": f"Moved by torch: {reason}."}), reason]
@@ -79,7 +79,7 @@ def test_without_a_gpu_torch_moves_batches(stamps, in_child):
 
 @needs_no_gpu
 def test_batches_are_pinned_by_default_where_torch_has_a_gpu(stamps, in_child):
-    """What is decided, with a torch that says it has one."""
+    """Checks the decision, with a torch that reports a GPU."""
     lines = in_child("""
         import sys
         import torch, precache.torch
@@ -96,7 +96,7 @@ def test_batches_are_pinned_by_default_where_torch_has_a_gpu(stamps, in_child):
             torch.cuda.is_available = lambda: available
             for options in ({}, {"device": "cpu"}, {"device": "meta"}, {"pin_memory": False}, {"pin_memory": True}):
                 loader = precache.torch.Loader(sys.argv[1], 4, **options)
-                pinned.clear()  # of the loader that was asked to pin, and tried
+                pinned.clear()  # from the loader that was asked to pin and tried it
                 next(iter(loader))
                 print(available, options, len(pinned))
         torch.cuda.is_available = lambda: True
@@ -110,7 +110,7 @@ def test_batches_are_pinned_by_default_where_torch_has_a_gpu(stamps, in_child):
     """, stamps.out)
     there = ["{} 2", "{'device': 'cpu'} 0", "{'device': 'meta'} 0", "{'pin_memory': False} 0", "{'pin_memory': True} 2"]
     nowhere = ["{} 0", *there[1:]]
-    assert lines == [*(f"True {line}" for line in there), *(f"False {line}" for line in nowhere), "5", "no such memory"]
+    assert lines == [*(f"True {line}" for line in there), *(f"False {line}" for line in nowhere), "6", "no such memory"]
 
 
 @needs_no_gpu
@@ -119,7 +119,7 @@ def test_the_module_needs_no_driver():
     assert "libcuda" not in needed, needed
     exported = subprocess.run(["nm", "-D", "--defined-only", _reader.__file__], capture_output=True, text=True, check=True)
     names = [line.split()[-1] for line in exported.stdout.splitlines()]
-    # Torch has a CUDA runtime of its own in the same process, maybe of another version.
+    # Torch has its own CUDA runtime in the same process, maybe another version.
     assert "PyInit__reader" in names and not [name for name in names if name.lower().startswith(("cuda", "__cuda"))]
 
 

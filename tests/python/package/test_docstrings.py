@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the docstrings do what they show, the types are right, and what is public is described."""
+"""The examples in docstrings work as shown, the types are right, and all public names have a docstring."""
 
 import doctest
 import importlib
@@ -16,7 +16,7 @@ from conftest import REPOSITORY, TIMEOUT_SECONDS
 
 pytest_plugins = ("package_fixtures",)
 
-OTHERS = {"__main__", "_reader", "_commands", "_process", "_progress"}  # the commands' are in test_commands.py
+OTHERS = {"__main__", "_reader", "_commands", "_process", "_progress"}  # test_commands.py has those of the commands
 MODULES = sorted({module.name for module in pkgutil.iter_modules(precache.__path__)} - OTHERS)
 WITH_EXAMPLES = {"", "_dataset", "_errors", "tensorflow", "torch"}
 
@@ -35,7 +35,9 @@ arrays = next(iter(precache.Loader("shards")))[0]
 arrays.astype("float32")
 precache.open("shards", "val", verify_on_read=True, spec=precache.Spec("uint8", "chw", (3, 8, 8)))
 precache.torch.Loader("shards", 4, shuffle="full", crop=(8, 8), normalize=(0.5, [0.1, 0.2, 0.3]), channels_last=True, prefetch=2)
-precache.torch.Dataset("shards", split="val", max_open_shards=3)
+precache.torch.Loader("shards", 4, shuffle=True, split="val", last_batch="even", batch_transform=max, as_dict=("a", "b"))
+precache.torch.Dataset("shards", split="val", max_open_shards=3, pil=True)
+precache.open("shards", indices=range(3), only_classes=["a", 2])
 precache.tensorflow.dataset("shards", 4, rank=1, world_size=2, layout="hwc", epoch=3)
 """
 
@@ -74,7 +76,7 @@ def test_examples(folder, name):
 
 
 def test_examples_of_public_classes(folder):
-    """They call themselves by the package's name, their methods by that of the module where they are made."""
+    """doctest does not find them in a module: classes have the package's name, their methods that of the module."""
     scope = {**vars(precache), "precache": precache, "folder": folder, "dataset": precache.open(folder)}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     names = set()
@@ -86,7 +88,7 @@ def test_examples_of_public_classes(folder):
     assert names >= {"Dataset", "Dataset.gather", "Dataset.keys", "Loader", "Loader.state_dict", "Loader.load_state_dict", "Spec"}
 
 
-def test_what_is_public_is_called_by_its_public_name(run):
+def test_public_classes_show_their_public_name(run):
     import precache.torch
 
     public = [getattr(precache, name) for name in precache.__all__]
@@ -96,7 +98,7 @@ def test_what_is_public_is_called_by_its_public_name(run):
     assert run("--version").stdout.decode().strip() == f"precache {precache.__version__}"
 
 
-def test_all_that_is_public_is_described():
+def test_all_public_names_have_a_docstring():
     import precache.tensorflow
     import precache.torch
 
@@ -112,9 +114,9 @@ def test_all_that_is_public_is_described():
 
 
 def check_types(folder, program):
-    """What mypy says of the installed package, which has the description of the native module, and of a program that uses it.
+    """The output of mypy for the installed package, which has the stub of the native module, and for a program that uses it.
 
-    Torch's types and others' are left alone."""
+    The types of torch and other libraries are not checked."""
     pytest.importorskip("mypy")
     (folder / "user.py").write_text(program)
     words = ["--config-file", str(REPOSITORY / "pyproject.toml"), "--cache-dir", str(REPOSITORY / "build" / "mypy"),
@@ -129,13 +131,13 @@ def test_types(tmp_path):
     assert check_types(tmp_path, USER) == []
 
 
-def test_misspelt_options_have_no_type(tmp_path):
+def test_wrong_options_are_type_errors(tmp_path):
     said = check_types(tmp_path, WRONG)
     wrong = [number for number, line in enumerate(WRONG.splitlines(), 1) if line.endswith(")")]
     assert [int(line.split(":")[1]) for line in said if ": error:" in line] == wrong, said
 
 
-def test_the_types_of_options_are_those_of_the_functions():
+def test_typed_options_are_those_of_the_functions():
     import precache.tensorflow
     import precache.torch
     from precache import _keywords
@@ -144,8 +146,10 @@ def test_the_types_of_options_are_those_of_the_functions():
         return set(inspect.signature(function).parameters) - {"dataset", "path", "source", "options", *others}
 
     placed = set(_keywords.PlacedLoaderOptions.__annotations__)
-    assert set(_keywords.OpenOptions.__annotations__) == named(precache.open) == named(precache.Dataset)
-    assert placed == named(precache.Loader, "batch_size") >= set(_keywords.LoaderOptions.__annotations__)
-    of_torch = {"rank", "world_size", "layout", "writable"}  # are its own, or not there
+    assert set(_keywords.SplitOptions.__annotations__) == named(precache.open) == named(precache.Dataset)
+    hooks = {"batch_transform", "as_dict"}  # tf.data has map() for these
+    assert placed | hooks == named(precache.Loader, "batch_size")
+    assert set(_keywords.HookOptions.__annotations__) == set(_keywords.LoaderOptions.__annotations__) | hooks
+    of_torch = {"rank", "world_size", "layout", "writable"}  # precache.torch.Loader declares these itself, or has none
     assert placed - of_torch == set(_keywords.LoaderOptions.__annotations__)
     assert not named(precache.tensorflow.dataset) & placed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loader that waits for its own threads, which a debugger's call keeps from running: Ctrl-C, and other threads of Python."""
+"""A loader that waits for its threads, which ptrace has stopped: Ctrl-C, and other Python threads."""
 
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ pytest_plugins = ("package_fixtures",)
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 FUTEX = "202" if platform.machine() == "x86_64" else "98"
-WALL = 0x40000000  # __WALL: threads of another process too
+WALL = 0x40000000  # __WALL: includes threads of another process
 
 PROGRAM = """
     import sys
@@ -51,7 +51,7 @@ PROGRAM = """
 """
 
 
-# The first thread ends a loader; the other one says something when it is asked to.
+# The first thread ends a loader; the other one prints a line on request.
 ENDING = """
     import sys, threading
     import precache
@@ -99,10 +99,10 @@ def waits(process, thread=None):
 
 @contextlib.contextmanager
 def stopped_workers(process):
-    """The two threads of the process's loader do not go on."""
+    """Stops the two threads of the process's loader."""
     assert comes_true(lambda: len(threads_called("precache", process)) == 2)
     workers = threads_called("precache", process)
-    # They have filled all that they may, and hold no lock, for which nothing but they would be waited.
+    # They have filled all they can and hold no lock that another thread could wait for.
     assert comes_true(lambda: all(waits(process, worker) for worker in workers))
     try:
         for worker in workers:
@@ -141,9 +141,9 @@ def test_a_waiting_loader_can_be_interrupted(child):
         print("go", file=child.stdin, flush=True)
         assert comes_true(lambda: waits(child.pid))
         child.send_signal(signal.SIGINT)
-        says(child, "interrupted\n", "the loader goes on waiting")
-    # The loader is as it was: nothing is lost but the wait.
-    print("go on", file=child.stdin, flush=True)
+        says(child, "interrupted\n", "the loader keeps waiting")
+    # The loader is unchanged: no batch is lost.
+    print("resume", file=child.stdin, flush=True)
     assert child.stdout.readline() in ("4\n", "3\n")
     child.stdin.close()
     assert child.wait(TIMEOUT_SECONDS) == 0

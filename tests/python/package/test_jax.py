@@ -29,7 +29,7 @@ def test_dlpack(stamps, dtype):
     loader = precache.Loader(stamps.out, 4, dtype=dtype, writable=True)
     arrays = [(jnp.from_dlpack(images), images.copy()) for images, _ in loader]
     for _ in range(5):
-        list(loader)  # no buffer that JAX holds is used again
+        list(loader)  # buffers that JAX holds are not reused
     for array, expected in arrays:
         assert array.dtype == expected.dtype and (np.asarray(array) == expected).all()
 

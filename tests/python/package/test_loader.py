@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""precache.Loader: its order, its values, its iterations and its states, against docs/reader.md and numpy."""
+"""precache.Loader: order, values, iterations and states, compared with docs/reader.md and numpy."""
 
 import inspect
 import itertools
@@ -15,7 +15,7 @@ from reference import DTYPES, as_floats
 pytest_plugins = ("package_fixtures",)
 
 SHUFFLES = (None, "full", "block")
-LAST_BATCHES = ("drop", "pad", "keep")
+LAST_BATCHES = ("drop", "pad", "keep", "even")
 BLOCKS = {"block_rows": 3, "window_blocks": 2}
 
 
@@ -24,7 +24,7 @@ def loader_of(stamps, batch_size=4, **options):
 
 
 def numbers_in(batches):
-    """Which images the batches show."""
+    """The numbers of the images in each batch."""
     return [images[:, 2, 0, 0].tolist() for images, _ in batches]
 
 
@@ -44,7 +44,7 @@ def test_every_rank_gets_its_slices_of_the_documented_order(stamps, shuffle, las
     seen = []
     options = {"shuffle": shuffle, "last_batch": last_batch, "world_size": world_size, "seed": 5}
     if last_batch == "drop" and batch_size * world_size > 23:
-        with pytest.raises(ValueError, match="no batch of"):
+        with pytest.raises(ValueError, match="fewer than one batch of"):
             loader_of(stamps, batch_size, **options)
         return
     for rank in range(world_size):
@@ -60,6 +60,8 @@ def test_every_rank_gets_its_slices_of_the_documented_order(stamps, shuffle, las
         assert set(seen) == set(range(23))
     if last_batch == "keep":
         assert len(seen) == 23
+    if last_batch == "even":
+        assert len(seen) - 23 < world_size
 
 
 @pytest.mark.parametrize("shuffle", SHUFFLES)
@@ -74,7 +76,7 @@ def test_the_order_depends_on_seed_and_epoch_alone(stamps, shuffle):
             assert (got * (255 if "dtype" in options else 1)).round().astype(int).tolist() == expected
 
 
-def test_labels_are_of_the_images(stamps):
+def test_labels_match_the_images(stamps):
     labels_by_number = dict(zip(stamps.numbers, stamps.labels.tolist(), strict=True))
     for images, labels in loader_of(stamps, shuffle="full", last_batch="pad"):
         assert labels.dtype == np.int64
@@ -85,7 +87,7 @@ def test_labels_are_of_the_images(stamps):
 
 
 def expected_batch(images, samples, *, seed=0, epoch=0, crop=None, flip=False, normalize=None, dtype="uint8", layout="chw"):
-    """What docs/reader.md says, computed by numpy; `images` are HxWxC."""
+    """The batch that docs/reader.md specifies, computed by numpy; `images` are HxWxC."""
     rows = []
     for sample in samples:
         image = images[sample]
@@ -186,14 +188,16 @@ def test_each_for_is_the_next_epoch(stamps):
         assert loader.epoch == epoch + 1
 
 
-def test_an_iteration_that_was_left_begins_anew(stamps):
+def test_an_iteration_that_was_left_early_is_followed_by_the_next_epoch(stamps):
     loader = loader_of(stamps, shuffle="full")
-    for _ in loader:
-        break
-    assert loader.epoch == 0
+    first = [numbers_in(itertools.islice(loader, 2)) for _ in range(3)]
+    assert first == [expected_numbers(stamps, "full", 0, epoch, 4)[:2] for epoch in range(3)]
+    assert loader.epoch == 2  # the epoch that is being read
     iterator = iter(loader)
-    assert numbers_in(iterator) == expected_numbers(stamps, "full", 0, 0, 4)
-    assert list(iterator) == []  # it does not go on with the next epoch
+    assert numbers_in(iterator) == expected_numbers(stamps, "full", 0, 3, 4)
+    assert list(iterator) == []  # it does not continue with the next epoch
+    iter(loader), iter(loader)  # no batch was read
+    assert loader.epoch == 4
     loader.set_epoch(8)
     assert loader.epoch == 8
     assert numbers_in(loader) == expected_numbers(stamps, "full", 0, 8, 4)
@@ -217,10 +221,16 @@ def test_two_iterations_at_once_are_refused(stamps):
     with pytest.raises(precache.InvalidArgument, match="another iteration") as refused:
         next(first)
     assert "two loaders" in refused.value.hint
-    assert len(list(second)) == 5
+    assert len(list(second)) == 6
     third = iter(loader)
+    next(third)
     loader.set_epoch(0)
-    with pytest.raises(ValueError, match="another iteration"):
+    with pytest.raises(ValueError, match=r"set_epoch\(\) was called during this iteration"):
+        next(third)
+    third = iter(loader)
+    next(third)
+    loader.load_state_dict(loader.state_dict())
+    with pytest.raises(ValueError, match=r"load_state_dict\(\) was called during this iteration"):
         next(third)
     with pytest.raises(ValueError):
         loader.set_epoch(-1)
@@ -229,7 +239,7 @@ def test_two_iterations_at_once_are_refused(stamps):
         loader.load_state_dict({})
     with pytest.raises(TypeError):
         loader.set_epoch("1")
-    assert len(list(fourth)) == 5  # what was refused changes nothing
+    assert len(list(fourth)) == 5  # a refused call changes nothing
 
 
 @pytest.mark.parametrize("last_batch, sizes", [("pad", [100]), ("keep", [23])])
@@ -245,8 +255,8 @@ def test_a_batch_larger_than_the_dataset(stamps, last_batch, sizes, shuffle):
 
 @pytest.mark.parametrize("options, step", [({"batch_size": 24}, "24"), ({"batch_size": 8, "world_size": 3}, "3 x 8")])
 def test_an_epoch_without_a_batch_is_refused(stamps, options, step):
-    with pytest.raises(precache.InvalidArgument, match=f"no batch of {step} samples fits a dataset of 23"):
-        loader_of(stamps, **options)
+    with pytest.raises(precache.InvalidArgument, match=f"the dataset has 23 samples, fewer than one batch of {step}"):
+        loader_of(stamps, last_batch="drop", **options)
 
 
 def test_a_closed_loader(stamps):
@@ -261,23 +271,23 @@ def test_a_closed_loader(stamps):
     assert (images == kept).all() and len(labels) == 4 and loader.spec.dtype == "uint8" and len(loader.dataset) == 23
 
 
-def test_a_loader_says_what_it_is(stamps):
+def test_repr(stamps):
     import precache.torch
 
     loader = loader_of(stamps, normalize="imagenet", layout="hwc", crop=7)
-    assert repr(loader) == "<precache.Loader: 5 batches of 4, float32 7x7x3 hwc, epoch 0>"
+    assert repr(loader) == "<precache.Loader: 6 batches of 4, float32 7x7x3 hwc, epoch 0>"
     list(loader)
     assert repr(loader).endswith(", epoch 1>")
     loader.close()
     assert repr(loader).endswith(", the loader is closed>")
-    assert repr(precache.torch.Loader(stamps.out, 8)).startswith("<precache.torch.Loader: 2 batches of 8, uint8 ")
+    assert repr(precache.torch.Loader(stamps.out, 8)).startswith("<precache.torch.Loader: 3 batches of 8, uint8 ")
 
 
 def test_stats_and_warnings(stamps):
     loader = loader_of(stamps, 3)
     list(loader)
     stats = loader.stats()
-    assert stats["batches"] == 7 and 0 < stats["views"] < 7 and stats["bytes_touched"] > 0 and "wait" in stats["bottleneck"]
+    assert stats["batches"] == 8 and 0 < stats["views"] < 8 and stats["bytes_touched"] > 0 and "wait" in stats["bottleneck"]
     with pytest.warns(UserWarning, match="cannot move") as warned:
         loader_of(stamps, crop=(12, 10))
     assert warned[0].filename == __file__
@@ -289,7 +299,7 @@ def test_stats_and_warnings(stamps):
 @pytest.mark.parametrize("shuffle", SHUFFLES)
 @pytest.mark.parametrize("last_batch", LAST_BATCHES)
 @pytest.mark.parametrize("before, after", [((2, 1), (5, 1)), ((3, 2), (2, 3)), ((1, 4), (4, 1)), ((4, 1), (3, 2))])
-def test_a_state_goes_on_with_other_batches_and_ranks(stamps, shuffle, last_batch, before, after):
+def test_a_state_resumes_with_other_batches_and_ranks(stamps, shuffle, last_batch, before, after):
     batch_size, world_size = before
     states = []
     for rank in range(world_size):
@@ -317,17 +327,25 @@ def test_states_are_of_batches_returned_not_filled(stamps):
     for step in range(1, 6):
         next(iterator)
         assert loader.state_dict()["position"] == 4 * step
-    last = loader.state_dict()
+    assert len(next(iterator)[1]) == 3
+    assert loader.epoch == 0
+    state = loader.state_dict()  # after the last batch: the beginning of the next epoch
+    assert (state["epoch"], state["position"]) == (1, 0)
     assert next(iterator, None) is None
-    assert loader.state_dict() == {**last, "epoch": 1, "position": 0}
+    assert loader.state_dict() == state
     other = loader_of(stamps, 4)
-    other.load_state_dict(last)
-    assert list(other) == [] and other.epoch == 1  # nothing was left of epoch 0
-    other.load_state_dict({**last, "position": 8})
+    other.load_state_dict(state)
+    assert len(list(other)) == 6 and other.epoch == 2
+    other.load_state_dict({**state, "epoch": 0, "position": 23})  # as version 0.1 wrote it
+    assert len(list(other)) == 6 and other.epoch == 2
+    other.load_state_dict({**state, "position": 8})
     for _ in other:
         break
     assert other.state_dict()["position"] == 12
-    assert len(list(other)) == 5  # left early, so the epoch begins anew
+    assert len(list(other)) == 6 and other.epoch == 3  # left early, so the next epoch follows
+    dropping = loader_of(stamps, 4, last_batch="drop")
+    dropping.load_state_dict({**state, "position": 20})  # three samples are left, fewer than a batch
+    assert len(list(dropping)) == 5 and dropping.epoch == 3
 
 
 def test_crops_after_a_state_are_those_of_its_seed(stamps):
@@ -343,20 +361,20 @@ def test_crops_after_a_state_are_those_of_its_seed(stamps):
 
 
 def test_setting_the_epoch_of_a_state_keeps_its_place(stamps):
-    """As those who come from a DistributedSampler do before every epoch."""
+    """Programs with a DistributedSampler call it before every epoch."""
     loader = loader_of(stamps, 4, shuffle="full")
     list(loader)
     iterator = iter(loader)
     next(iterator), next(iterator)
     state = loader.state_dict()
-    other = loader_of(stamps, 4)
+    other = loader_of(stamps, 4, last_batch="drop")
     other.load_state_dict(state)
     for epoch in (1, 2):
         other.set_epoch(epoch)
         assert numbers_in(other) == expected_numbers(stamps, "full", 0, epoch, 4)[2 if epoch == 1 else 0 :]
     other.load_state_dict(state)
     next(iter(other))
-    other.set_epoch(1)  # once it is read, it begins anew
+    other.set_epoch(1)  # after a batch was read, the epoch restarts
     assert numbers_in(other) == expected_numbers(stamps, "full", 0, 1, 4)
     other.load_state_dict(state)
     other.set_epoch(2)
@@ -390,7 +408,7 @@ def test_bad_states_are_refused(stamps):
     (lambda state: {**state, "shuffle": 3}, "loader state: 'shuffle' must be a string"),
     (lambda state: {**state, "epoch": "1"}, "loader state: 'epoch' must be a non-negative integer"),
 ], ids=range(5))
-def test_a_bad_state_is_told_in_plain_words(stamps, change, words):
+def test_messages_about_bad_states(stamps, change, words):
     loader = loader_of(stamps)
     with pytest.raises(precache.InvalidArgument) as refused:
         loader.load_state_dict(change(loader.state_dict()))
@@ -401,7 +419,7 @@ def test_a_bad_state_is_told_in_plain_words(stamps, change, words):
 def test_drop_last_is_another_name(stamps, drop_last, last_batch):
     sizes = [len(labels) for _, labels in precache.Loader(stamps.out, 10, drop_last=drop_last)]
     assert sizes == [len(labels) for _, labels in precache.Loader(stamps.out, 10, last_batch=last_batch)]
-    assert sizes == ([10, 10, 3] if last_batch == "keep" else [10, 10])
+    assert sizes == ([10, 10] if last_batch == "drop" else [10, 10, 3])
 
 
 def test_writable_is_the_same_in_every_loader(stamps):
@@ -424,7 +442,18 @@ def test_writable_is_the_same_in_every_loader(stamps):
     ({"batch_size": 2**64}, ValueError, "batch_size"),
     ({"batch_size": 2**32 - 1, "last_batch": "pad"}, ValueError,
      "batch_size= must be at most 1048576 to pad a dataset of 23 samples, got 4294967295"),
-    ({"shuffle": True}, ValueError, "shuffle is True"),
+    ({"shuffle": 1}, ValueError, "shuffle is 1"),
+    ({"shuffle": "block", "weights": [1] * 23}, ValueError, "weights= and shuffle= block contradict"),
+    ({"weights": [1] * 22}, ValueError, "weights= must have one entry for each of 23 samples, got 22"),
+    ({"weights": [0] * 23}, ValueError, "the sum of weights= must be finite and above 0, got 0"),
+    ({"weights": [1] * 22 + [-1]}, ValueError, "weights= must be finite and not negative, got -1"),
+    ({"weights": []}, ValueError, "weights is []"),
+    ({"weights": "heavy"}, ValueError, "weights is 'heavy'"),
+    ({"batch_transform": 3}, TypeError, "batch_transform is 3"),
+    ({"as_dict": True}, ValueError, "as_dict is True"),
+    ({"as_dict": ("a", "b", "c")}, ValueError, "as_dict is ('a', 'b', 'c')"),
+    ({"split": "val"}, ValueError, "no split 'val'"),
+    ({"normalize": ((125.3, 122.9, 113.8), (51.5, 50.8, 51.2))}, ValueError, "normalize has a mean of 125.3"),
     ({"shuffle": "blocks"}, ValueError, "shuffle is 'blocks'"),
     ({"shuffle": "block", "block_rows": 0}, ValueError, "block_rows is 0"),
     ({"shuffle": "block", "window_blocks": 0}, ValueError, "window_blocks is 0"),
@@ -460,7 +489,8 @@ def test_writable_is_the_same_in_every_loader(stamps):
     ({"normalize": (0.5, None)}, ValueError, "normalize is"),
     ({"normalize": (0.5, 0)}, ValueError, "standard deviation of 0"),
     ({"normalize": (float("nan"), 1)}, ValueError, "got mean nan"),
-    ({"normalize": (1e300, 1)}, ValueError, "got mean inf"),
+    ({"normalize": (1e300, 1)}, ValueError, "normalize has a mean of 1e+300"),
+    ({"normalize": (float("inf"), 1)}, ValueError, "got mean inf"),
     ({"normalize": (0.5, 0.2), "dtype": "uint8"}, ValueError, "dtype= must be a float type with normalize=, got uint8"),
     ({"dtype": "float64"}, ValueError, "dtype is 'float64'"),
     ({"dtype": np.float64}, ValueError, "dtype is"),
@@ -484,10 +514,10 @@ def test_bad_options(stamps, options, kind, words):
     ({"world_size": 0}, 1, 2**24), ({"world_size": 2**24 + 1}, 1, 2**24), ({"block_rows": 0}, 1, 2**64 - 1),
     ({"window_blocks": 0}, 1, 2**64 - 1), ({"threads": -1}, 0, 4096), ({"seed": -1}, 0, 2**64 - 1),
 ], ids=str)
-def test_a_number_that_is_refused_has_a_hint_of_those_that_are_not(stamps, options, least, largest):
+def test_a_number_out_of_range_has_a_hint_with_the_range(stamps, options, least, largest):
     with pytest.raises(precache.InvalidArgument) as refused:
         precache.Loader(stamps.out, **{"batch_size": 4, **options})
-    assert refused.value.hint == f"It can be {least} to {largest}."
+    assert refused.value.hint == f"It must be between {least} and {largest}."
 
 
 @pytest.mark.parametrize("options", [
@@ -497,7 +527,7 @@ def test_a_number_that_is_refused_has_a_hint_of_those_that_are_not(stamps, optio
 ], ids=str)
 def test_good_options(stamps, options):
     batches = list(precache.Loader(stamps.out, **{"batch_size": 4, **options}))
-    assert [len(labels) for _, labels in batches] == [4] * 5
+    assert [len(labels) for _, labels in batches][:5] == [4] * 5
 
 
 def test_more_memory_than_there_is(stamps, in_child):
@@ -530,10 +560,10 @@ def test_more_threads_than_the_system_starts(stamps, in_child):
             print(error.message, "fewer threads" in error.hint)
         print(len(list(precache.Loader(dataset, 4, threads=2))))
     """, stamps.out)
-    assert lines == ["True True None", "cannot start a thread: Resource temporarily unavailable True", "5"]
+    assert lines == ["True True None", "cannot start a thread: Resource temporarily unavailable True", "6"]
 
 
 @pytest.mark.parametrize("dataset", [None, 3, 1.5, [None]], ids=str)
-def test_what_is_no_dataset(dataset):
+def test_other_types_are_not_datasets(dataset):
     with pytest.raises(TypeError):
         precache.Loader(dataset)

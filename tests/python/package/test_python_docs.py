@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every snippet of docs/python.md and of the README's Python section runs, in the order of the page."""
+"""Every Python snippet of the documents runs, in the order of its page."""
 
+import inspect
 import re
+import shutil
+import types
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,9 @@ import images
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "python.md"
 NOT_RUN = "<!-- not run: FFCV has no wheels -->\n"
+ELSEWHERE = {"docs/indexes.md", "docs/formats/permutation.md"}  # test_docs.py runs these
+PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+         if "\n```python\n" in page.read_text() and page.relative_to(ROOT).as_posix() not in ELSEWHERE]
 
 
 def snippets(text):
@@ -20,7 +26,7 @@ def snippets(text):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Where the snippets run: 140 pictures in `images`, and the same as shards that other pipelines read."""
+    """The folder in which the snippets run: 140 pictures in `images`, the same as shards for other pipelines, and copies."""
     import precache
 
     monkeypatch.chdir(tmp_path)
@@ -29,11 +35,13 @@ def folder(tmp_path, monkeypatch):
         images.draw_unique(path, seed)
     precache.pack("images", "tars", seed=0, shards=2)
     precache.pack("images", "records", seed=0, shards=2, format="tfrecord")
+    shutil.copytree("images", "photos")
+    shutil.copytree("images", "photos-val")
     return tmp_path
 
 
 class Trainer:
-    """Stands for the reader's own step: looks at each batch, and counts them."""
+    """Replaces the training step of the snippets: checks and counts batches."""
 
     def __init__(self):
         self.batches = 0
@@ -43,11 +51,15 @@ class Trainer:
         self.batches += 1
 
 
-def run_in_order(text, scope):
+def run_page(text):
+    """Runs the snippets of a page, except what it says is not run; returns their names."""
+    text = re.sub(rf"{re.escape(NOT_RUN)}```python\n.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    scope = {"train": Trainer()}
     for number, snippet in enumerate(snippets(text)):
         before = scope["train"].batches
         exec(compile(snippet, f"snippet {number}", "exec"), scope)
-        assert ("train(" in snippet) == (scope["train"].batches > before), snippet
+        assert bool(re.search(r"\btrain\(", snippet)) == (scope["train"].batches > before), snippet
+    return types.SimpleNamespace(**scope)
 
 
 def first_of(batches):
@@ -55,27 +67,42 @@ def first_of(batches):
     return tuple(images.shape), str(images.dtype).removeprefix("torch."), len(labels)
 
 
-@pytest.mark.filterwarnings("ignore")  # of other libraries
-def test_the_page_on_python_runs(folder):
-    text = PAGE.read_text()
-    before, ffcv, after = re.split(rf"{re.escape(NOT_RUN)}```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
-    assert "from ffcv" in ffcv and text.count("not run") == 1
-    scope = {"train": Trainer()}
-    run_in_order(before, scope)
-    theirs, ours = first_of(scope["their_loader"]), first_of(scope["loader"])
-    assert theirs == ours == ((64, 3, 224, 224), "float32", 64)
-    run_in_order(after, scope)
-    assert first_of(scope["loader"]) == ((64, 3, 224, 224), "float16", 64)
-    theirs, ours = first_of(scope["their_dataset"]), first_of(scope["dataset"])
-    assert theirs == ours == ((64, 224, 224, 3), "<dtype: 'float32'>", 64)
+@pytest.mark.filterwarnings("ignore")  # warnings of other libraries
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_snippets_of_a_page_run(folder, page):
+    run_page(page.read_text())
 
 
-def test_our_image_folder_has_the_numbers_of_theirs(folder):
+def test_only_ffcv_is_not_run():
+    unrun = [page for page in PAGES if "not run" in page.read_text()]
+    assert [page.name for page in unrun] == ["ffcv.md"]
+    assert "from ffcv" in unrun[0].read_text().split(NOT_RUN)[1]
+
+
+@pytest.mark.filterwarnings("ignore")  # warnings of other libraries
+@pytest.mark.parametrize("page", ["imagefolder", "webdataset"])
+def test_loaders_before_and_after_give_equal_batches(folder, page):
+    scope = run_page((ROOT / "docs" / "guides" / f"{page}.md").read_text())
+    assert first_of(scope.their_loader) == first_of(scope.loader) == ((64, 3, 224, 224), "float32", 64)
+
+
+def test_the_loader_after_ffcv_gives_what_ffcv_gives(folder):
+    scope = run_page((ROOT / "docs" / "guides" / "ffcv.md").read_text())
+    assert first_of(scope.loader) == ((64, 3, 224, 224), "float16", 64)
+
+
+@pytest.mark.filterwarnings("ignore")  # warnings of other libraries
+def test_datasets_before_and_after_give_equal_batches(folder):
+    scope = run_page((ROOT / "docs" / "guides" / "tf-data.md").read_text())
+    assert first_of(scope.their_dataset) == first_of(scope.dataset) == ((64, 224, 224, 3), "<dtype: 'float32'>", 64)
+
+
+def test_classes_and_pixels_are_those_of_image_folder(folder):
     import precache
     from torchvision import transforms
     from torchvision.datasets import ImageFolder
 
-    precache.build("images", "shards", size=256)
+    precache.build("images", "shards", size=256, exif="ignore")
     dataset = precache.open("shards")
     theirs = ImageFolder("images", transforms.Compose([transforms.Resize(256), transforms.CenterCrop(256), transforms.PILToTensor()]))
     assert dataset.classes == theirs.classes
@@ -85,16 +112,12 @@ def test_our_image_folder_has_the_numbers_of_theirs(folder):
         assert (image.numpy() == dataset[i][0]).all() and label == dataset[i][1]
 
 
-def test_the_snippet_of_the_readme_runs(folder):
-    section = (ROOT / "README.md").read_text().split("## Python\n")[1].split("\n## ")[0]
-    scope = {"train": Trainer()}
-    run_in_order(section, scope)
-    assert scope["train"].batches == 2 and scope["images"].dtype.is_floating_point
+def test_the_readme_trains(folder):
+    scope = run_page((ROOT / "README.md").read_text())
+    assert scope.train.batches == 6 and scope.images.dtype.is_floating_point
 
 
 def test_the_page_names_all_options_of_loaders():
-    import inspect
-
     import precache.torch
 
     named = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `"))))

@@ -17,7 +17,7 @@ OPTIONS = ("--size", "8", "--shards", str(SHARDS))
 
 
 def wait_for_the_next_look():
-    """A shard that is mapped is read without a system call for 50 ms at most."""
+    """Waits until the reader checks the file again: it reads a mapped shard without a system call for at most 50 ms."""
     time.sleep(0.1)
 
 
@@ -42,7 +42,7 @@ def test_a_dataset_that_is_built_again_is_refused(build, animals, tmp_path, form
     for call in (lambda: dataset[0:2], lambda: dataset.gather([1, 20]), lambda: dataset.labels, lambda: dataset.keys[3],
                  lambda: next(iter(precache.Loader(dataset, 4)))):
         expect_replaced(built.out, call)
-    for image, expected in zip(held, before, strict=True):  # what was handed out stays as it was
+    for image, expected in zip(held, before, strict=True):  # arrays already returned do not change
         assert (image == expected).all()
     assert len(precache.open(built.out).keys[:]) == len(dataset)
 
@@ -58,7 +58,7 @@ def test_a_loader_ends_when_its_dataset_is_built_again(build, animals, tmp_path,
     build(animals[0], tmp_path / "out", "--format", format, *OPTIONS, "--seed", "2", "--overwrite")
     wait_for_the_next_look()
     expect_replaced(built.out, lambda: rows.extend(images.copy() for images, _ in steps))
-    # What came before the error is of the old dataset, each sample at most once.
+    # Batches before the error are from the old dataset, each sample at most once.
     known = [image.tobytes() for image in expected]
     seen = [image.tobytes() for images in rows for image in images]
     assert len(rows) < 6 and set(seen) <= set(known) and len(set(seen)) == len(seen)

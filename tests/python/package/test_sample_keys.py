@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of third-party shards `precache.open` takes as image and label."""
+"""Which parts of third-party shards `precache.open` takes as image and label."""
 
 import pickle
 
@@ -32,16 +32,16 @@ def test_keys_choose_images_and_labels(shard):
     assert precache.open(shard, label_key="ages", image_key="images")[3][1] == 23
 
 
-def test_rows_of_several_numbers_are_no_labels(shard):
+def test_rows_of_several_numbers_are_not_labels(shard):
     assert precache.open(shard)[0:4][1].tolist() == [-1] * 4
 
 
-def test_keys_that_name_nothing_are_refused(shard):
+def test_unknown_keys_are_refused(shard):
     with pytest.raises(ValueError, match="no dataset 'nothing'"):
         precache.open(shard, label_key="nothing")
     with pytest.raises(ValueError, match="labels is 'all'"):
         precache.open(shard, labels="all")
-    with pytest.raises(TypeError, match="names"):
+    with pytest.raises(TypeError, match="must be strings"):
         precache.open(shard, image_key=3)
 
 

