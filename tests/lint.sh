@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks what needs no build: the format of C++, the rules for Python, spelling, and which headers libraries include.
+# Checks that need no build: the format of C++, the rules for Python, spelling, plain English, and includes between
+# libraries.
 #
 #   tests/lint.sh                  all of them, in seconds
 #   tests/lint.sh --tidy [FILE...] clang-tidy on these sources or all, by build/release/compile_commands.json: many minutes
@@ -32,4 +33,5 @@ fi
 sources '*.cpp' '*.hpp' '*.cu' | xargs -0 clang-format --dry-run --Werror
 "$tools/bin/ruff" check --quiet
 sources ':!LICENSE' ':!tests/data' ':!tests/cli/cases' | xargs -0 "$tools/bin/codespell" --quiet-level 3
+python3 tests/plain_english.py
 cmake -P formats/cmake/check_includes.cmake

@@ -65,7 +65,7 @@ make_environment() {
   cp tests/requirements.txt "$venv/requirements.txt"
 }
 mkdir -p build
-make_environment > build/venv.log 2>&1 &
+{ make_environment && tests/docs.sh install; } > build/venv.log 2>&1 &
 environment=$!
 
 if ! command -v nvcc > /dev/null && [[ ! -x /usr/local/cuda/bin/nvcc ]]; then
@@ -122,6 +122,9 @@ step "Python package"
 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
   --config-settings=build-dir=build/release --config-settings=cmake.define.PRECACHE_UNITY=ON \
   --config-settings=cmake.define.PRECACHE_BUILD_TESTS=ON --config-settings=cmake.define.PRECACHE_BUILD_SAMPLES=ON .
+
+step "documentation site"
+PRECACHE=$PWD/build/release/precache tests/docs.sh
 
 step "Python tests"
 # In the order of their names: the slow files of the package begin, and short ones fill the rest.

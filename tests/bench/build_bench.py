@@ -4,9 +4,9 @@
 
     tests/bench/build_bench.py [--photos FOLDER] [--images 6000] [--rounds 5] [--out FOLDER] [--listing 1300000] [--sources]
 
-The photos (default: the ImageNet sample of the corpora) are linked as often as it takes. Each round runs every contender
-once, so that a slow spell of the machine hits them all; the table has the median over the rounds. `--listing N` measures
-`--dry-run` on N files in 1,000 class folders instead, `--sources` a build from tars of the folder against one from the folder.
+The photos (default: the ImageNet sample of the corpora) are linked until there are enough names. Each round runs every
+contender once, so that a slow minute of the machine affects all of them; the table has medians over the rounds. `--listing N`
+measures `--dry-run` on N files in 1,000 class folders instead; `--sources` compares builds from a folder, a tar and a tar.gz.
 """
 
 import argparse
@@ -24,14 +24,15 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
 TOOL = BUILD / "precache"
 DECODE_ALONE = BUILD / "tests" / "bench" / "decode_alone"
+PHOTOS = ROOT.parent / "shared" / "corpora" / "imagenet-sample"
 FORMATS = ("tar", "tfrecord", "hdf5")
 
 
 def link_photos(photos, folder, count):
-    """Class folders with `count` names for the photos; hard links where the file system allows."""
+    """Fills class folders with `count` hard links to the photos."""
     files = sorted(p for p in photos.rglob("*") if p.suffix.lower() in (".jpg", ".jpeg"))
     if not files:
-        sys.exit(f"no JPEG files in {photos}")
+        sys.exit(f"{photos} has no JPEG files; name a folder of photos with --photos")
     local = folder.parent / "photos"
     local.mkdir()
     copies = [shutil.copy(f, local / f"{i}.jpg") for i, f in enumerate(files)]
@@ -41,13 +42,13 @@ def link_photos(photos, folder, count):
         source = copies[i % len(copies)]
         try:
             os.link(source, target)
-        except OSError:  # a limit on links
+        except OSError:  # the file system limits the links of one file
             copies[i % len(copies)] = shutil.copy(source, local / f"copy{i}.jpg")
             os.link(copies[i % len(copies)], target)
 
 
 def run(command):
-    """Seconds, peak memory in MB and standard output of a command."""
+    """Returns the seconds, the peak memory in MB and the standard output of a command."""
     begin = time.monotonic()
     process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, text=True)
     output = process.stdout.read()
@@ -73,7 +74,7 @@ def build(folder, out, file_format, threads):
 
 
 def compare(contenders, arguments, bound_name):
-    """Runs the contenders by turns and prints them next to the first."""
+    """Runs the contenders in turns and prints each next to the first."""
     results = {name: [] for name in contenders}
     for contender in contenders.values():  # warm the page cache and the CPU
         contender()
@@ -122,11 +123,11 @@ def measure_listing(arguments, folder, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photos", type=Path, default=ROOT.parent / "shared" / "corpora" / "imagenet-sample")
+    parser.add_argument("--photos", type=Path, default=PHOTOS)
     parser.add_argument("--images", type=int, default=6000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--out", type=Path, help="where to work (default: a temporary folder)")
+    parser.add_argument("--out", type=Path, help="folder for the data (default: a temporary folder)")
     parser.add_argument("--listing", type=int, default=0)
     parser.add_argument("--sources", action="store_true")
     arguments = parser.parse_args()

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of `peers.py`: the same samples, stored for each loader as it wants them."""
+"""The data of `peers.py`: the same samples, stored in the format that each loader prefers."""
 
 import os
 
 import numpy as np
+from build_bench import link_photos
 
 BATCH = 256
 SHAPE = (3, 224, 224)
+MOST_JPEGS = 2048  # ImageFolder decodes a few hundred per second
 
 
 def store_arrays(folder, images):
-    """An .npy file and an HDF5 file of contiguous arrays; all others are made of these."""
+    """Writes an .npy file and an HDF5 file of contiguous arrays, from which all other data is made."""
     import h5py
 
     random = np.random.default_rng(0)
@@ -59,8 +61,14 @@ def store_ffcv(folder, images):
     DatasetWriter(str(folder / "images.beton"), fields, num_workers=1).from_indexed_dataset(HwcSamples(folder))
 
 
+def link_jpegs(folder, images, photos):
+    """Fills class folders with links to the photos."""
+    (folder / "jpeg").mkdir(exist_ok=True)
+    link_photos(photos, folder / "jpeg" / "images", min(images, MOST_JPEGS))
+
+
 class Samples:
-    """What writers are given; opened where it is used, as they pickle it."""
+    """Samples for the writers, which pickle this object: it opens the file at each access."""
 
     def __init__(self, folder):
         self.path = folder / "images.npy"
@@ -87,4 +95,5 @@ STORES = {
     "mosaic": (store_mosaic, ["mosaic/*.mds"]),
     "litdata": (store_litdata, ["litdata/*.bin"]),
     "ffcv": (store_ffcv, ["images.beton"]),
+    "jpeg": (link_jpegs, ["jpeg/photos/*.jpg"]),
 }

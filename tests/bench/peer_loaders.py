@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `peers.py` measures: the batches of epochs, of each loader.
+"""The loaders that `peers.py` measures.
 
-A peer is a class with `name`, the `modules` that it needs, the numbers of `workers` that are tried, the `data` that it reads
-(a name in STORES of `peer_data.py`) and, where it cannot do all, its `modes`. `epochs(mode, workers)` makes
-its loader once and yields an iterator of batches for each epoch. Each is written as its own documentation would have it for
-speed: samples of a batch are asked for at once, workers persist, nothing is decoded that needs no decoding.
+A peer is a class with `name`, the `modules` that it needs, the numbers of `workers` to try, the `data` that it reads (a name in
+STORES of `peer_data.py`) and, if it does not support all of them, its `modes`. `epochs(mode, workers)` makes the loader once and
+yields an iterable of batches for each epoch. Each peer is written for speed, as its documentation recommends: whole batches
+instead of samples, persistent workers, no decoding where tensors are stored.
 """
 
 import glob
@@ -16,10 +16,10 @@ from peer_data import BATCH, SHAPE
 
 SHUFFLE_BUFFER = 1024
 MEAN, STD = np.float32([0.485, 0.456, 0.406]) * 255, np.float32([0.229, 0.224, 0.225]) * 255
-MODES = ("sequential", "shuffled", "float32", "float16")  # the last two: shuffled and normalised
+MODES = ("sequential", "shuffled", "float32", "float16")  # the last two are shuffled and normalised
 
 
-# --- ours ---------------------------------------------------------------------------------------------------------------
+# --- precache -----------------------------------------------------------------------------------------------------------
 
 
 class Peer:
@@ -33,7 +33,7 @@ class Peer:
 
     @staticmethod
     def arrays(images):
-        """The images of a batch as numpy sees them, without a copy."""
+        """Returns the images of a batch as numpy arrays, without a copy."""
         return [np.asarray(images)]
 
     def files(self, pattern):
@@ -48,7 +48,7 @@ def our_options(mode):
 class Ours(Peer):
     name = "precache.Loader"
     modules = ("precache",)
-    workers = (0,)  # it takes the cores that there are
+    workers = (0,)  # it uses all cores
     data = "tar"
 
     def epochs(self, mode, workers):
@@ -91,14 +91,14 @@ class OursTensorflow(Ours):
 
     @staticmethod
     def arrays(images):
-        return [np.asarray(memoryview(images))]  # numpy() copies
+        return [np.asarray(memoryview(images))]  # images.numpy() would copy
 
 
 # --- torch's DataLoader ---------------------------------------------------------------------------------------------------
 
 
 def in_torch(array, mode):
-    """What a careful user writes: one conversion, then in place."""
+    """Normalises as a careful user would: one conversion, then in place."""
     import torch
 
     images = array if isinstance(array, torch.Tensor) else torch.from_numpy(array)
@@ -109,7 +109,7 @@ def in_torch(array, mode):
 
 
 class Rows:
-    """A map-style dataset that gives a whole batch at once; `read(indices)` is the peer's."""
+    """A map-style dataset that returns a whole batch at once, by `read(indices)` of the peer."""
 
     def __init__(self, peer, mode):
         self.peer, self.mode, self.length = peer, mode, len(np.load(peer.folder / "images.npy", mmap_mode="r"))
@@ -160,12 +160,12 @@ class H5py(TorchPeer):
     def read(self, indices):
         import h5py
 
-        if self.stored is None:  # in the worker: HDF5 does not survive a fork
+        if self.stored is None:  # opened in the worker, because HDF5 does not survive a fork
             self.stored = h5py.File(self.folder / "images.h5")["images"]
         if indices[-1] - indices[0] == len(indices) - 1 and sorted(indices) == list(indices):
             return self.stored[indices[0] : indices[-1] + 1]
         rows = np.empty((len(indices), *SHAPE), np.uint8)
-        for row, i in enumerate(indices):  # several times as fast as a list of indices
+        for row, i in enumerate(indices):  # several times as fast as indexing with a list
             self.stored.read_direct(rows, np.s_[i], np.s_[row])
         return rows
 
@@ -180,6 +180,30 @@ class OursDataLoader(TorchPeer):
 
         self.mode = mode
         return precache.torch.Dataset(self.folder / "tar")
+
+    def collate(self, samples):
+        from torch.utils.data import default_collate
+
+        images, labels = default_collate(samples)
+        return in_torch(images, self.mode), labels
+
+
+class ImageFolder(TorchPeer):
+    """Decodes, resizes and crops JPEG files in every epoch."""
+
+    name = "DataLoader, ImageFolder (JPEG)"
+    modules = ("torch", "torchvision")
+    data = "jpeg"
+
+    def dataset(self, mode):
+        from torchvision import datasets, transforms
+
+        crop = [transforms.Resize(256), transforms.CenterCrop(SHAPE[1]), transforms.PILToTensor()]
+        return datasets.ImageFolder(self.folder / "jpeg" / "images", transforms.Compose(crop))
+
+    def epochs(self, mode, workers):
+        self.mode = mode
+        return super().epochs(mode, workers)
 
     def collate(self, samples):
         from torch.utils.data import default_collate
@@ -212,7 +236,7 @@ class Webdataset(Peer):
 class TfData(Peer):
     name = "tf.data, TFRecord"
     modules = ("tensorflow",)
-    workers = (0,)  # it tunes itself
+    workers = (0,)  # it chooses its threads itself
     data = "tfrecord"
 
     def epochs(self, mode, workers):
@@ -241,11 +265,11 @@ class TfData(Peer):
 class Dali(Peer):
     name = "DALI, webdataset tars (CPU)"
     modules = ("nvidia.dali",)
-    workers = (1, 2)  # its threads
+    workers = (1, 2)  # threads
     data = "tar"
 
     def read(self, fn, mode, **options):
-        """Unless they are normalised, samples stay where DALI has them: whole .npy files, and no tensor of the batch."""
+        """uint8 samples stay whole .npy files in separate buffers; DALI makes no tensor of the batch."""
         npy, label = fn.readers.webdataset(paths=self.files("tar/*.tar"), index_paths=self.files("tar/*.idx"), ext=["npy", "cls"],
                                            dont_use_mmap=False, **options)
         return (npy[128:] if mode.startswith("float") else npy), label
@@ -333,7 +357,7 @@ class Litdata(Peer):
 class Ffcv(Peer):
     name = "FFCV"
     modules = ("ffcv", "torch")
-    workers = (1, 2)  # its threads
+    workers = (1, 2)  # threads
     data = "ffcv"
 
     def epochs(self, mode, workers):
@@ -349,5 +373,5 @@ class Ffcv(Peer):
             yield loader
 
 
-PEERS = {peer.name: peer for peer in (Ours, OursTorch, OursTorchViews, OursTensorflow, OursDataLoader, Memmap, H5py, Webdataset, TfData, Dali,
-                                      DaliTfrecord, Mosaic, Litdata, Ffcv)}
+PEERS = {peer.name: peer for peer in (Ours, OursTorch, OursTorchViews, OursTensorflow, OursDataLoader, Memmap, H5py, ImageFolder,
+                                      Webdataset, TfData, Dali, DaliTfrecord, Mosaic, Litdata, Ffcv)}

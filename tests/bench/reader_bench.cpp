@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the reader against what memory allows.
+// Compares the speed of the reader with the speed of memory.
 //
 //   reader_bench FOLDER [SAMPLES] [ROUNDS]
 //
-// Writes datasets of random tensors to FOLDER where they are missing (three formats of 224x224x3
-// and one of 256x256x3, uint8; another one of those in float16), then prints images per second and,
-// as the median of the rounds' ratios, what part of the bound that is. Bounds are loops over the
-// same mapped bytes that do nothing else. Everything runs from the page cache.
+// Writes datasets of random tensors to FOLDER if they are missing: 224x224x3 uint8 in three
+// formats, 256x256x3 in uint8 and in float16. Then prints images per second and the ratio to a
+// bound, as the median of the ratios of the rounds. A bound is a loop over the same mapped bytes
+// that does only the unavoidable work. Everything runs from the page cache.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <immintrin.h>
@@ -90,7 +90,7 @@ Dataset open_made(const std::filesystem::path& folder, Format format, std::uint3
   return Dataset::open(path);
 }
 
-/// Memory on huge pages, as the loader's own.
+/// Memory on huge pages, like the loader's.
 struct Buffer {
   explicit Buffer(std::size_t size)
       : bytes(static_cast<std::byte*>(
@@ -137,14 +137,14 @@ struct Measure {
   std::function<void()> run;  // one pass over `images` images
 };
 
-/// Runs all of a group by turns; the first is the bound of the others.
+/// Runs the measures of a group in turns; the first is the bound of the others.
 void compare(const std::string& title, std::uint64_t images, std::size_t rounds,
              const std::vector<Measure>& group) {
   std::vector<std::vector<double>> times(group.size());
   for (std::size_t round = 0; round <= rounds; ++round) {
     for (std::size_t i = 0; i < group.size(); ++i) {
       const double time = seconds(group[i].run);
-      if (round != 0) times[i].push_back(time);  // the first warms up
+      if (round != 0) times[i].push_back(time);  // the first round warms up
     }
   }
   fmt::print("\n{}\n", title);
@@ -206,7 +206,7 @@ LoaderOptions options_of(Shuffle shuffle, unsigned threads) {
 
 void sequential(const Dataset& dataset, const std::string& format, std::size_t rounds) {
   const std::vector<Rows> rows = all_rows(dataset);
-  // 250 divides the shards, so that all batches are views; of those of 256 every 21st is a copy.
+  // 250 divides the shards, so all batches are views; with 256, every 21st batch is a copy.
   LoaderOptions options = options_of(Shuffle::kNone, 1);
   Loader crossing(dataset, options);
   options.batch_size = 250;
@@ -225,7 +225,7 @@ void sequential(const Dataset& dataset, const std::string& format, std::size_t r
             [&] { on_threads(2, [&](std::size_t i) { run_epoch(two[i], true); }); }}});
 }
 
-/// The same read with page tables that are made on the way.
+/// The same read, while the system makes the page tables.
 void sequential_cold(const std::filesystem::path& folder, const Dataset& dataset,
                      std::size_t rounds) {
   const auto read_cold = [&](std::size_t threads) {
@@ -234,7 +234,7 @@ void sequential_cold(const std::filesystem::path& folder, const Dataset& dataset
     on_threads(threads, [&](std::size_t i) { read_rows(rows, i, threads); });
   };
   Loader one(dataset, options_of(Shuffle::kNone, 1));
-  compare("tar, sequential, against page tables made on the way", dataset.size(), rounds,
+  compare("tar, sequential, next to a read that makes page tables", dataset.size(), rounds,
           {{"bound A: newly mapped bytes, 1 thread", [&] { read_cold(1); }},
            {"bound A: newly mapped bytes, 2 threads", [&] { read_cold(2); }},
            {"loader, 1 thread ahead", [&] { run_epoch(one, true); }}});
@@ -270,8 +270,7 @@ const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}
 constexpr std::size_t kSide = 256;
 constexpr std::size_t kCrop = 224;
 
-/// What one would write by hand for just this job: 256x256 chw to a crop of 224x224, one
-/// multiply-add.
+/// A loop written by hand for just this job: 256x256 chw to a crop of 224x224, one multiply-add.
 template <bool kHalf, bool kFlip>
 [[gnu::target("avx2,fma,f16c")]] void hand_tuned(const Crops& crop, std::byte* out) {
   const __m256i backwards = _mm256_set_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -352,8 +351,8 @@ void fused(const std::string& title, const Dataset& dataset, const BatchTransfor
            {"loader, full shuffle", [&] { run_epoch(loader, false); }}});
 }
 
-/// The least that a first shuffled batch takes: copies from new mappings into new memory, each page
-/// of which the kernel clears for the thread that touches it first.
+/// The least work of a first shuffled batch: copies from new mappings into new memory. The kernel
+/// clears each page when a thread first touches it.
 std::pair<Dataset, std::shared_ptr<std::byte>> gather_by_hand(const std::filesystem::path& folder) {
   Dataset dataset = Dataset::open(folder);
   const std::size_t bytes = dataset.spec().size_bytes();
@@ -377,7 +376,7 @@ std::pair<std::unique_ptr<Loader>, std::optional<Batch>> load_first(
   return {std::move(loader), std::move(batch)};
 }
 
-/// What it takes until `make` returns, without tearing down what it made.
+/// Prints the time until `make` returns, without the time to destroy the result.
 template <typename Make>
 void print_first(const std::string& label, const Make& make) {
   std::vector<double> times;

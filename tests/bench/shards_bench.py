@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures `precache convert` against `cat` of the same shards, and `precache verify` against reading them, in one run,
-and how long `precache inspect` takes.
+"""Compares `precache convert` with `cat` of the same shards and `precache verify` with reading them, and times `precache inspect`.
 
     tests/bench/shards_bench.py [--photos FOLDER] [--images 10500] [--rounds 5] [--out FOLDER]
 
-`convert` syncs its shards before it says that it is done. So there are two bounds: `cat SHARD > OTHER` for each shard, after
-which the data is on its way to the disk, and the same with `sync OTHER` behind it, after which it is there. Where Debian's
-`eatmydata` is installed, which takes the syncs out of a program, `convert` runs without them too, as `cat` does. Each round
-runs every contender once, in an order of its own, on shards in the page cache and with nothing left to write; the table
-has medians over the rounds, and medians of the rounds' ratios.
+`convert` syncs its shards before it exits. So there are two bounds: `cat SHARD > OTHER`, which leaves the data in memory, and
+the same followed by `sync OTHER`, which waits until the data is on the disk. Debian's `eatmydata` removes the syncs from a
+program; if it is installed, `convert` also runs without syncs, as `cat` does. Each round runs every contender once, in a
+different order, on shards in the page cache and with nothing left to write. The table has medians over the rounds, and medians
+of the ratios of the rounds.
 """
 
 import argparse
@@ -23,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from build_bench import ROOT, TOOL, link_photos
+from build_bench import PHOTOS, TOOL, link_photos
 
 FORMATS = ("tar", "tfrecord", "hdf5")
 
@@ -113,7 +112,7 @@ def measure(contenders, bounds, rounds, clean):
     names = list(contenders)
     results = {name: [] for name in names}
     for i in range(rounds + 1):  # the first warms the page cache and the CPU
-        # By turns: what a run frees, a virtual machine may take from the next one but one.
+        # In a different order each time: a virtual machine may lose the memory that a run frees, which slows later runs.
         for name in random.Random(i).sample(names, len(names)):
             clean()
             rate = contenders[name]()
@@ -127,11 +126,11 @@ def measure(contenders, bounds, rounds, clean):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photos", type=Path, default=ROOT.parent / "shared" / "corpora" / "imagenet-sample")
+    parser.add_argument("--photos", type=Path, default=PHOTOS)
     parser.add_argument("--images", type=int, default=10500)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--out", type=Path, help="where to work (default: a temporary folder)")
+    parser.add_argument("--out", type=Path, help="folder for the data (default: a temporary folder)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.out) as temporary:
         images = Path(temporary) / "images"

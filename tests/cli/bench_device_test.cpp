@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `precache bench --device cuda` prints; what it measures with has tests of its own.
+// Tests the output of `precache bench --device cuda`; measure_test.cpp tests the measuring.
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ using test::FakeMachine;
 using test::message_of;
 using Json = nlohmann::json;
 
-/// What a call writes to stdout.
+/// The text that a call writes to stdout.
 template <typename Call>
 std::string printed_by(const Call& call) {
   const test::TempFolder folder;
@@ -80,7 +80,7 @@ TEST_CASE("bench says which way is not possible, and why", "[cli][device]") {
   const FakeMachine machine;
   const Fixture fixture;
   CHECK_THAT(fixture.bench("--device cuda --shuffle full"),
-             contains("\nstrided   not possible: strided copies take neighbours, but the order is "
+             contains("\nstrided   not possible: strided copies need neighbours, but the order is "
                       "shuffled\ngather   "));
   const std::string text = fixture.bench("--device cuda --pin-shards-up-to 1KiB");
   CHECK_THAT(text, contains("\nstrided   not possible: the shards have ") &&
@@ -103,7 +103,7 @@ TEST_CASE("bench says which way is not possible, and why", "[cli][device]") {
              contains("no GPU"));
 }
 
-TEST_CASE("bench tells programs the same in JSON", "[cli][device]") {
+TEST_CASE("bench prints the same as JSON", "[cli][device]") {
   const FakeMachine machine;
   const Fixture fixture;
   const Json json = Json::parse(fixture.bench("--device cuda --shuffle block --step 0.5 --json"));

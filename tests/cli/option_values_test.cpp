@@ -45,10 +45,10 @@ TEST_CASE("bytes have one unit with a prefix", "[cli]") {
   check_refused([](const std::string& text) { return values::bytes(text); }, {"1iB", "1BiB"});
   CHECK_THAT(test::message_of<InvalidArgument>(
                  [] { static_cast<void>(values::bytes("1X", "--pin-shards-up-to")); }),
-             test::contains("--pin-shards-up-to '1X'"));
+             test::contains("--pin-shards-up-to must be a number of bytes; got '1X'"));
 }
 
-TEST_CASE("integers lie in their range", "[cli]") {
+TEST_CASE("integers must be in their range", "[cli]") {
   CHECK(values::integer("--jobs", "1", 1, 10) == 1);
   CHECK(values::integer("--jobs", "10", 1, 10) == 10);
   CHECK(values::integer("--seed", "18446744073709551615", 0, UINT64_MAX) == UINT64_MAX);
@@ -57,19 +57,19 @@ TEST_CASE("integers lie in their range", "[cli]") {
       {"", "0", "11", "-1", "+1", " 1", "1 ", "1.0", "0x1", "1e1", "one", "18446744073709551617"});
   CHECK_THAT(test::message_of<InvalidArgument>(
                  [] { static_cast<void>(values::integer("--jobs", "x", 1, 10)); }),
-             test::contains("--jobs 'x'"));
+             test::contains("--jobs must be a whole number from 1 to 10; got 'x'"));
   CHECK(values::not_empty("--labels", "x") == "x");
   CHECK_THROWS_AS(values::not_empty("--labels", ""), InvalidArgument);
 }
 
-TEST_CASE("decimals lie in their range", "[cli]") {
+TEST_CASE("decimals must be in their range", "[cli]") {
   CHECK(values::decimal("--step", "0.5", 0.5, 10) == 0.5);
   CHECK(values::decimal("--step", "1e1", 0.5, 10) == 10);
   check_refused([](const std::string& text) { return values::decimal("--step", text, 0.5, 10); },
                 {"", "0.4", "10.1", "-1", "+1", " 1", "1 ", "1ms", "nan", "inf", "one"});
   CHECK_THAT(test::message_of<InvalidArgument>(
                  [] { static_cast<void>(values::decimal("--step", "x", 0.5, 10)); }),
-             test::contains("--step 'x' is not a number from 0.5 to 10"));
+             test::contains("--step must be a number from 0.5 to 10; got 'x'"));
 }
 
 TEST_CASE("percentages are numbers from 0 to 100", "[cli]") {

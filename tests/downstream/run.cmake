@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build into a folder of its own, and builds and runs the project beside this file against it.
+# Installs a build into an empty folder, and builds and runs the project next to this file against it.
 #
 #   cmake -D BUILD=... -D WORK=... -D BUILD_TYPE=... -D CXX=... -D CXX_FLAGS=... -P run.cmake
 function(run)

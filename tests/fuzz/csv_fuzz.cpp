@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of labels: what `precache build --labels FILE.csv` reads.
-#include "convert/source/csv_labels.hpp"
+// Lists of labels, the files of `precache build --labels FILE.csv`.
+#include "convert/source/label_files.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/fuzz/expect.hpp"
 

@@ -9,7 +9,7 @@
 
 namespace precache::fuzz {
 
-/// Ends the run, with the input kept, where something does not hold that has to hold for any input.
+/// Ends the run and keeps the input if a condition fails that must hold for any input.
 inline void expect(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", what);
@@ -18,7 +18,7 @@ inline void expect(bool holds, const char* what) {
 
 inline volatile std::byte touched{};
 
-/// Reads the first and the last of the bytes, for AddressSanitizer to see.
+/// Reads the first and the last byte, so that AddressSanitizer checks them.
 inline void touch(std::span<const std::byte> bytes) {
   if (!bytes.empty()) touched = bytes.front() ^ bytes.back();
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// HDF5 files. The library that parses them has faults of its own, which run.sh tells from ours.
+// HDF5 files. The library that parses them has known faults,
+// which run.sh separates from those of precache.
 #include "formats/bytes/little_endian.hpp"
-#include "formats/hdf5/hdf5_contents.hpp"
-#include "formats/hdf5/hdf5_images.hpp"
-#include "formats/hdf5/hdf5_scan.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
 #include "formats/hdf5/helper/helper_message.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/read_index.hpp"
@@ -12,8 +11,8 @@ namespace {
 
 using namespace precache;
 
-/// Gives one of the numbers below the size of the file, be it an address, a size or an extent,
-/// another value. Metadata is dense, so there are many.
+/// Changes a number that is smaller than the file: an address, a size or an extent. Metadata is
+/// dense, so there are many.
 void change_number(std::span<std::uint8_t> file, std::minstd_rand& random) {
   if (file.size() < 8) return;
   constexpr int kTries = 100;
@@ -46,12 +45,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::may_refuse([&] { (void)hdf5::survey(file, "fuzz.h5"); });
   fuzz::may_refuse_source([&] {
     const auto rows = hdf5::find_images(file, "fuzz.h5", {});
-    (void)hdf5::decode_rows(hdf5::encode(rows), "fuzz.h5", file.size());
+    (void)hdf5::decode<hdf5::ImageRows>(hdf5::encode(rows), "fuzz.h5", file.size());
   });
   const auto index = fuzz::scanned([&] { return hdf5::scan(file, "fuzz.h5"); });
   fuzz::read_all(index, file);
   if (!index) return 0;
-  const ShardIndex received = hdf5::decode_index(hdf5::encode(*index), "fuzz.h5", file.size());
+  const ShardIndex received =
+      hdf5::decode<ShardIndex>(hdf5::encode(*index), "fuzz.h5", file.size());
   fuzz::expect(received.places == index->places && received.columns == index->columns &&
                    received.keys == index->keys && received.spec == index->spec,
                "an index arrives as it was sent");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gzip or zlib file: unpacked in one piece and in many, it comes to the same end.
+// A gzip or zlib file. Unpacking it in one piece and in many
+// must give the same result.
 #include <algorithm>
 #include <cstdlib>
 
@@ -12,7 +13,7 @@ namespace {
 using namespace precache;
 using Bytes = std::span<const std::byte>;
 
-struct TooMuch {};  // a small file may unpack to a thousand times as much
+struct TooMuch {};  // a small file may unpack to a thousand times its size
 
 struct Outcome {
   std::uint32_t crc = 0;
@@ -35,7 +36,7 @@ Outcome unpack(Bytes file, std::size_t piece) {
     }
     inflater.finish();
   } catch (const CorruptData&) {
-    // How much came out before the damage is up to the pieces.
+    // The amount unpacked before the damage depends on the pieces.
     return {.is_damaged = true};
   }
   return outcome;

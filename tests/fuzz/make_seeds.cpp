@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a folder of first inputs for each fuzz target: what our own writers make, and the dialects
-// of others that the tests know.
+// Writes a folder of first inputs for each fuzz target: files
+// of precache, and third-party dialects from the tests.
 //
 //   fuzz_seeds FOLDER
 #include <cstdio>
@@ -12,7 +12,7 @@
 #include "tests/support/example_writer.hpp"
 #include "tests/support/tar_writer.hpp"
 #ifdef PRECACHE_WITH_HDF5
-#include "formats/hdf5/hdf5_encoded.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #endif
 
 namespace {
@@ -66,7 +66,7 @@ void write_tfrecords(const Path& folder) {
   write_text(folder / "no-example", tfrecord("text") + tfrecord(""));
 }
 
-/// As NumPy pads it: what is inserted then takes the place of spaces.
+/// Padded as NumPy does, so that inserted text can replace spaces.
 std::string padded_array(std::string dict, std::size_t array_bytes) {
   dict.resize(117, ' ');
   return npy_file(dict + '\n', array_bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Manifests, and what the reader makes of them: the shards that the seed describes lie beside each.
+// Manifests, and the reader that opens them. The shards that
+// the seed describes are next to each.
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -16,7 +17,7 @@ namespace {
 using namespace precache;
 using Json = nlohmann::json;
 
-/// Reads all of a split, as far as the manifest lets it.
+/// Reads all samples of a split that the manifest allows to read.
 void read_split(const std::filesystem::path& folder, const std::string& split) {
   constexpr std::uint64_t kMostSamples = 64;
   const Dataset dataset = Dataset::open(folder, split);
@@ -42,13 +43,13 @@ void read_dataset(std::string_view text) {
   for (const auto& split : manifest.splits) {
     try {
       fuzz::may_refuse([&] { read_split(folder.path(), split.first); });
-    } catch (const IoError&) {          // it names a file that is not there
-    } catch (const InvalidArgument&) {  // a split without a name among several
+    } catch (const IoError&) {          // the manifest names a file that does not exist
+    } catch (const InvalidArgument&) {  // there are several splits, and the reader needs a name
     }
   }
 }
 
-/// One of the numbers in there, at random.
+/// A random number of the manifest.
 Json* choose_number(Json& json, std::minstd_rand& random) {
   std::vector<Json*> all{&json};
   std::vector<Json*> numbers;
@@ -62,8 +63,8 @@ Json* choose_number(Json& json, std::minstd_rand& random) {
   return numbers.empty() ? nullptr : numbers[random() % numbers.size()];
 }
 
-/// Bytes that change at random seldom leave a manifest that the reader goes on with: half of the
-/// time a number gets another value.
+/// Random changes of bytes seldom leave a manifest that the reader accepts, so half of the time a
+/// number gets another value instead.
 std::string with_other_number(std::string_view text, unsigned seed) {
   std::minstd_rand random(seed);
   Json json = Json::parse(text, nullptr, false);

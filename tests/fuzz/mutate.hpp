@@ -11,7 +11,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace precache::fuzz {
 
-/// A number in place of another: near it, far from it, or at the end of what there is.
+/// Returns a number to replace another: near it, far from it, or at the limit.
 inline std::uint64_t other_number(std::uint64_t value, std::minstd_rand& random) {
   const std::array<std::uint64_t, 8> others{value + 1,
                                             value - 1,
@@ -24,8 +24,8 @@ inline std::uint64_t other_number(std::uint64_t value, std::minstd_rand& random)
   return others[random() % others.size()];
 }
 
-/// Mutates; then `repair` sets right the checksums over what changed, but for one time in eight.
-/// Otherwise nearly every input would be refused for those alone.
+/// Mutates the input. Then, seven times in eight, `repair` corrects the checksums, because nearly
+/// every input would be refused for those alone.
 template <typename Repair>
 std::size_t mutate_and_repair(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed,
                               const Repair& repair) {

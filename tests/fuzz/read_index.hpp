@@ -12,7 +12,7 @@
 
 namespace precache::fuzz {
 
-/// Calls; a file that is refused is fine, with one of the errors that say so.
+/// Calls a function that may refuse the file with one of the errors for that.
 template <typename Call>
 void may_refuse(const Call& call) {
   try {
@@ -22,7 +22,7 @@ void may_refuse(const Call& call) {
   }
 }
 
-/// The same for a source of a build, which may also lack what a build needs.
+/// The same for a source of a build, which may also be incomplete.
 template <typename Call>
 void may_refuse_source(const Call& call) {
   may_refuse([&] {
@@ -33,7 +33,7 @@ void may_refuse_source(const Call& call) {
   });
 }
 
-/// What `scan` finds; none if it refuses the file.
+/// The result of `scan`; none if it refuses the file.
 template <typename Scan>
 std::optional<ShardIndex> scanned(const Scan& scan) {
   std::optional<ShardIndex> index;
@@ -41,15 +41,15 @@ std::optional<ShardIndex> scanned(const Scan& scan) {
   return index;
 }
 
-/// Touches everything that a reader of the shard would: payload, label, key, checksums.
+/// Reads everything that a reader of the shard would: payload, label, key, checksums.
 inline void read_all(const std::optional<ShardIndex>& found, std::span<const std::byte> file) {
-  constexpr std::uint64_t kMostSamples = 256;  // the rest is like them
+  constexpr std::uint64_t kMostSamples = 256;  // further samples are similar
   if (!found) return;
   const ShardIndex& index = *found;
   expect(index.bytes == file.size(), "the index knows the size of the file");
   expect(index.samples <= file.size(), "there are no more samples than bytes");
   expect(index.places.empty() || index.places.size() == index.samples, "each sample has a place");
-  const ColumnValues values(index, "fuzz");  // does not throw: a scan finds what can be read
+  const ColumnValues values(index, "fuzz");  // must not throw: a scan returns only readable indexes
   for (std::uint64_t i = 0; i < std::min(index.samples, kMostSamples); ++i) {
     const auto [offset, bytes] = values.payload(i);
     expect(offset <= file.size() && bytes <= file.size() - offset, "a payload lies in the file");

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the fuzz targets and runs each for some time, two at once.
 #
-#   tests/fuzz/run.sh [SECONDS [TARGET...]]    60 seconds, and all targets, unless said
+# tests/fuzz/run.sh [SECONDS [TARGET...]] the default is 60 seconds, and all targets
 #
-# Fails if one of our own lines crashes, hangs, leaks or allocates by a file's word; the input is kept in
-# build/fuzz/crashes. What a run found worth keeping stays in build/fuzz/corpus for the next one. First inputs are
-# made by fuzz_seeds and taken from ../shared/corpora where that is.
+# Fails if code of precache crashes, hangs, leaks or allocates as much as a file claims; the input is kept in
+# build/fuzz/crashes. Inputs with new coverage stay in build/fuzz/corpus for the next run. First inputs come from
+# fuzz_seeds and, if it exists, from ../shared/corpora.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,7 +22,7 @@ logs=$PWD/build/fuzz/logs
 [[ -f build/asan/CMakeCache.txt ]] || cmake --preset asan > /dev/null
 cmake --build --preset asan --target all_fuzz
 
-largest_input=16384  # bytes: small inputs run faster, and what a larger one can do wrong they can
+largest_input=16384  # bytes: small inputs run faster and can trigger the same faults
 rm -rf "$seeds" "$logs"
 mkdir -p "$crashes" "$logs"
 "$bin/fuzz_seeds" "$seeds"
@@ -32,13 +32,14 @@ for kind in tar tfrecord hdf5; do
     -exec cp --no-preserve=mode --backup=numbered -t "$seeds/$kind" {} +
 done
 
-mkdir -p "$seeds/inflate"  # where the first byte is the size of pieces
+mkdir -p "$seeds/inflate"  # the first byte is the size of pieces
 { printf '\x05'; gzip -c "$seeds/tar/own"; gzip -c "$seeds/tfrecord/own"; } > "$seeds/inflate/members"
 printf '\x05\x78\x9c\x03\x00\x00\x00\x00\x01' > "$seeds/inflate/zlib"
 
 export UBSAN_OPTIONS=print_stacktrace=1
 
-# fuzz TARGET OPTION...: with -malloc_limit_mb, so that an allocation by a file's word is a fault.
+# fuzz TARGET OPTION...: callers set -malloc_limit_mb, so that an allocation of the size that a file claims is a
+# fault.
 fuzz() {
   local target=$1
   mkdir -p "$corpus/$target"
@@ -54,21 +55,21 @@ is_of_libhdf5() {
   [[ $frame == *libhdf5* ]]
 }
 
-# The HDF5 library has faults of its own, so the target goes on after a crash, and each is looked at afterwards.
+# The HDF5 library has known faults, so the target continues after a crash, and each crash is examined afterwards.
 fuzz_hdf5() {
   local options=(-malloc_limit_mb=128)  # a chunk of labels may take half of it
-  # What libhdf5 leaks or asks for in vain is its own affair.
+  # Leaks and failed allocations of libhdf5 are not faults of precache.
   export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
   rm -f "$crashes"/hdf5-*
-  fuzz hdf5 "${options[@]}" -fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1 || true  # says 1 after crashes
+  fuzz hdf5 "${options[@]}" -fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1 || true  # exits with 1 after crashes
   grep -q 'INFO: exiting:' "$logs/hdf5" || return 1
   local crash library=0 unclear=0 ours=0
   again() { "$bin/fuzz_hdf5" "${options[@]}" -timeout=20 -rss_limit_mb="$1" "$crash" > "$crash.log" 2>&1; }
   for crash in "$crashes"/hdf5-*; do
     [[ -e $crash ]] || continue
-    # First without a limit of all memory, as what that stops has no stack to look at.
+    # First without a limit on all memory, because a run that the limit stops has no stack to examine.
     if again 0 && again 2048; then
-      unclear=$((unclear + 1))  # alone it does not crash: an input before it broke the library's memory
+      unclear=$((unclear + 1))  # alone it does not crash: an earlier input corrupted the memory of the library
     elif is_of_libhdf5 "$crash.log"; then
       library=$((library + 1))
     else
@@ -77,7 +78,7 @@ fuzz_hdf5() {
     fi
     rm "$crash" "$crash.log"
   done
-  echo "hdf5: faults of libhdf5: $library, only after other inputs: $unclear, ours: $ours" >> "$logs/hdf5"
+  echo "hdf5: faults in libhdf5: $library, only after other inputs: $unclear, in precache: $ours" >> "$logs/hdf5"
   ((ours == 0))
 }
 
@@ -101,7 +102,7 @@ done
 wait
 
 if [[ -e $logs/failed ]]; then
-  echo "The inputs are kept; to run one again:"
+  echo "The inputs are kept. To run one again:"
   for crash in "$crashes"/*; do
     name=${crash##*/}
     [[ $crash == *.log ]] || echo "  $bin/fuzz_${name%%-*} $crash"

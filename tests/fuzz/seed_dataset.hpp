@@ -5,7 +5,7 @@
 
 namespace precache::fuzz {
 
-/// Two small shards of our own and their manifest.
+/// Writes two small precache shards and their manifest.
 inline test::MadeDataset make_seed_dataset(const std::filesystem::path& folder, Format format) {
   return test::make_dataset(folder,
                             {.format = format, .spec = test::spec_of(4, 4, 3), .shards = {3, 2}});

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives of others: every entry, then samples as the reader, a build and inspect see them.
+// Third-party archives: every entry, then samples as the
+// reader, build and inspect see them.
 #include <charconv>
 #include <cstring>
 
 #include "convert/source/tar_images.hpp"
 #include "formats/bytes/inflate.hpp"
+#include "formats/shard/contents_survey.hpp"
 #include "formats/shard/scan.hpp"
-#include "formats/tar/tar_contents.hpp"
 #include "formats/tar/tar_entries.hpp"
-#include "formats/tar/tar_scan.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/read_index.hpp"
 
@@ -18,7 +18,7 @@ using namespace precache;
 
 constexpr std::size_t kBlock = 512;
 
-/// Sets the checksum of every header that stands where the sizes before it say.
+/// Corrects the checksum of every header that is found by the sizes before it.
 void repair_checksums(std::span<std::uint8_t> file) {
   for (std::size_t at = 0; at + kBlock <= file.size();) {
     const auto block = file.subspan(at, kBlock);
@@ -50,7 +50,7 @@ void walk(std::span<const std::byte> file) {
   }
 }
 
-/// As a source of a build.
+/// Reads the file as a source of a build.
 void list(std::span<const std::byte> file, Labelling::Kind kind) {
   Labelling labelling;
   labelling.kind = kind;

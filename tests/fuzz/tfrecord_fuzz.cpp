@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// TFRecord files, and the Examples in them, as the reader, a build and inspect see them.
+// TFRecord files and their Examples, as the reader, build and
+// inspect see them.
 #include "convert/source/protobuf/message_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/little_endian.hpp"
+#include "formats/shard/contents_survey.hpp"
 #include "formats/shard/scan.hpp"
-#include "formats/tfrecord/tfrecord_contents.hpp"
 #include "formats/tfrecord/tfrecord_records.hpp"
-#include "formats/tfrecord/tfrecord_scan.hpp"
 #include "reader/tools/inspect/raw_messages.hpp"
 #include "tests/fuzz/mutate.hpp"
 #include "tests/fuzz/read_index.hpp"
@@ -24,7 +24,7 @@ void write_crc(std::span<std::uint8_t> place, std::span<const std::uint8_t> of) 
   }
 }
 
-/// Sets the CRCs of all records that fit the file. A length that is too long for it is cut down.
+/// Corrects the CRCs of all records that fit in the file. Shortens a length that runs past its end.
 void repair_crcs(std::span<std::uint8_t> file) {
   constexpr std::size_t kFraming = tfrecord::kLengthBytes + tfrecord::kFooterBytes;
   while (file.size() >= kFraming) {
@@ -41,7 +41,7 @@ void repair_crcs(std::span<std::uint8_t> file) {
   }
 }
 
-/// As a source of a build.
+/// Reads the file as a source of a build.
 void list(std::span<const std::byte> file, Labelling::Kind kind) {
   Labelling labelling;
   labelling.kind = kind;
@@ -57,7 +57,7 @@ void list(std::span<const std::byte> file, Labelling::Kind kind) {
   }
 }
 
-/// As messages with an image in a group, which is one of two, in a repeated message.
+/// Reads records as messages that have an image in one of two groups of a repeated message.
 void find_in_messages(std::span<const std::byte> file) {
   const MessageStep messages{.name = "1", .number = 1, .is_repeated = true};
   const MessageStep group{.name = "2", .number = 2, .is_group = true, .rivals = {3}};

@@ -10,7 +10,7 @@
 
 #include <string>
 
-/// Ends a test whose material is not there, saying so. Catch2 has SKIP only since 3.3.
+/// Skips a test whose data is missing. Catch2 has SKIP only since 3.3.
 #define PRECACHE_SKIP(message) \
   do {                         \
     WARN(message);             \
@@ -28,7 +28,7 @@ inline auto contains(const std::string& text) {
 #endif
 }
 
-/// What the error of this type says that `call` throws; fails the test if it throws none or
+/// The message of the error of this type that `call` throws; fails the test if it throws none or
 /// another.
 template <typename Error, typename Call>
 std::string message_of(const Call& call) {

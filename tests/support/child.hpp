@@ -13,15 +13,14 @@
 
 namespace precache::test {
 
-// What a sanitizer's own handlers and allocators do not allow to be tested.
+// Set for tests that the handlers and allocators of sanitizers do not allow.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
 
-/// Runs `call` in a child process, for what might end the process. True if the child came to its
-/// end.
+/// Runs `call`, which might end the process, in a child process. True if `call` returned.
 template <typename Call>
 [[nodiscard]] bool ends_normally(const Call& call) {
   const pid_t child = ::fork();
@@ -29,7 +28,7 @@ template <typename Call>
     for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL})
       std::signal(number, SIG_DFL);
     const int quiet =
-        ::open("/dev/null", O_WRONLY);  // what a sanitizer has to say of an expected fault
+        ::open("/dev/null", O_WRONLY);  // discards a sanitizer's report of an expected fault
     ::dup2(quiet, STDERR_FILENO);
     call();
     ::_exit(0);
@@ -46,7 +45,7 @@ struct ChildEnd {
   bool operator==(const ChildEnd&) const = default;
 };
 
-/// Names what a process that run_scenario() starts is for; empty in all others.
+/// The scenario of a process that run_scenario() started; empty in other processes.
 inline constexpr const char* kScenarioVariable = "PRECACHE_TEST_SCENARIO";
 
 [[nodiscard]] inline std::string scenario() {
@@ -55,7 +54,7 @@ inline constexpr const char* kScenarioVariable = "PRECACHE_TEST_SCENARIO";
 }
 
 /// Runs one test case of this program in a new process that inherits no state, such as signal
-/// handlers. The test case learns from scenario() what to do.
+/// handlers. The test case gets its task from scenario().
 [[nodiscard]] inline ChildEnd run_scenario(const std::string& test_case, const std::string& name) {
   std::vector<std::string> variables{std::string(kScenarioVariable) + "=" + name};
   for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);

@@ -9,8 +9,7 @@
 
 namespace precache::test {
 
-/// Files made by others that are kept beside the repository; tests that want them are skipped
-/// without.
+/// Third-party files next to the repository. Tests that need them are skipped if they are missing.
 inline std::filesystem::path corpora() { return PRECACHE_TEST_CORPORA; }
 
 /// The files of one corpus with these extensions (none given: all), sorted; none if it is missing.

@@ -22,14 +22,14 @@ namespace precache::test {
 struct DatasetPlan {
   Format format = Format::kTar;
   TensorSpec spec = spec_of(8, 6, 3);
-  std::vector<std::uint64_t> shards{5, 3, 4};  // how many samples each has
+  std::vector<std::uint64_t> shards{5, 3, 4};  // the samples of each
   std::string split = "train";
   std::vector<std::string> classes{"cat", "dog", "emu"};
   std::uint64_t seed = 0;
   std::string key_prefix{};
 };
 
-/// A dataset folder on disk, and what a reader of it must find.
+/// A dataset folder on disk, and its expected content.
 struct MadeDataset {
   std::filesystem::path folder;
   std::vector<std::filesystem::path> shards;
@@ -57,14 +57,14 @@ inline SampleName name_of(Random& random, std::uint64_t i) {
   return {fmt::format("c{}/{}{}", label + 1, std::string(below(random, 9), 'x'), i), label};
 }
 
-/// Writes shards of random tensors and their manifest. A second split can be added by a second call
-/// for the same folder with another one's name, if `beside` is what the first returned.
+/// Writes shards of random tensors and their manifest. A second call for the same folder adds
+/// another split, if `other_split` is the result of the first call.
 inline MadeDataset make_dataset(const std::filesystem::path& folder, const DatasetPlan& plan,
-                                const MadeDataset* beside = nullptr) {
+                                const MadeDataset* other_split = nullptr) {
   std::filesystem::create_directories(folder);
   MadeDataset made;
   made.folder = folder;
-  if (beside != nullptr) made.manifest = beside->manifest;
+  if (other_split != nullptr) made.manifest = other_split->manifest;
   Random random(plan.seed);
   std::vector<SampleName> names;
   for (const std::uint64_t count : plan.shards) {
@@ -99,13 +99,14 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
-/// Files that this process has open.
+/// The number of open files of this process.
 [[nodiscard]] inline std::size_t open_descriptors() {
   const auto all = std::filesystem::directory_iterator("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // but for this one
+  return static_cast<std::size_t>(std::distance(begin(all), end(all))) -
+         1;  // without the iterator's own
 }
 
-/// The line of /proc/self/maps that tells of this address.
+/// The line of /proc/self/maps for this address.
 [[nodiscard]] inline std::string mapping_of(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
@@ -118,7 +119,7 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
   return {};
 }
 
-/// Waits until a write gets another time of modification than the files have now.
+/// Waits until a write gives files a new modification time.
 inline void let_time_pass() { ::usleep(20'000); }
 
 inline void cut_file(const std::filesystem::path& path, std::uint64_t bytes) {

@@ -17,7 +17,7 @@ struct Decoded {
   bool warned = false;
 };
 
-/// Opens a file, and decodes the region that `choose` takes from its header.
+/// Opens a file and decodes the region that `choose` selects from its header.
 template <typename Choose>
 Decoded decode_region(ImageDecoder& decoder, std::span<const std::byte> file,
                       const Choose& choose) {

@@ -6,11 +6,11 @@
 // Which calls:
 //   FAIL_IO_CALLS  their names, between commas (openat is an open; unlinkat and remove are
 //   unlinks),
-//                  or `changing`: all calls that change what is on disk, and those that sync it
+//                  or `changing`: all calls that change files or sync them
 //   FAIL_IO_PATH   part of the path that the call is about; without it every path
 //   FAIL_IO_AFTER  so many of these calls pass first (0)
 //   FAIL_IO_TIMES  so many are then disturbed (all)
-// What happens to them, one of:
+// The effect on these calls, one of:
 //   FAIL_IO_ERRNO  the call fails with this error
 //   FAIL_IO_KILL   SIGKILL ends the process: `before` the call, `after` it, or `half`: after the
 //   call
@@ -47,7 +47,7 @@
 
 static atomic_long calls_seen;
 
-// What becomes of a call.
+// The effect on a call.
 enum Fate { PASSES, FAILS, IS_LAST, IS_HALVED };
 
 static long number(const char *variable, long otherwise) {
@@ -141,7 +141,7 @@ static enum Fate fate_at(const char *call, int folder, const char *name) {
   return fate_of(call, path);
 }
 
-/// An open that may make or empty a file is a change, too.
+/// An open that may create or truncate a file is a change too.
 static const char *name_of_open(int flags) {
   const int changes = (flags & (O_CREAT | O_TRUNC)) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
   return changes && !is_in_list("open") ? "create" : "open";

@@ -16,7 +16,7 @@
 
 namespace precache::test {
 
-/// Writes an HDF5 file, through the library, as others do.
+/// Writes an HDF5 file with the library, like third-party programs.
 class Hdf5Writer {
  public:
   explicit Hdf5Writer(hsize_t user_block = 0) {

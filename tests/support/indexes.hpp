@@ -5,7 +5,7 @@
 
 #include "formats/shard/scan.hpp"
 #ifdef PRECACHE_WITH_HDF5
-#include "formats/hdf5/hdf5_scan.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
 #endif
 #include "tests/support/bytes.hpp"
 
@@ -15,7 +15,7 @@ inline std::string key_of(const ShardIndex& index, std::size_t i) {
   return index.keys.substr(index.places[i].key_begin, index.places[i].key_bytes);
 }
 
-/// Whether all that an index points to lies in a file of this size.
+/// True if all offsets of an index are within a file of this size.
 inline bool is_inside(const ShardIndex& index, std::uint64_t size) {
   const auto fits = [&](std::uint64_t offset, std::uint64_t bytes) {
     return offset <= size && bytes <= size - offset;
@@ -34,7 +34,7 @@ inline bool is_inside(const ShardIndex& index, std::uint64_t size) {
          column_fits(index.columns.label, 1) && column_fits(index.columns.key, 1);
 }
 
-/// As scan_shard(), of a file that need not exist: HDF5 is scanned in this process.
+/// scan_shard() for a file that need not exist: HDF5 is scanned in this process.
 inline ShardIndex scan_bytes(std::span<const std::byte> bytes, const std::filesystem::path& path) {
 #ifdef PRECACHE_WITH_HDF5
   if (detect_format(bytes, path) == Format::kHdf5) return hdf5::scan(bytes, path);

@@ -85,7 +85,8 @@ Bytes encode_jpeg(const Picture& picture, const JpegOptions& options) {
   }
   info.restart_in_rows = options.restart_rows;
   if (options.progressive) jpeg_simple_progression(&info);
-  // Of a progressive file with nothing but mean values of blocks, or those but for the last bit.
+  // The scans of a progressive file with only the mean values of blocks, or those without the last
+  // bit.
   const int last_bit = options.means_only ? 0 : 1;
   jpeg_scan_info scan{info.num_components, {0, 1, 2, 3}, 0, 0, 0, last_bit};
   if (options.means_only || options.coarse_means_only) {

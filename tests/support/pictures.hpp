@@ -20,8 +20,7 @@ struct Picture {
   }
 };
 
-/// Soft waves with some noise on them: no two pixels beside each other are alike, and JPEG keeps it
-/// small.
+/// Soft waves with some noise: no two neighbouring pixels are equal, and JPEG files are small.
 [[nodiscard]] Picture make_picture(std::uint32_t width, std::uint32_t height,
                                    std::uint32_t channels = 3, std::uint64_t seed = 0);
 

@@ -9,8 +9,7 @@
 
 namespace precache::test {
 
-/// Keeps all rows of four-byte pixels that it is handed, and reads the slack behind each as a
-/// kernel might.
+/// Keeps all rows of four-byte pixels, and reads the slack after each like a kernel might.
 class CollectingSink : public RowSink {
  public:
   explicit CollectingSink(std::uint32_t width) : row_bytes_(std::size_t{width} * kPixelBytes) {}
@@ -40,7 +39,7 @@ inline std::vector<std::uint8_t> part_of(const std::vector<std::uint8_t>& pixels
   return part;
 }
 
-/// Whether red, green and blue are equal; the fourth byte is not used.
+/// True if red, green and blue are equal; ignores the fourth byte.
 inline bool same_colors(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {

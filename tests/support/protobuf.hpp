@@ -50,7 +50,7 @@ class ProtobufReader {
       field.bytes = rest_.first(size);
       rest_ = rest_.subspan(size);
     } else {
-      throw std::runtime_error("a wire type that no Example of ours has");
+      throw std::runtime_error("unexpected wire type in an Example");
     }
     return field;
   }

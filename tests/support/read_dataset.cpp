@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
     const Dataset dataset = paths.size() == 1 ? Dataset::open(paths[0], split, open_options)
                                               : Dataset::open(paths, open_options);
     if (file.empty()) {
-      // Keys are bytes, and those of others need not be UTF-8.
+      // Keys are bytes, and those of third-party files need not be UTF-8.
       std::cout << describe(dataset).dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
       return 0;
     }

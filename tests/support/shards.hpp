@@ -11,7 +11,7 @@
 #include "formats/bytes/crc32c.hpp"
 #include "formats/shard/framing.hpp"
 #ifdef PRECACHE_WITH_HDF5
-#include "formats/hdf5/hdf5_framing.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #endif
 #include "tests/support/bytes.hpp"
 
@@ -59,7 +59,7 @@ struct FramedRecord {
   std::uint32_t crc = 0;
 };
 
-/// One record in memory of just its size, that held rubbish before.
+/// One record in memory of exactly its size, which had random content before.
 inline FramedRecord frame(const Framing& framing, const SampleName& name,
                           std::span<const std::byte> tensor) {
   FramedRecord record{Bytes(framing.record_bytes(), std::byte{0xa5}), 0};

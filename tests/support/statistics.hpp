@@ -8,7 +8,7 @@
 
 namespace precache::test {
 
-/// Whether the values are [0, size) in some order.
+/// True if the values are [0, size) in some order.
 inline bool is_bijection(std::span<const std::uint64_t> values) {
   std::vector<bool> seen(values.size());
   for (const auto value : values) {
@@ -18,7 +18,7 @@ inline bool is_bijection(std::span<const std::uint64_t> values) {
   return true;
 }
 
-/// Sum of (observed - expected)^2 / expected, in standard deviations from what chance gives.
+/// Sum of (observed - expected)^2 / expected, in standard deviations from the expectation.
 /// `bound` counts the sums that are fixed beforehand.
 inline double deviation(std::span<const std::uint64_t> counts, double expected,
                         std::size_t bound = 1) {

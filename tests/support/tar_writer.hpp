@@ -15,7 +15,7 @@ inline const std::string kUstarMagic(
     8);
 inline const std::string kGnuMagic("ustar  \0", 8);
 
-/// What a header says beside its name.
+/// The fields of a header except for its name.
 struct TarHeader {
   char type = '0';
   std::string magic = kUstarMagic;
@@ -30,7 +30,7 @@ inline void set_tar_checksum(std::string& header) {
   header.replace(148, 7, fmt::format("{:06o}", sum) + '\0');
 }
 
-/// An entry with its data, written by the book and not by the code under test.
+/// An entry with its data, written by the specification and not by the code under test.
 inline std::string tar_entry(std::string_view name, std::string_view data,
                              const TarHeader& options = {}) {
   std::string block(512, '\0');

@@ -12,7 +12,7 @@
 
 namespace precache::test {
 
-/// A new folder that is removed with all it holds.
+/// A new folder that is removed with its content.
 class TempFolder {
  public:
   TempFolder() {

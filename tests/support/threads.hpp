@@ -7,8 +7,8 @@
 
 namespace precache::test {
 
-/// Calls `work(0)` to `work(count - 1)` at once, each on a thread of its own that ThreadSanitizer
-/// understands; it does not see how TBB makes its tasks wait for each other.
+/// Calls `work(0)` to `work(count - 1)` at once, each on its own thread, which ThreadSanitizer
+/// understands; it does not see how tasks of TBB wait for each other.
 template <typename Work>
 void on_threads(std::size_t count, const Work& work) {
   std::vector<std::exception_ptr> errors(count);

@@ -66,7 +66,7 @@ TEST_CASE("requests that make no sense are refused before anything is written",
   CHECK(test::contents_of(options.source).size() == 4);
 }
 
-TEST_CASE("an OUT whose name begins like SOURCE is no folder inside it", "[convert][build]") {
+TEST_CASE("an OUT whose name begins like SOURCE does not lie inside it", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
   options.out = folder / "source-shards";
@@ -79,28 +79,28 @@ TEST_CASE("a request that does not fit the source can be corrected",
   const BuildOptions options = small_request(folder);
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.shard_count = 5; }),
              test::contains("number of samples, 4; got 5"));
-  // The user takes the hint: this is the first build that makes sense, not another one.
+  // The corrected request is a new build, not another one.
   CHECK(run(options).status == JobStatus::kComplete);
 }
 
-TEST_CASE("an unfinished build is continued with the same options only", "[convert][build]") {
+TEST_CASE("an unfinished build is continued only with the same options", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
   JobProgress progress;
   progress.stop = true;
   static_cast<void>(build(options, progress));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.seed = 7; }),
-             test::contains("`seed` is 7, was 0"));
+             test::contains("seed: 0 there, 7 here"));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.recipe.width = 9; }),
-             test::contains("`size` is [8,9], was [8,8]"));
+             test::contains("recipe.size[1]: 8 there, 9 here"));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.labels = "none"; }),
              test::contains("labels"));
-  options.fail_on_bad = true;  // no part of what the dataset is
+  options.fail_on_bad = true;  // not part of the identity
   options.max_bad_percent = 5;
   CHECK(run(options).status == JobStatus::kComplete);
 }
 
-TEST_CASE("shards of others in OUT are never touched", "[convert][build]") {
+TEST_CASE("third-party shards in OUT are never touched", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
   test::write_text(options.out / "train-000000.tar", "precious");
@@ -114,7 +114,7 @@ TEST_CASE("shards of others in OUT are never touched", "[convert][build]") {
   CHECK(test::read_text(options.out / "train-notes.tar") == "no number, no shard");
 }
 
-TEST_CASE("a broken manifest or work folder ends a build with its name",
+TEST_CASE("the error for a broken manifest or work folder names the file",
           "[convert][build][malformed]") {
   const TempFolder folder;
   const BuildOptions options = small_request(folder);
@@ -136,7 +136,7 @@ TEST_CASE("a broken manifest or work folder ends a build with its name",
   CHECK_THAT(test::message_of<CorruptData>([&] { run(options); }), test::contains("listing"));
 }
 
-TEST_CASE("a shard that was damaged since is made again", "[convert][build]") {
+TEST_CASE("a shard that was damaged after it was written is made again", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
   options.shard_count = 2;
@@ -151,7 +151,8 @@ TEST_CASE("a shard that was damaged since is made again", "[convert][build]") {
   CHECK(test::read_text(options.out / "train-000001.tar") == shard);
 }
 
-TEST_CASE("labels of a CSV file and of none reach the manifest", "[convert][build]") {
+TEST_CASE("the manifest has the classes of a CSV file, or none without labels",
+          "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
   test::write_text(folder / "l.csv", "a/1.png,zebra\nb/3.png,ape\n");
@@ -166,7 +167,7 @@ TEST_CASE("labels of a CSV file and of none reach the manifest", "[convert][buil
   CHECK(Manifest::read(options.out / kManifestName).classes.empty());
 }
 
-TEST_CASE("skipped paths stand in their table whatever they are", "[convert][build]") {
+TEST_CASE("skipped.tsv escapes unusual paths", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
   options.max_bad_percent = 100;

@@ -58,7 +58,7 @@ BuildReport run(const BuildOptions& options) {
   return build(options, progress);
 }
 
-/// On so many threads, whatever the machine has.
+/// On this many threads, even if the machine has fewer.
 BuildReport run_on(int threads, const BuildOptions& options) {
   const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
                                   static_cast<std::size_t>(threads));
@@ -103,7 +103,7 @@ TEST_CASE("a build gives the same bytes on any number of threads",
   }
 }
 
-TEST_CASE("a build on one thread shares nothing unguarded with the thread that syncs",
+TEST_CASE("a build on one thread shares no unguarded data with the thread that syncs",
           "[convert][build][concurrency]") {
   const TempFolder folder;
   write_source(folder / "source");
@@ -112,7 +112,7 @@ TEST_CASE("a build on one thread shares nothing unguarded with the thread that s
   check_complete(options.out, run_on(1, options));
 }
 
-TEST_CASE("a build of one sample a shard keeps all threads busy at its end",
+TEST_CASE("a build with one sample per shard gives the same bytes on any number of threads",
           "[convert][build][concurrency][tbb]") {
   const TempFolder folder;
   write_source(folder / "source");
@@ -125,7 +125,7 @@ TEST_CASE("a build of one sample a shard keeps all threads busy at its end",
   CHECK(contents_of(options.out) == contents_of(again.out));
 }
 
-TEST_CASE("an interrupted build goes on where it stopped", "[convert][build][concurrency][tbb]") {
+TEST_CASE("an interrupted build resumes where it stopped", "[convert][build][concurrency][tbb]") {
   const TempFolder folder;
   write_source(folder / "source");
   const BuildOptions whole = options_for(folder / "source", folder / "whole");
@@ -149,7 +149,7 @@ TEST_CASE("an interrupted build goes on where it stopped", "[convert][build][con
   CHECK(contents_of(options.out) == contents_of(whole.out));
 }
 
-TEST_CASE("a build stopped before it began writes no shard", "[convert][build]") {
+TEST_CASE("a build that is stopped before its first sample writes no shard", "[convert][build]") {
   const TempFolder folder;
   write_source(folder / "source");
   const BuildOptions options = options_for(folder / "source", folder / "out");
@@ -172,7 +172,7 @@ TEST_CASE("parts make the same dataset as one build", "[convert][build]") {
              test::contains("nothing to finish"));
   options.finish = false;
   options.part_count = 3;
-  options.max_bad_percent = 50;  // of a part; all of them are within it at the end
+  options.max_bad_percent = 50;  // the parts together stay below it
   for (const std::uint64_t part : {2U, 0U}) {
     options.part_index = part;
     CHECK(run(options).status == JobStatus::kPartDone);
@@ -188,7 +188,7 @@ TEST_CASE("parts make the same dataset as one build", "[convert][build]") {
   CHECK(contents_of(options.out) == contents_of(whole.out));
 }
 
-TEST_CASE("a finished dataset is left alone by the same build and any other", "[convert][build]") {
+TEST_CASE("neither the same build nor another one changes a finished dataset", "[convert][build]") {
   const TempFolder folder;
   write_source(folder / "source");
   const BuildOptions options = options_for(folder / "source", folder / "out");
@@ -211,7 +211,8 @@ TEST_CASE("a finished dataset is left alone by the same build and any other", "[
   refused([](BuildOptions& o) { o.shard_count = 5; });
   refused([](BuildOptions& o) { o.format = Format::kHdf5; });
   refused([](BuildOptions& o) { o.recipe.width = 25; });
-  refused([](BuildOptions& o) { o.recipe.width = 25, o.split = "val"; });  // one recipe a dataset
+  refused(
+      [](BuildOptions& o) { o.recipe.width = 25, o.split = "val"; });  // a dataset has one recipe
   test::write_bytes(folder / "source/ant/new.png", test::encode_png(test::make_picture(9, 9)));
   refused([](BuildOptions&) {});
 
@@ -222,8 +223,7 @@ TEST_CASE("a finished dataset is left alone by the same build and any other", "[
   CHECK(report.samples == kImages - kBad + 1);
 }
 
-TEST_CASE("a further split leaves the others untouched and takes their classes",
-          "[convert][build]") {
+TEST_CASE("a new split leaves the others untouched and takes their classes", "[convert][build]") {
   const TempFolder folder;
   write_source(folder / "source");
   for (const char* name : {"cat/x.png", "bee/y.png"}) {
@@ -251,7 +251,7 @@ TEST_CASE("a further split leaves the others untouched and takes their classes",
              test::contains("unknown class 'dog'"));
 }
 
-TEST_CASE("too many bad samples fail the build and it goes on when more are allowed",
+TEST_CASE("too many bad samples fail the build, which resumes when more are allowed",
           "[convert][build]") {
   const TempFolder folder;
   write_source(folder / "source");
@@ -292,7 +292,7 @@ TEST_CASE("a shard without survivors has no records", "[convert][build]") {
   }
 }
 
-TEST_CASE("a source that changes ends the build", "[convert][build]") {
+TEST_CASE("a changed source ends the build", "[convert][build]") {
   const TempFolder folder;
   write_source(folder / "source");
   BuildOptions options = options_for(folder / "source", folder / "out");
@@ -306,7 +306,7 @@ TEST_CASE("a source that changes ends the build", "[convert][build]") {
   check_complete(options.out, run(options));
 }
 
-TEST_CASE("one build at a time works on a folder", "[convert][build]") {
+TEST_CASE("only one build at a time works on a folder", "[convert][build]") {
   const TempFolder folder;
   write_source(folder / "source");
   const BuildOptions options = options_for(folder / "source", folder / "out");

@@ -13,7 +13,7 @@ std::vector<std::uint64_t> samples_of(const Plan& plan) {
   std::vector<std::uint64_t> samples;
   for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
     for (std::uint64_t slot = 0; slot < plan.shard_records(shard); ++slot) {
-      samples.push_back(plan.record(shard, slot).sample);
+      samples.push_back(plan.sample(shard, slot));
     }
   }
   return samples;
@@ -71,7 +71,7 @@ TEST_CASE("a plan of very many records does not overflow", "[convert][plan]") {
   const std::uint64_t samples = (std::uint64_t{1} << 62) + 12345;
   const Plan plan(samples, 1'000'003, 1);
   CHECK(plan.shard_begin(1'000'003) == samples);
-  CHECK(plan.record(1'000'002, plan.shard_records(1'000'002) - 1).sample < samples);
+  CHECK(plan.sample(1'000'002, plan.shard_records(1'000'002) - 1) < samples);
 }
 
 TEST_CASE("shards are as many as hold about the wanted bytes", "[convert][plan]") {

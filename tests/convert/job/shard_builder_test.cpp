@@ -56,8 +56,8 @@ std::vector<std::uint64_t> model(std::uint64_t slots, const std::vector<bool>& r
   return slots_left;
 }
 
-/// Writes or rejects all slots in this order; true when the builder said that all are done, and
-/// only then.
+/// Writes or rejects all slots in this order; true if the builder reports the last one, and no
+/// other, as the last.
 bool fill(ShardBuilder& builder, const Framing& framing, const std::vector<Sample>& samples,
           const std::vector<bool>& rejected, const std::vector<std::uint64_t>& order) {
   bool last = false;
@@ -103,7 +103,7 @@ TEST_CASE("the holes of rejected samples are closed by the last survivors", "[co
       CHECK(result.entry.crc32c == crc32c::value(shard));
       CHECK(result.entry.columns == framing->columns(survivors.size()));
       CHECK(result.skipped.size() == kSlots - survivors.size());
-      // In the order of the slots, whatever the order of the calls.
+      // In the order of the slots, not of the calls.
       CHECK(std::ranges::is_sorted(result.skipped, {}, &SkippedSample::path));
       std::uint64_t damaged = 0;
       for (std::uint64_t slot = 1; slot < kSlots; slot += 2) damaged += rejected[slot] ? 0 : 1;
@@ -137,7 +137,7 @@ TEST_CASE("a shard that keeps the order moves records down over holes", "[conver
   }
 }
 
-TEST_CASE("a shard of many records with many holes keeps to the rule", "[convert][shard]") {
+TEST_CASE("a shard of many records with many holes follows the rule", "[convert][shard]") {
   constexpr std::uint64_t kMany = 300;
   std::vector<SampleName> names;
   for (std::uint64_t i = 0; i < kMany; ++i) names.push_back({"k" + std::to_string(i), 0});
@@ -220,7 +220,7 @@ TEST_CASE("shards are completed by many threads at once", "[convert][shard][conc
   }
 }
 
-TEST_CASE("a shard that is given up leaves nothing behind", "[convert][shard]") {
+TEST_CASE("an abandoned shard leaves no files", "[convert][shard]") {
   const auto samples = six_samples();
   const auto framing = framing_for(Format::kTar, samples);
   const TempFolder folder;
@@ -232,8 +232,7 @@ TEST_CASE("a shard that is given up leaves nothing behind", "[convert][shard]") 
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("a shard is written by one builder at a time where locks are shared",
-          "[convert][shard]") {
+TEST_CASE("only one builder at a time writes a shard if locks are shared", "[convert][shard]") {
   const auto samples = six_samples();
   const auto framing = framing_for(Format::kTar, samples);
   const TempFolder folder;
@@ -243,7 +242,7 @@ TEST_CASE("a shard is written by one builder at a time where locks are shared",
                    [&] { ShardBuilder(*framing, folder / "other", folder / "shard", 1); }),
                test::contains("another process"));
     CHECK_FALSE(fs::exists(folder / "other"));
-    CHECK(fs::exists(folder / "part"));  // the loser takes nothing away
+    CHECK(fs::exists(folder / "part"));  // the second builder removes nothing
     CHECK(fill(builder, *framing, samples, {false}, {0}));
     builder.complete([&](std::uint64_t slot) { return samples[slot].name; });
     static_cast<void>(builder.commit(kKeepNoResult));
@@ -299,7 +298,7 @@ ShardResult sample_result() {
   return result;
 }
 
-TEST_CASE("a shard's result comes back from JSON as it went in", "[convert][shard][roundtrip]") {
+TEST_CASE("a shard's result survives a round trip through JSON", "[convert][shard][roundtrip]") {
   const ShardResult before = sample_result();
   const ShardResult after = ShardResult::from_json(before.to_json(), "r.json");
   CHECK(after.plan == before.plan);
@@ -308,7 +307,7 @@ TEST_CASE("a shard's result comes back from JSON as it went in", "[convert][shar
   CHECK(after.entry.crc32c == 0xffffffffU);
   CHECK(after.damaged == 2);
   REQUIRE(after.skipped.size() == 2);
-  CHECK(after.skipped[0].path == "a/\xff\xfe\n.jpg");  // paths are bytes, whatever they are
+  CHECK(after.skipped[0].path == "a/\xff\xfe\n.jpg");  // paths are bytes
   CHECK(after.skipped[0].stage == "decode");
   CHECK(after.skipped[0].reason == "it is \xc3\xa9 broken");
   CHECK(after.skipped[1].path.empty());

@@ -22,7 +22,7 @@ using test::TempFolder;
 
 constexpr int kImages = 24;
 
-/// Images of two classes, and what is none.
+/// Images of two classes, and files that are not images.
 std::map<std::string, test::Bytes> write_source(const fs::path& root) {
   std::map<std::string, test::Bytes> images;
   for (int i = 0; i < kImages; ++i) {
@@ -30,7 +30,7 @@ std::map<std::string, test::Bytes> write_source(const fs::path& root) {
                                             static_cast<std::uint64_t>(i));
     const std::string key = fmt::format("{}/{:02}", i % 2 == 0 ? "ant" : "bee", i);
     images[key] = i % 3 == 0 ? test::encode_png(picture) : test::encode_jpeg(picture);
-    // The extension does not count.
+    // The extension is ignored.
     test::write_bytes(root / (key + ".JPEG"), images[key]);
   }
   test::write_text(root / "bee" / "text.jpg", "no image");
@@ -50,7 +50,7 @@ PackReport run(const PackOptions& options) {
   return pack(options, progress);
 }
 
-TEST_CASE("encoded images are packed as they are", "[convert][pack][tbb]") {
+TEST_CASE("encoded images are packed unchanged", "[convert][pack][tbb]") {
   const TempFolder folder;
   const auto images = write_source(folder / "source");
   for (const char* format : {"tar", "tfrecord", "hdf5"}) {
@@ -113,7 +113,7 @@ TEST_CASE("images are packed by size and in a shuffled order", "[convert][pack][
   CHECK(contents_of(again.out) == contents_of(options.out));
 }
 
-TEST_CASE("a long name gets a pax header of its own", "[convert][pack]") {
+TEST_CASE("a long name gets its own pax header", "[convert][pack]") {
   const TempFolder folder;
   const std::string name(190, 'x');
   const auto picture = test::encode_png(test::make_picture(4, 4, 3, 1));
@@ -126,7 +126,8 @@ TEST_CASE("a long name gets a pax header of its own", "[convert][pack]") {
   CHECK(dataset[0].key() == "a/short");
 }
 
-TEST_CASE("packing is refused where it would harm or has nothing to pack", "[convert][pack]") {
+TEST_CASE("packing is refused if it would overwrite data or has nothing to pack",
+          "[convert][pack]") {
   const TempFolder folder;
   write_source(folder / "source");
   run(options_for(folder / "source", folder / "out", "tar"));

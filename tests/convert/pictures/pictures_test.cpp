@@ -5,9 +5,7 @@
 
 #include <set>
 
-#include "convert/pictures/bitmap_font.hpp"
-#include "convert/pictures/png_encoder.hpp"
-#include "convert/pictures/tensor_picture.hpp"
+#include "convert/pictures/painting.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
 
@@ -34,7 +32,7 @@ TEST_CASE("a picture survives as PNG", "[convert][preview][roundtrip]") {
   CHECK(back.rgb == picture.rgb);
 }
 
-TEST_CASE("every letter of the font looks like no other", "[convert][preview]") {
+TEST_CASE("every letter of the font is unique", "[convert][preview]") {
   std::set<std::string> shapes;
   for (int letter = ' '; letter <= 0x7f; ++letter) {
     std::string shape;
@@ -71,7 +69,7 @@ TEST_CASE("pictures are averaged down and repeated up", "[convert][preview]") {
   CHECK(height == 1);
 }
 
-TEST_CASE("a recipe that makes no sense is no recipe", "[convert][preview][malformed]") {
+TEST_CASE("an invalid recipe is ignored", "[convert][preview][malformed]") {
   Inspection facts;
   facts.spec = TensorSpec{DType::kFloat32, Layout::kHwc, 1, 1, 3};
   for (const char* recipe : {R"({"normalize":{"mean":[1,2],"std":[1,2,3]}})", R"({"normalize":5})",
@@ -88,7 +86,7 @@ TEST_CASE("a recipe that makes no sense is no recipe", "[convert][preview][malfo
   CHECK(tile.rgb[2] == 255);
 }
 
-TEST_CASE("text of files is no markup", "[convert][preview][malformed]") {
+TEST_CASE("text of files is escaped in HTML", "[convert][preview][malformed]") {
   Inspected path;
   path.facts.path = "<a href=\"x\" b='y'>&\x1b\xff<script>.tar";
   path.preview.tiles.push_back({"</div><script>", "\"><img src=x>", {}, "<b>"});
@@ -98,7 +96,7 @@ TEST_CASE("text of files is no markup", "[convert][preview][malformed]") {
   CHECK(html.find("<img src=x") == std::string::npos);
 }
 
-TEST_CASE("a sheet without samples has its head", "[convert][preview]") {
+TEST_CASE("a sheet without samples has its heading", "[convert][preview]") {
   Inspected path;
   path.facts.path = "empty.tar";
   const Picture sheet = decoded(contact_sheet({path}));

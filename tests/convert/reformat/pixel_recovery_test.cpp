@@ -32,7 +32,7 @@ std::vector<std::byte> tensor_of(const TensorSpec& spec, const Normalization& ru
   return tensor;
 }
 
-TEST_CASE("every pixel is found again in every float type, layout and normalisation",
+TEST_CASE("every pixel is recovered from every float type, layout and normalisation",
           "[convert][pixel_recovery]") {
   std::vector<std::uint8_t> pixels(3 * 256);
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
@@ -69,11 +69,12 @@ TEST_CASE("a value that no pixel gives is refused", "[convert][pixel_recovery][m
   CHECK(found[0] == 77);
 }
 
-TEST_CASE("pixels that a normalisation made equal cannot be told", "[convert][pixel_recovery]") {
-  // Far from zero bfloat16 has steps of more than a pixel.
+TEST_CASE("pixels that a normalisation made equal cannot be recovered",
+          "[convert][pixel_recovery]") {
+  // Far from zero, bfloat16 has steps larger than a pixel.
   const Normalization shifted{{-100, -100, -100}, {1, 1, 1}};
   CHECK_FALSE(PixelRecovery({DType::kBfloat16, Layout::kChw, 2, 2, 3}, shifted).is_possible());
-  // What a normalisation says of channels that are not there does not count.
+  // The normalisation of missing channels is ignored.
   const Normalization gray{{0.5F, -100, -100}, {0.5F, 1, 1}};
   CHECK(PixelRecovery({DType::kBfloat16, Layout::kChw, 2, 2, 1}, gray).is_possible());
 }

@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 using test::contents_of;
 using test::TempFolder;
 
-/// A dataset with the CRCs that its files have.
+/// A dataset whose manifest has the CRCs of its files.
 test::MadeDataset make(const fs::path& folder, const test::DatasetPlan& plan,
-                       const test::MadeDataset* beside = nullptr) {
-  test::MadeDataset made = test::make_dataset(folder, plan, beside);
+                       const test::MadeDataset* other = nullptr) {
+  test::MadeDataset made = test::make_dataset(folder, plan, other);
   for (auto& [split_name, split] : made.manifest.splits) {
     for (ShardEntry& shard : split.shards) {
       shard.crc32c = crc32c::value(read_file(folder / shard.file));
@@ -45,7 +45,7 @@ ReformatOptions options_for(const fs::path& shards, const fs::path& out, const c
   return options;
 }
 
-TEST_CASE("shards of all formats become each other", "[convert][roundtrip][tbb]") {
+TEST_CASE("shards of each format are converted to each other format", "[convert][roundtrip][tbb]") {
   const TempFolder folder;
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     TensorSpec spec = test::spec_of(8, 6, 3);
@@ -53,7 +53,7 @@ TEST_CASE("shards of all formats become each other", "[convert][roundtrip][tbb]"
     for (const Format first : {Format::kTar, Format::kTfrecord, Format::kHdf5}) {
       const fs::path root = folder / fmt::format("{}-{}", name(dtype), name(first));
       const test::DatasetPlan plan{.format = first, .spec = spec, .shards = {5, 0, 3, 4}};
-      // A manifest of before, without the limits of names: the first conversion finds them.
+      // An old manifest without the limits of names: the first conversion computes them.
       make(root / "made", plan);
       CHECK(run(options_for(root / "made", root / "first", name(first).data())).converted == 12);
       const auto expected = contents_of(root / "first");
@@ -69,7 +69,7 @@ TEST_CASE("shards of all formats become each other", "[convert][roundtrip][tbb]"
   }
 }
 
-TEST_CASE("a conversion on any number of threads gives the same bytes",
+TEST_CASE("a conversion gives the same bytes on any number of threads",
           "[convert][concurrency][tbb]") {
   const TempFolder folder;
   make(folder / "made", {.shards = {40, 1, 33}});
@@ -89,7 +89,7 @@ TEST_CASE("a conversion on any number of threads gives the same bytes",
   }
 }
 
-TEST_CASE("a conversion that was stopped goes on to the same bytes", "[convert][tbb]") {
+TEST_CASE("an interrupted conversion resumes and gives the same bytes", "[convert][tbb]") {
   const TempFolder folder;
   make(folder / "made", {.shards = std::vector<std::uint64_t>(30, 2)});
   ReformatOptions options = options_for(folder / "made", folder / "out", "tfrecord");
@@ -106,7 +106,7 @@ TEST_CASE("a conversion that was stopped goes on to the same bytes", "[convert][
   CHECK(run(options).status == JobStatus::kAlreadyComplete);
 }
 
-TEST_CASE("a manifest that lies about its records is found out", "[convert][malformed]") {
+TEST_CASE("a manifest that misplaces its records is refused", "[convert][malformed]") {
   const TempFolder folder;
   for (const Format format : {Format::kTar, Format::kTfrecord, Format::kHdf5}) {
     const fs::path root = folder / std::string(name(format));
@@ -125,12 +125,12 @@ TEST_CASE("a manifest that lies about its records is found out", "[convert][malf
       split.shards[0].columns.image.stride = 64;
       split.shards[0].columns.image.base = 0;
     });
-    // Records would have too little room for their names.
+    // Records would be too small for their names.
     damage([](SplitEntry& split) { split.names = NameLimits(); });
   }
 }
 
-TEST_CASE("a conversion is refused where it would harm", "[convert]") {
+TEST_CASE("a conversion is refused if it would overwrite data", "[convert]") {
   const TempFolder folder;
   make(folder / "made", {});
   CHECK_THROWS_AS(run(options_for(folder / "made", folder / "made", "tar")), InvalidArgument);

@@ -27,7 +27,7 @@ TensorMeaning foreign_meaning(const TensorSpec& spec) {
 
 const Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
 
-TEST_CASE("a conversion that asks for nothing copies", "[convert][tensor_conversion]") {
+TEST_CASE("a conversion without options copies the tensors", "[convert][tensor_conversion]") {
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     const TensorConversion conversion(built(dtype), {});
     CHECK(conversion.is_copy());
@@ -50,14 +50,13 @@ TEST_CASE("the recipe of a conversion is the one that build writes",
         built(DType::kUint8).recipe.to_json());
 }
 
-TEST_CASE("tensors of others have a recipe that says what is known",
-          "[convert][tensor_conversion]") {
+TEST_CASE("third-party tensors have a recipe with what is known", "[convert][tensor_conversion]") {
   const TensorMeaning pixels = foreign_meaning({DType::kUint8, Layout::kHwc, 4, 6, 3});
   CHECK(Json::parse(pixels.recipe.to_json()) ==
         Json::parse(R"({"size":[4,6],"dtype":"uint8","layout":"hwc"})"));
   const TensorMeaning floats = foreign_meaning({DType::kFloat32, Layout::kHwc, 4, 6, 3});
   CHECK(Json::parse(floats.recipe.to_json()).at("values") == "unknown");
-  // Of four channels, too.
+  // Also for four channels.
   ReformatOptions options;
   options.dtype = DType::kFloat32;
   const TensorConversion four(foreign_meaning({DType::kUint8, Layout::kHwc, 1, 1, 4}), options);
@@ -68,7 +67,7 @@ TEST_CASE("tensors of others have a recipe that says what is known",
   CHECK(out == std::array{0.0F, 51 / 255.0F, 102 / 255.0F, 1.0F});
 }
 
-TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conversion]") {
+TEST_CASE("conversions that make no sense are refused", "[convert][tensor_conversion]") {
   const auto message = [](const TensorMeaning& stored, const ReformatOptions& options) {
     try {
       const TensorConversion conversion(stored, options);
@@ -85,10 +84,10 @@ TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conv
   CHECK_THAT(message(foreign, normalize), test::contains("is not known"));
   ReformatOptions pixels;
   pixels.dtype = DType::kUint8;
-  CHECK_THAT(message(foreign, pixels), test::contains("cannot be found again"));
+  CHECK_THAT(message(foreign, pixels), test::contains("cannot be recovered"));
   const Normalization shifted{{-100, -100, -100}, {1, 1, 1}};
   CHECK_THAT(message(built(DType::kBfloat16, shifted), pixels),
-             test::contains("cannot be found again"));
+             test::contains("cannot be recovered"));
   ReformatOptions gray;
   gray.dtype = DType::kFloat32;
   gray.normalize = Normalization{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
@@ -98,7 +97,7 @@ TEST_CASE("conversions that have no meaning are refused", "[convert][tensor_conv
   CHECK_THAT(message(built(DType::kUint8), gray), test::contains("above 0"));
   const TensorMeaning broken{built(DType::kFloat32).spec,
                              StoredRecipe::parse(R"({"dtype":"float32","normalize":5})")};
-  CHECK_THAT(message(broken, pixels), test::contains("makes no sense"));
+  CHECK_THAT(message(broken, pixels), test::contains("recipe of the dataset cannot be read"));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace precache {
 namespace {
 
-TEST_CASE("names in third-party shards become paths that lead nowhere else",
+TEST_CASE("names in third-party shards become paths below the folder",
           "[convert][tensor_source][malformed]") {
   const std::vector<std::pair<std::string, std::string>> table{
       {"dog/1", "dog/1.npy"},

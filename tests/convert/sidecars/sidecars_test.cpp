@@ -36,7 +36,7 @@ std::uint64_t wids_samples(const TempFolder& folder, const std::string& archive)
   return wids::look_at(folder / "a.tar").samples;
 }
 
-TEST_CASE("kinds of indexes are read from a list", "[convert][index]") {
+TEST_CASE("kinds of indexes are parsed from a list", "[convert][index]") {
   CHECK(parse_index_kinds("dali") == Kinds{SidecarKind::kDali});
   CHECK(parse_index_kinds("tfds,dali,tfds") == Kinds{SidecarKind::kDali, SidecarKind::kTfds});
   for (const char* names : {"", ",", "dali,", ",dali", "DALI", "dali wids", "hdf5"}) {
@@ -45,7 +45,7 @@ TEST_CASE("kinds of indexes are read from a list", "[convert][index]") {
   }
 }
 
-TEST_CASE("a kind has to fit the format", "[convert][index]") {
+TEST_CASE("a kind must fit the format", "[convert][index]") {
   CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kDali, SidecarKind::kWids}, Format::kTar));
   CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kDali, SidecarKind::kTfds}, Format::kTfrecord));
   CHECK_NOTHROW(check_sidecar_kinds({SidecarKind::kVds}, Format::kHdf5));
@@ -72,7 +72,7 @@ TEST_CASE("an index of a tar groups files as webdataset does", "[convert][index]
   CHECK(tar_index(folder, kTarEnd) == "v1.2 0\n\n");
 }
 
-TEST_CASE("bytes of a sparse file cannot be indexed", "[convert][index][tar]") {
+TEST_CASE("a sparse file cannot be indexed", "[convert][index][tar]") {
   const TempFolder folder;
   const std::string archive = tar_entry("a.npy", "1", {.type = 'S', .magic = test::kGnuMagic});
   CHECK_THROWS_AS(tar_index(folder, archive + kTarEnd), Unsupported);
@@ -99,7 +99,7 @@ TEST_CASE("a cut shard gives no index", "[convert][index][malformed]") {
   }
 }
 
-TEST_CASE("the manifest gives the index that a scan gives", "[convert][index][tfrecord]") {
+TEST_CASE("the index from the manifest is the one from a scan", "[convert][index][tfrecord]") {
   const TempFolder folder;
   MadeDataset made = make_dataset(folder / "made", {.format = Format::kTfrecord});
   for (std::size_t i = 0; i < made.shards.size(); ++i) {
@@ -118,7 +118,7 @@ TEST_CASE("the manifest gives the index that a scan gives", "[convert][index][tf
   }
 }
 
-TEST_CASE("indexes of DALI are known by their text", "[convert][index]") {
+TEST_CASE("DALI indexes are recognized by their text", "[convert][index]") {
   CHECK(dali::is_index("v1.2 1\nnpy 512 1 a.npy\n", Format::kTar));
   CHECK(dali::is_index("v1.1 1\nnpy 512 1\n", Format::kTar));
   CHECK_FALSE(dali::is_index("0 64\n", Format::kTar));
@@ -135,7 +135,7 @@ TEST_CASE("samples are counted as wids counts them", "[convert][index][tar]") {
   CHECK(wids_samples(folder, tar_entry("README", "x") + kTarEnd) == 0);
   CHECK(wids_samples(folder, tar_entry("a.x", "1") + tar_entry("a.y", "1") + tar_entry("b.x", "1") +
                                  tar_entry("c/a.x", "1") + tar_entry("c.d/e", "1") + kTarEnd) == 4);
-  // A dot in a folder ends the key where the file has none.
+  // If the file name has no dot, a dot in a folder name ends the key.
   CHECK(wids_samples(folder, tar_entry("k.d/e", "1") + tar_entry("k.x", "1") + kTarEnd) == 1);
   CHECK(wids_samples(folder, tar_entry("1.x", "1", {.prefix = "long"}) +
                                  tar_entry("2.x", "1", {.prefix = "long"}) + kTarEnd) == 2);
@@ -161,7 +161,7 @@ TEST_CASE("shards whose samples wids would mix up are refused", "[convert][index
   CHECK_THROWS_AS(wids::look_at(folder / "\xff.tar"), Unsupported);
 }
 
-/// A manifest of shards that are not there.
+/// A manifest of shards that do not exist.
 Manifest manifest_of(std::size_t shards) {
   Manifest manifest;
   manifest.format = Format::kTfrecord;
@@ -174,14 +174,14 @@ Manifest manifest_of(std::size_t shards) {
   return manifest;
 }
 
-TEST_CASE("metadata for TensorFlow Datasets names shards as they are", "[convert][index]") {
+TEST_CASE("metadata for TensorFlow Datasets names the shards correctly", "[convert][index]") {
   const TempFolder folder;
   const std::function<std::string(std::size_t)> file_template = [&](std::size_t shards) {
     const auto path = tfds::write_metadata(folder.path(), manifest_of(shards));
     const auto json = nlohmann::json::parse(read_text(path));
     return json.at("splits").at(0).at("filepathTemplate").get<std::string>();
   };
-  // Its numbers have five digits, and more only if the number of shards has.
+  // Shard numbers have five digits, or more if there are more shards.
   CHECK(file_template(1) == "{SPLIT}-0{SHARD_INDEX}.{FILEFORMAT}");
   CHECK(file_template(99'999) == "{SPLIT}-0{SHARD_INDEX}.{FILEFORMAT}");
   CHECK(file_template(100'000) == "{SPLIT}-{SHARD_INDEX}.{FILEFORMAT}");
@@ -191,7 +191,7 @@ TEST_CASE("metadata for TensorFlow Datasets names shards as they are", "[convert
   CHECK_THROWS_AS(tfds::write_metadata(folder.path(), other), Unsupported);
 }
 
-TEST_CASE("classes that are no lines have no names for TensorFlow Datasets", "[convert][index]") {
+TEST_CASE("class names with line breaks are left out for TensorFlow Datasets", "[convert][index]") {
   const TempFolder folder;
   Manifest manifest = manifest_of(1);
   manifest.classes = {"a", "b"};
@@ -205,7 +205,7 @@ TEST_CASE("classes that are no lines have no names for TensorFlow Datasets", "[c
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("any shard of a dataset stands for its split", "[convert][index]") {
+TEST_CASE("any shard of a dataset selects its whole split", "[convert][index]") {
   const TempFolder folder;
   const MadeDataset train = make_dataset(folder.path(), {});
   const MadeDataset val = make_dataset(folder.path(), {.shards = {2}, .split = "val"}, &train);

@@ -8,9 +8,9 @@
 #include "convert/source/tar_images.hpp"
 #include "convert/source/tfrecord_images.hpp"
 #include "formats/os/file.hpp"
+#include "formats/shard/contents_survey.hpp"
 #include "formats/shard/file_names.hpp"
 #include "formats/shard/scan.hpp"
-#include "formats/tar/tar_contents.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/shards/shard_listing.hpp"
 #include "tests/support/bytes.hpp"
@@ -185,7 +185,7 @@ TEST_CASE("reader and build see the same samples of a TFRecord file",
     AllSeen samples;
   };
   for (const auto& [what, file, samples] : {
-           Case{"a usual name that is no image",
+           Case{"a usual name without an image",
                 record(bytes_feature("image", "an id of the image, and longer than it") +
                        bytes_feature("photo", kJpeg) + label),
                 {{kJpeg, 3}}},

@@ -57,14 +57,14 @@ TEST_CASE("a path gives a key that webdataset keeps whole", "[convert][keys]") {
   }
 }
 
-TEST_CASE("colliding keys are told apart in the order of the listing", "[convert][keys]") {
+TEST_CASE("colliding keys get numbers in the order of the listing", "[convert][keys]") {
   CHECK(keys_of({"a.b.jpg", "a.jpg", "a.png", "a_b.jpg"}) == Texts{"a_b", "a", "a~2", "a_b~2"});
   CHECK(keys_of({"a.jpeg", "a.jpg", "a.png", "a.PNG"}) == Texts{"a", "a~2", "a~3", "a~4"});
   CHECK(keys_of({"x/a.jpg", "y/a.jpg", "a.jpg"}) == Texts{"x/a", "y/a", "a"});
   CHECK(keys_of({"%FF.jpg", "\xff.jpg"}) == Texts{"%FF", "%FF~2"});
 }
 
-TEST_CASE("a key that stands already is not given a second time", "[convert][keys]") {
+TEST_CASE("a key that exists is not given a second time", "[convert][keys]") {
   CHECK(keys_of({"a.jpg", "a.png", "a~2.jpg"}) == Texts{"a", "a~3", "a~2"});
   CHECK(keys_of({"a.jpg", "a.png", "a~2.jpg", "a~2.png"}) == Texts{"a", "a~3", "a~2", "a~2~2"});
   CHECK(keys_of({"a.jpg", "a.png", "a~2.jpg", "a~3.jpg"}) == Texts{"a", "a~4", "a~2", "a~3"});
@@ -106,7 +106,7 @@ TEST_CASE("names in shards give the keys that they have there", "[convert][keys]
   CHECK(key_of_path("", KeyRule::kName) == "_");
 }
 
-TEST_CASE("a key is no path that leads out of a folder", "[convert][keys]") {
+TEST_CASE("a key never leads out of a folder", "[convert][keys]") {
   CHECK(key_of_path("../../etc/x.jpg") == "%2E%2E/%2E%2E/etc/x");
   CHECK(key_of_path("a/./b/../c.jpg") == "a/%2E/b/%2E%2E/c");
   CHECK(key_of_path("//a//b.jpg") == "a/b");

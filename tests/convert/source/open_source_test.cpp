@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "convert/source/sample_reader.hpp"
+#include "convert/source/input_files.hpp"
 #include "convert/source/source_path.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
@@ -24,8 +24,9 @@ using Texts = std::vector<std::string>;
 
 const std::string kJpeg = "\xff\xd8\xff and so on";
 const std::string kTarEnd(1024, '\0');
+const fs::path kNoFolder;  // all samples are in shards
 
-/// An unpacker and the folder that its copies lie in.
+/// An unpacker and the folder of its copies.
 struct Unpacking {
   TempFolder folder;
   std::atomic<std::uint64_t> bytes = 0;
@@ -53,8 +54,8 @@ std::ostream& operator<<(std::ostream& out, const Sample& sample) {
 
 /// All samples as a build reads them.
 std::vector<Sample> samples_of(const Source& source) {
-  ShardFileCache shards(source.shards);
-  ShardReader reader(shards);
+  const InputFiles files(kNoFolder, source);
+  SampleReader reader(files);
   std::vector<Sample> samples;
   for (std::size_t i = 0; i < source.listing.size(); ++i) {
     const ListedFile listed = source.listing[i];
@@ -102,7 +103,7 @@ const std::vector<Sample> kClassFolders{
 TEST_CASE("a tar of class folders is listed as the folder", "[convert][source][tar]") {
   const TempFolder root;
   Unpacking unpacking;
-  // What common ways to pack a folder put in front, and what has no meaning.
+  // Prefixes that common tools put before names, and others without a meaning.
   const std::string dot = tar_entry("./", "", {.type = '5'});
   for (const std::string& tar : {class_folders(""), dot + class_folders("./"), class_folders("/"),
                                  class_folders("dataset/"), class_folders("./data/train//")}) {
@@ -116,7 +117,7 @@ TEST_CASE("a tar of class folders is listed as the folder", "[convert][source][t
   }
 }
 
-TEST_CASE("one class with folders in it is told from a folder around all",
+TEST_CASE("one class with folders in it differs from a folder around all",
           "[convert][source][tar]") {
   const TempFolder root;
   Unpacking unpacking;
@@ -178,7 +179,7 @@ TEST_CASE("samples of webdataset keep their order, keys and labels", "[convert][
   CHECK(samples_of(right) == std::vector<Sample>{{"k/1.right.jpg", -1, "other"}});
 }
 
-TEST_CASE("hidden files and folders of a tar are left out", "[convert][source][tar]") {
+TEST_CASE("hidden files and folders of a tar are ignored", "[convert][source][tar]") {
   const TempFolder root;
   Unpacking unpacking;
   write_text(root / "x.tar", tar_entry("./", "", {.type = '5'}) +
@@ -191,7 +192,7 @@ TEST_CASE("hidden files and folders of a tar are left out", "[convert][source][t
   CHECK(source.left_out == LeftOut{{"hidden", 2}});
 }
 
-TEST_CASE("labels of webdataset are integers or names in files beside the image",
+TEST_CASE("labels of webdataset are integers or names in files next to the image",
           "[convert][source][tar]") {
   struct Case {
     std::string extension, first, second;
@@ -238,12 +239,12 @@ TEST_CASE("labels that are missing or make no sense are refused", "[convert][sou
   CHECK_THAT(refusal(one + tar_entry("1.jpg", "x") + tar_entry("1.cls", "dog")),
              test::contains("is a name, but '0.jpg' in"));
   CHECK_THAT(refusal(one, {.classes = {"only"}}), test::contains("label 1 is not below"));
-  CHECK_THAT(refusal(tar_entry("0.jpg", "x")), test::contains("lies directly in `source`"));
+  CHECK_THAT(refusal(tar_entry("0.jpg", "x")), test::contains("is directly in `source`"));
   const std::string caption(300, 'c');
   CHECK_THAT(refusal(tar_entry("0.jpg", "x") + tar_entry("0.txt", caption)),
              test::contains("1 of 1 .txt files hold several lines or more than 256 bytes"));
   CHECK_THAT(refusal(tar_entry("0.npy", "x") + tar_entry("0.cls", "1")),
-             test::contains("holds arrays (.npy), no images"));
+             test::contains("contains arrays (.npy), not images"));
   CHECK_THAT(refusal(tar_entry("0.webp", "x")), test::contains("there are no images"));
 }
 
@@ -298,7 +299,7 @@ TEST_CASE("compressed shards are unpacked", "[convert][source][unpack]") {
   }
 }
 
-TEST_CASE("a compressed shard cut anywhere or with more behind it is corrupt",
+TEST_CASE("a compressed shard that is cut anywhere or has trailing data is corrupt",
           "[convert][source][unpack][malformed]") {
   const TempFolder root;
   const std::string packed = gzipped(class_folders(""));
@@ -317,7 +318,8 @@ TEST_CASE("a compressed shard cut anywhere or with more behind it is corrupt",
   }
 }
 
-TEST_CASE("copies go with the unpacker unless they are kept", "[convert][source][unpack]") {
+TEST_CASE("copies are removed with the unpacker unless they are kept",
+          "[convert][source][unpack]") {
   const TempFolder root;
   const TempFolder folder;
   write_text(root / "x.tgz", gzipped(class_folders("")));
@@ -387,7 +389,8 @@ TEST_CASE("records may have names for labels, no keys, or be images themselves",
   write_text(path, test::tfrecord(kJpeg) + test::tfrecord(kJpeg + "2"));
   const Source raw = unpacking.open(path, {.kind = Labelling::Kind::kNone});
   CHECK(samples_of(raw)[1].bytes == kJpeg + "2");
-  CHECK_THAT(unpacking.refusal(path), test::contains("have no label"));
+  CHECK_THAT(unpacking.refusal(path),
+             test::contains("have no feature with a usual name for labels"));
 }
 
 TEST_CASE("records without images or labels are refused", "[convert][source][tfrecord]") {
@@ -402,7 +405,8 @@ TEST_CASE("records without images or labels are refused", "[convert][source][tfr
   const std::string label = test::int_feature("label", {1});
   CHECK_THAT(refusal(record(test::bytes_feature("image", "pixels") + label)),
              test::contains("holds no JPEG or PNG file"));
-  CHECK_THAT(refusal(test::tfrecord("\x07 no example")), test::contains("is no tf.train.Example"));
+  CHECK_THAT(refusal(test::tfrecord("\x07 no example")),
+             test::contains("is not a tf.train.Example"));
   CHECK_THAT(refusal(record(image + label) + record(image)), test::contains("record 1 of"));
   CHECK_THAT(refusal(record(image + test::int_feature("label", {1, 2}))),
              test::contains("record 0 of"));
@@ -426,8 +430,8 @@ TEST_CASE("a record whose bytes changed is corrupt when it is read",
     CAPTURE(at);
     const auto read = [&] {
       const Source source = unpacking.open(path);
-      ShardFileCache shards(source.shards);
-      ShardReader reader(shards);
+      const InputFiles files(kNoFolder, source);
+      SampleReader reader(files);
       std::span<const std::byte> bytes;
       for (std::size_t i = 0; i < source.listing.size(); ++i) {
         static_cast<void>(reader.read(source.listing[i], bytes));
@@ -446,13 +450,13 @@ TEST_CASE("a record whose bytes changed is corrupt when it is read",
   }
 }
 
-TEST_CASE("a shard that changes under a reader is found", "[convert][source]") {
+TEST_CASE("a shard that changes while it is read is detected", "[convert][source]") {
   const TempFolder root;
   Unpacking unpacking;
   write_text(root / "x.tar", class_folders(""));
   const Source source = unpacking.open(root / "x.tar");
-  ShardFileCache shards(source.shards);
-  ShardReader reader(shards);
+  const InputFiles files(kNoFolder, source);
+  SampleReader reader(files);
   std::span<const std::byte> bytes;
   const auto read = [&] { static_cast<void>(reader.read(source.listing[0], bytes)); };
   read();
@@ -460,7 +464,7 @@ TEST_CASE("a shard that changes under a reader is found", "[convert][source]") {
   CHECK_THAT(test::message_of<IoError>(read), test::contains("the source has changed"));
 }
 
-TEST_CASE("a shard that is gone, or a source of pipes and folders, is seen", "[convert][source]") {
+TEST_CASE("missing shards, pipes and folders are told apart", "[convert][source]") {
   const TempFolder root;
   write_text(root / "a/x.jpg", "x");
   write_text(root / "b.tar", kTarEnd);

@@ -41,7 +41,7 @@ TEST_CASE("an action is not tried again after another error", "[convert][retry]"
   CHECK(calls == 1);
 }
 
-TEST_CASE("an error that stays is thrown in the end", "[convert][retry]") {
+TEST_CASE("an error that persists is thrown in the end", "[convert][retry]") {
   int calls = 0;
   CHECK_THROWS_AS(with_retries([&] {
                     ++calls;

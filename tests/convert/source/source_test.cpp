@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "convert/source/folder_walk.hpp"
+#include "convert/source/input_files.hpp"
 #include "convert/source/open_source.hpp"
-#include "convert/source/sample_reader.hpp"
 #include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
@@ -26,7 +26,7 @@ Labelling by_csv(const fs::path& csv, Texts classes = {}) {
   return {.kind = Labelling::Kind::kCsv, .csv = csv, .classes = std::move(classes)};
 }
 
-/// Of a source that needs no unpacking.
+/// Opens a source that needs no unpacking.
 Source open_source(const fs::path& root, const Labelling& labelling) {
   std::atomic<std::uint64_t> bytes = 0;
   const std::atomic<bool> stop = false;
@@ -44,7 +44,7 @@ std::vector<std::pair<std::string, std::int64_t>> labels_of(const Source& source
 
 using Labels = std::vector<std::pair<std::string, std::int64_t>>;
 
-/// What open_source() says against a request.
+/// The message with which open_source() refuses a request.
 std::string refusal(const fs::path& root, const Labelling& labelling) {
   return test::message_of<InvalidArgument>(
       [&] { static_cast<void>(open_source(root, labelling)); });
@@ -96,8 +96,7 @@ TEST_CASE("images without a class are refused unless no labels are wanted", "[co
   const TempFolder root;
   write_text(root / "cat/1.jpg", "x");
   write_text(root / "loose.jpg", "x");
-  CHECK_THAT(refusal(root.path(), kByFolder),
-             test::contains("loose.jpg' lies directly in `source`"));
+  CHECK_THAT(refusal(root.path(), kByFolder), test::contains("loose.jpg' is directly in `source`"));
   const Source source = open_source(root.path(), kNone);
   CHECK(source.classes.empty());
   CHECK(labels_of(source) == Labels{{"cat/1.jpg", -1}, {"loose.jpg", -1}});
@@ -109,7 +108,7 @@ TEST_CASE("a source without images is refused", "[convert][source]") {
   CHECK_THROWS_AS(open_source(root / "missing", kByFolder), IoError);
 }
 
-TEST_CASE("a file that is no shard of images is no source", "[convert][source]") {
+TEST_CASE("a file that is not a shard of images is refused as a source", "[convert][source]") {
   const TempFolder root;
   write_text(root / "file", "x");
   CHECK_THROWS_AS(open_source(root / "file", kByFolder), Unsupported);
@@ -118,14 +117,15 @@ TEST_CASE("a file that is no shard of images is no source", "[convert][source]")
              test::contains("is a PNG image, not a shard of images"));
 }
 
-TEST_CASE("class names that are no UTF-8 are escaped", "[convert][source]") {
+TEST_CASE("class names that are not UTF-8 are escaped", "[convert][source]") {
   const TempFolder root;
   write_text(root / "\xff/1.jpg", "x");
   const Source source = open_source(root.path(), kByFolder);
   CHECK(source.classes == Texts{"%FF"});
   CHECK(labels_of(source) == Labels{{"\xff/1.jpg", 0}});
   write_text(root / "%FF/1.jpg", "x");
-  CHECK_THAT(refusal(root.path(), kByFolder), test::contains("cannot be told apart"));
+  CHECK_THAT(refusal(root.path(), kByFolder),
+             test::contains("the same name after conversion to UTF-8"));
 }
 
 TEST_CASE("links are followed but never in a circle", "[convert][source]") {
@@ -158,7 +158,7 @@ TEST_CASE("two class folders may be links to one folder", "[convert][source]") {
         Labels{{"cat/deep/1.jpg", 0}, {"pet/deep/1.jpg", 1}});
 }
 
-TEST_CASE("links that fan out end the walk", "[convert][source][malformed]") {
+TEST_CASE("links that fan out are refused", "[convert][source][malformed]") {
   const TempFolder root;
   for (int i = 0; i < 12; ++i) fs::create_directory(root / std::to_string(i));
   for (int i = 0; i < 11; ++i) {
@@ -171,7 +171,7 @@ TEST_CASE("links that fan out end the walk", "[convert][source][malformed]") {
   CHECK_THAT(refusal(root.path(), kByFolder), test::contains("more than 10000 times"));
 }
 
-TEST_CASE("hidden files and folders are left out", "[convert][source]") {
+TEST_CASE("hidden files and folders are ignored", "[convert][source]") {
   const TempFolder root;
   write_text(root / "cat/1.jpg", "x");
   write_text(root / "cat/.1.jpg.part.jpg", "x");
@@ -192,11 +192,11 @@ TEST_CASE("a link to a file without extension is counted as such", "[convert][so
   CHECK(open_source(root.path(), kByFolder).left_out == LeftOut{{"no extension", 2}});
 }
 
-TEST_CASE("what is no regular file is left out and not opened", "[convert][source]") {
+TEST_CASE("files that are not regular are ignored and not opened", "[convert][source]") {
   const TempFolder root;
   write_text(root / "cat/1.jpg", "x");
   fs::create_directory(root / "cat/folder.jpg");
-  REQUIRE(::mkfifo((root / "cat/pipe.jpg").c_str(), 0600) == 0);  // opening it would wait for ever
+  REQUIRE(::mkfifo((root / "cat/pipe.jpg").c_str(), 0600) == 0);  // opening it would block
   const Source source = open_source(root.path(), kByFolder);
   CHECK(labels_of(source) == Labels{{"cat/1.jpg", 0}});
   CHECK(source.left_out.at("not a regular file") == 1);
@@ -225,7 +225,7 @@ TEST_CASE("csv labels that are all numbers are taken as they are", "[convert][so
   CHECK(source.classes.empty());
   CHECK(labels_of(source) == Labels{{"1.jpg", -7}, {"2.jpg", INT64_MAX}});
   CHECK_THAT(refusal(root.path(), by_csv(root / "l.csv", {"x", "y"})), test::contains("line 1"));
-  // A mixture is a slip of the pen, unless the names are fixed.
+  // A mixture is a mistake, unless the names are fixed.
   write_text(root / "l.csv", "1.jpg,1\n2.jpg,one\n");
   CHECK_THAT(refusal(root.path(), by_csv(root / "l.csv")),
              test::contains("line 2: 'one' is a name"));
@@ -245,13 +245,94 @@ TEST_CASE("csv rows that name no file below the source are refused",
            {"a/../../2.jpg,1", "not below `source`"},
            {"/etc/passwd,1", "not below `source`"},
            {".,1", "not a regular file"},
-           {"1.jpg,1\n./1.jpg,1", "line 2: './1.jpg' was already named in line 1"}}) {
+           {"1.jpg,1\n./1.jpg,1", "line 2: './1.jpg' is already in line 1"}}) {
     CAPTURE(row);
     write_text(root / "l.csv", row + "\n");
     CHECK_THAT(refusal(root / "src", by_csv(root / "l.csv")), test::contains(words));
   }
   write_text(root / "l.csv", "path,label\n");
   CHECK_THAT(refusal(root / "src", by_csv(root / "l.csv")), test::contains("no images"));
+}
+
+TEST_CASE("csv rows may have absolute paths below the source", "[convert][source][csv]") {
+  const TempFolder root;
+  write_text(root / "src/a/1.jpg", "x");
+  write_text(root / "2.jpg", "x");
+  fs::create_directory_symlink(root / "src", root / "link");
+  const auto open = [&](const fs::path& source, const fs::path& named) {
+    write_text(root / "l.csv", named.string() + ",7\n");
+    return labels_of(open_source(source, by_csv(root / "l.csv")));
+  };
+  const Labels expected{{"a/1.jpg", 7}};
+  CHECK(open(root / "src", root / "src/a/1.jpg") == expected);
+  CHECK(open(root / "src/", root / "src/./a//1.jpg") == expected);
+  CHECK(open(fs::relative(root / "src"), root / "src/a/1.jpg") == expected);
+  CHECK(open(root / "link", root / "link/a/1.jpg") == expected);
+  CHECK(open(root / "link", fs::canonical(root / "src") / "a/1.jpg") == expected);
+  write_text(root / "l.csv", (root / "src/../2.jpg").string() + ",7\n");
+  CHECK_THAT(refusal(root / "src", by_csv(root / "l.csv")), test::contains("not below `source`"));
+}
+
+TEST_CASE("a header names the columns of paths and labels", "[convert][source][csv]") {
+  const TempFolder root;
+  write_text(root / "1.jpg", "x");
+  write_text(root / "l.csv", "id,image,breed\n9,1.jpg,dog\n");
+  Labelling labelling = by_csv(root / "l.csv");
+  labelling.path_column = "image";
+  labelling.label_column = "breed";
+  const Source source = open_source(root.path(), labelling);
+  CHECK(source.classes == Texts{"dog"});
+  CHECK(labels_of(source) == Labels{{"1.jpg", 0}});
+}
+
+TEST_CASE("labels come from paths by a regular expression", "[convert][source]") {
+  const TempFolder root;
+  for (const char* file : {"dog_1.jpg", "cat_2.jpg", "more/cat_10.jpg"}) {
+    write_text(root / file, "x");
+  }
+  const auto by_regex = [](const std::string& regex, Texts classes = {}) {
+    Labelling labelling{.kind = Labelling::Kind::kRegex, .classes = std::move(classes)};
+    labelling.regex = regex;
+    return labelling;
+  };
+  const Source names = open_source(root.path(), by_regex("([a-z]+)_[0-9]+"));
+  CHECK(names.classes == Texts{"cat", "dog"});
+  CHECK(labels_of(names) == Labels{{"cat_2.jpg", 0}, {"dog_1.jpg", 1}, {"more/cat_10.jpg", 0}});
+  const Source numbers = open_source(root.path(), by_regex("_([0-9]+)\\.jpg$"));
+  CHECK(numbers.classes.empty());
+  CHECK(labels_of(numbers) == Labels{{"cat_2.jpg", 2}, {"dog_1.jpg", 1}, {"more/cat_10.jpg", 10}});
+  CHECK(labels_of(open_source(root.path(), by_regex("([a-z]+)_", {"dog", "cat"})))[1].second == 0);
+
+  CHECK_THAT(refusal(root.path(), by_regex("(dog)")), test::contains("finds no label in"));
+  CHECK_THAT(refusal(root.path(), by_regex("(x*)")), test::contains("finds no label in"));
+  CHECK_THAT(refusal(root.path(), by_regex("[a-z]+")), test::contains("no group in parentheses"));
+  CHECK_THAT(refusal(root.path(), by_regex("(")), test::contains("not a regular expression"));
+}
+
+TEST_CASE("options for labels that exclude each other are refused", "[convert][source]") {
+  const auto refused = [](const ImageJobOptions& options) {
+    return test::message_of<InvalidArgument>([&] { static_cast<void>(parse_labelling(options)); });
+  };
+  ImageJobOptions options;
+  options.label_column = "breed";
+  CHECK_THAT(refused(options), test::contains("need a CSV file in `labels`"));
+  options.label_column = "";
+  options.label_regex = "(.)";
+  CHECK(parse_labelling(options).kind == Labelling::Kind::kRegex);
+  options.labels = "none";
+  CHECK_THAT(refused(options), test::contains("`label_regex` and `labels` exclude each other"));
+}
+
+TEST_CASE("a source without images says what else is there", "[convert][source]") {
+  const TempFolder root;
+  for (const char* file : {"a.txt", "b.txt", "c.md"}) write_text(root / file, "x");
+  for (const char* link : {"l1", "l2"}) fs::create_symlink(root / "gone", root / link);
+  try {
+    static_cast<void>(open_source(root.path(), kByFolder));
+    FAIL("it has no images");
+  } catch (const InvalidArgument& error) {
+    CHECK_THAT(error.hint(), test::contains("1 .md file, 2 .txt files, 2 dangling links."));
+  }
 }
 
 TEST_CASE("csv rows may name files that begin with two dots", "[convert][source][csv]") {
@@ -265,8 +346,10 @@ TEST_CASE("a file is read as it was listed or the job ends", "[convert][source]"
   const TempFolder root;
   write_text(root / "cat/1.jpg", "some bytes");
   write_text(root / "cat/2.jpg", "");
-  const Listing listing = open_folder(root.path(), kByFolder).listing;
-  FileReader reader(root.path());
+  const Source source = open_folder(root.path(), kByFolder);
+  const Listing& listing = source.listing;
+  const InputFiles files(root.path(), source);
+  SampleReader reader(files);
   std::span<const std::byte> bytes;
   CHECK_FALSE(reader.read(listing[0], bytes));
   CHECK(test::text_of(bytes) == "some bytes");
@@ -290,7 +373,9 @@ TEST_CASE("a file is read as it was listed or the job ends", "[convert][source]"
 
 TEST_CASE("a file too large to be an image is rejected unread", "[convert][source]") {
   const TempFolder root;
-  FileReader reader(root.path());
+  const Source source;
+  const InputFiles files(root.path(), source);
+  SampleReader reader(files);
   std::span<const std::byte> bytes;
   const auto rejection = reader.read({"missing.jpg", std::uint64_t{1} << 40, 0, 0}, bytes);
   REQUIRE(rejection);

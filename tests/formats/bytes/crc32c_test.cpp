@@ -10,7 +10,7 @@ namespace {
 using test::Bytes;
 using test::Random;
 
-// Bit by bit, as the definition has it.
+// Computes the CRC bit by bit, from its definition.
 std::uint32_t slow_crc(std::span<const std::byte> bytes) {
   std::uint32_t state = ~0U;
   for (const std::byte byte : bytes) {
@@ -96,7 +96,7 @@ TEST_CASE("crc32c masked rotates and offsets as TFRecord does", "[formats][crc32
   CHECK(crc32c::masked(0x8000U) == 0xa282ead9U);
   CHECK(crc32c::masked(1) == 0xa282ead8U + (1U << 17));
   CHECK(crc32c::masked(0xffffffffU) == 0xa282ead7U);
-  // The header of a TFRecord of length 24, as every TensorFlow writes it.
+  // The header of a TFRecord of length 24, as TensorFlow writes it.
   const std::uint32_t crc = crc32c::value(test::bytes_of({"\x18\0\0\0\0\0\0\0", 8}));
   CHECK(crc32c::masked(crc) == ((crc >> 15 | crc << 17) + 0xa282ead8U));
   CHECK(crc32c::masked(crc) != crc);

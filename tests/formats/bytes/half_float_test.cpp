@@ -9,7 +9,7 @@
 namespace precache {
 namespace {
 
-/// What IEEE 754 says that the bits of a small float mean.
+/// The value that IEEE 754 gives to the bits of a small float.
 float value_of(std::uint32_t bits, int mantissa_bits, int exponent_bits) {
   const std::uint32_t mantissa = bits & ((1U << mantissa_bits) - 1);
   const std::uint32_t exponent = bits >> mantissa_bits & ((1U << exponent_bits) - 1);
@@ -26,7 +26,7 @@ float value_of(std::uint32_t bits, int mantissa_bits, int exponent_bits) {
   return static_cast<float>((bits & 0x8000U) != 0 ? -value : value);
 }
 
-/// The value, the sign and, of NaNs, that they stay NaNs.
+/// Compares value and sign; a NaN must stay a NaN.
 bool is_same(float a, float b) {
   if (std::isnan(b)) return std::isnan(a);
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
@@ -38,7 +38,7 @@ TEST_CASE("every float16 has the value of its bits and comes back", "[formats][h
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
     const float value = from_float16(static_cast<std::uint16_t>(bits));
     wrong_values += is_same(value, value_of(bits, 10, 5)) ? 0 : 1;
-    // There are many NaNs, and all come back as the quiet one of their sign.
+    // All NaNs come back as the quiet NaN of their sign.
     const std::uint32_t back = std::isnan(value) ? (bits & 0x8000U) | 0x7e00U : bits;
     wrong_ways_back += to_float16(value) == back ? 0 : 1;
   }

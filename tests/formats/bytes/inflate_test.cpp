@@ -12,7 +12,7 @@ namespace {
 
 using test::Bytes;
 
-/// By zlib, as gzip or in its own format.
+/// Compresses with zlib, as gzip or in the zlib format.
 Bytes deflated(const Bytes& bytes, bool as_gzip) {
   z_stream stream{};
   REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, as_gzip ? 31 : 15, 8, Z_DEFAULT_STRATEGY) == Z_OK);
@@ -27,7 +27,7 @@ Bytes deflated(const Bytes& bytes, bool as_gzip) {
   return result;
 }
 
-/// Half of it random, so that it neither stays as it is nor vanishes.
+/// Half of it is random, so that it compresses, but not to almost nothing.
 Bytes content(std::size_t size) {
   test::Random random(1);
   Bytes bytes = test::random_bytes(random, size);
@@ -35,7 +35,7 @@ Bytes content(std::size_t size) {
   return bytes;
 }
 
-TEST_CASE("the head of what is compressed", "[formats]") {
+TEST_CASE("the head of a compressed file is unpacked", "[formats]") {
   for (const bool as_gzip : {true, false}) {
     for (const std::size_t size : {0, 1, 1000, 300'000, 600'000}) {
       CAPTURE(as_gzip, size);
@@ -53,7 +53,7 @@ TEST_CASE("the head of what is compressed", "[formats]") {
   }
 }
 
-TEST_CASE("a compressed file that is cut gives what is there", "[formats][malformed]") {
+TEST_CASE("a truncated compressed file gives the data before the cut", "[formats][malformed]") {
   const Bytes bytes = content(2000);
   for (const bool as_gzip : {true, false}) {
     const Bytes file = deflated(bytes, as_gzip);
@@ -67,7 +67,7 @@ TEST_CASE("a compressed file that is cut gives what is there", "[formats][malfor
   }
 }
 
-TEST_CASE("compressed rubbish does no harm", "[formats][malformed]") {
+TEST_CASE("random bytes after a compressed header do no harm", "[formats][malformed]") {
   const Bytes file = deflated(content(2000), true);
   test::Random random(2);
   for (int i = 0; i < 2000; ++i) {
@@ -77,12 +77,12 @@ TEST_CASE("compressed rubbish does no harm", "[formats][malformed]") {
   }
 }
 
-/// What a file unpacks to that comes in pieces of one size.
+/// Unpacks a file that comes in pieces of one size.
 Bytes inflated(const Bytes& file, std::size_t piece) {
   Bytes result;
   Inflater inflater("x.gz");
   for (std::size_t at = 0; at < file.size(); at += piece) {
-    // Memory of just its size: ASan sees one byte too far.
+    // A buffer of exactly this size, so that ASan detects a read past its end.
     const Bytes part(file.begin() + static_cast<std::ptrdiff_t>(at),
                      file.begin() + static_cast<std::ptrdiff_t>(std::min(at + piece, file.size())));
     inflater.feed(part, [&](std::span<const std::byte> bytes) {
@@ -99,7 +99,7 @@ Bytes joined(std::initializer_list<Bytes> parts) {
   return result;
 }
 
-TEST_CASE("the head of several members goes on from one to the next", "[formats]") {
+TEST_CASE("the head of a file with several members spans them", "[formats]") {
   const Bytes file = joined({deflated(content(100), true), deflated(content(1000), true)});
   const Bytes bytes = joined({content(100), content(1000)});
   const InflatedHead head = inflate_head(file, 10'000);
@@ -111,7 +111,7 @@ TEST_CASE("the head of several members goes on from one to the next", "[formats]
   CHECK_FALSE(some.is_damaged);
 }
 
-TEST_CASE("compressed files are unpacked, whatever pieces they come in", "[formats]") {
+TEST_CASE("compressed files are unpacked from pieces of any size", "[formats]") {
   const Bytes zeros(300);
   for (const std::size_t piece : {1, 2, 3, 7, 64, 1000, 1 << 20}) {
     for (const std::size_t size : {0, 1, 5000, 3'000'000}) {
@@ -130,7 +130,7 @@ TEST_CASE("compressed files are unpacked, whatever pieces they come in", "[forma
   }
 }
 
-TEST_CASE("what is behind a compressed file, or missing, is damage", "[formats][malformed]") {
+TEST_CASE("data after a compressed file, or missing data, is damage", "[formats][malformed]") {
   for (const bool as_gzip : {true, false}) {
     const Bytes file = deflated(content(500), as_gzip);
     for (const std::size_t piece : {1, 5, 10'000}) {
@@ -140,18 +140,19 @@ TEST_CASE("what is behind a compressed file, or missing, is damage", "[formats][
       }
       for (const std::size_t more : {1, 3, 4, 8, 100}) {
         CHECK_THROWS_WITH(inflated(joined({file, Bytes(more, std::byte{'x'})}), piece),
-                          test::contains("more behind"));
+                          test::contains("more data after"));
       }
       CHECK_THROWS_AS(inflated(joined({file, Bytes(9), file}), piece), CorruptData);
     }
   }
 }
 
-TEST_CASE("any flipped byte of what is compressed is found", "[formats][malformed]") {
+TEST_CASE("any flipped byte of a compressed file is detected", "[formats][malformed]") {
   for (const bool as_gzip : {true, false}) {
     const Bytes file = deflated(content(300), as_gzip);
     for (std::size_t i = 0; i < file.size(); ++i) {
-      if (as_gzip && i >= 3 && i < 10) continue;  // flags, time and system, which nothing covers
+      if (as_gzip && i >= 3 && i < 10)
+        continue;  // flags, time and system, which no checksum covers
       CAPTURE(as_gzip, i);
       Bytes broken = file;
       broken[i] ^= std::byte{0x21};

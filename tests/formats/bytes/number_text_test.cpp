@@ -17,7 +17,7 @@ TEST_CASE("bytes have one decimal and the right unit", "[formats]") {
   CHECK(size_text(UINT64_MAX) == "18446.7 PB");
 }
 
-TEST_CASE("counts have commas and nouns their plural", "[formats]") {
+TEST_CASE("counts have commas and plural nouns", "[formats]") {
   CHECK(human::count(0) == "0");
   CHECK(human::count(999) == "999");
   CHECK(human::count(1000) == "1,000");
@@ -29,7 +29,7 @@ TEST_CASE("counts have commas and nouns their plural", "[formats]") {
   CHECK(human::count(2000, "class") == "2,000 classes");
 }
 
-TEST_CASE("seconds become a clock", "[formats]") {
+TEST_CASE("seconds are shown as a clock", "[formats]") {
   CHECK(human::clock(0) == "0:00");
   CHECK(human::clock(7.9) == "0:07");
   CHECK(human::clock(61) == "1:01");

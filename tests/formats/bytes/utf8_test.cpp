@@ -6,14 +6,14 @@
 namespace precache {
 namespace {
 
-TEST_CASE("text that is harmless is shown as it is", "[formats]") {
+TEST_CASE("harmless text is shown unchanged", "[formats]") {
   for (const char* text :
        {"", "a/b c.jpg", "Gr\u00fc\u00dfe", "\u65e5\u672c\u8a9e", "\U0001F600"}) {
     CHECK(printable(text) == text);
   }
 }
 
-TEST_CASE("what would command a terminal or turn text around is spelled out", "[formats]") {
+TEST_CASE("control characters and direction changes are escaped", "[formats]") {
   CHECK(printable("\x1b[2J") == "\\x1b[2J");
   CHECK(printable("a\nb\tc") == "a\\x0ab\\x09c");
   CHECK(printable("\x7f") == "\\x7f");
@@ -25,14 +25,14 @@ TEST_CASE("what would command a terminal or turn text around is spelled out", "[
   CHECK(printable("\u2027\u202f") == "\u2027\u202f");  // their neighbours are harmless
 }
 
-TEST_CASE("bytes that are no UTF-8 are spelled out", "[formats][malformed]") {
+TEST_CASE("bytes that are not UTF-8 are shown as escapes", "[formats][malformed]") {
   CHECK(printable("a\xff") == "a\\xff");
   CHECK(printable("\xe2\x80") == "\\xe2\\x80");           // cut
   CHECK(printable("\xc0\xaf") == "\\xc0\\xaf");           // overlong
   CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");  // a surrogate
 }
 
-// The text's bytes above 0x7f as they would look if none of them were UTF-8.
+// The text with all bytes above 0x7f escaped, as if none of them were UTF-8.
 std::string all_escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -79,7 +79,7 @@ TEST_CASE("every character of Unicode passes unchanged and no surrogate does", "
   }
 }
 
-TEST_CASE("bytes that are no UTF-8 are escaped one by one", "[formats][utf8][malformed]") {
+TEST_CASE("bytes that are not UTF-8 are escaped one by one", "[formats][utf8][malformed]") {
   for (const std::string_view text : {"\x80",
                                       "\xbf",
                                       "\xc0",
@@ -107,13 +107,14 @@ TEST_CASE("bytes that are no UTF-8 are escaped one by one", "[formats][utf8][mal
                                       "\xf0"}) {
     CAPTURE(all_escaped(text));
     CHECK(escape_invalid_utf8(text) == all_escaped(text));
-    // What stands around it is not touched, and the next character is found again.
+    // The characters before and after it are unchanged.
     CHECK(escape_invalid_utf8("a" + std::string(text) + "b\xc3\xa9") ==
           "a" + all_escaped(text) + "b\xc3\xa9");
   }
 }
 
-TEST_CASE("a cut sequence does not swallow what follows", "[formats][utf8][malformed]") {
+TEST_CASE("a truncated sequence does not swallow the next character",
+          "[formats][utf8][malformed]") {
   CHECK(escape_invalid_utf8("\xe7\x8c/x") == "%E7%8C/x");
   CHECK(escape_invalid_utf8("\xf0\x9f\xc3\xa9") == "%F0%9F\xc3\xa9");
   CHECK(escape_invalid_utf8("\xc3\xc3\xa9") == "%C3\xc3\xa9");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs check_includes.cmake on small trees: on one that is right, and on one with each kind of fault.
-# CHECK: the script. WORK: a folder for the trees.
+# Runs check_includes.cmake on small trees: a valid one, and one
+# with each kind of fault. CHECK: the script. WORK: a folder for the trees.
 cmake_minimum_required(VERSION 3.25)
 
 # Writes a tree in which every include is allowed.
@@ -16,13 +16,13 @@ function(write_tree)
   file(WRITE ${WORK}/samples/loop.cpp "#include <precache/formats/dtype.hpp>\n")
 endfunction()
 
-# Checks the tree; it must fail with `expected` among its words, or pass if `expected` is empty.
+# Checks the tree. It must fail with a message that contains `expected`, or pass if `expected` is empty.
 function(check expected)
   execute_process(COMMAND ${CMAKE_COMMAND} -D ROOT=${WORK} ${ARGN} -P ${CHECK}
                   RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
   string(FIND "${said}" "${expected}" place)
   if(expected STREQUAL "" AND NOT status EQUAL 0)
-    message(FATAL_ERROR "the tree is right, but the check failed:\n${said}")
+    message(FATAL_ERROR "the tree is valid, but the check failed:\n${said}")
   elseif(NOT expected STREQUAL "" AND (status EQUAL 0 OR place EQUAL -1))
     message(FATAL_ERROR "expected a failure with '${expected}', got status ${status}:\n${said}")
   endif()

@@ -18,7 +18,7 @@ namespace {
 using hdf5::GlobalHeaps;
 using test::Bytes;
 
-/// Writes rows of bytes, labels and keys through the library, as others do.
+/// Writes rows of bytes, labels and keys through the library, as other programs do.
 Bytes write_rows(const std::vector<Bytes>& rows, hsize_t user_block, hsize_t chunk_rows) {
   const test::TempFolder folder;
   const hid_t create = H5Pcreate(H5P_FILE_CREATE);
@@ -50,7 +50,7 @@ Bytes write_rows(const std::vector<Bytes>& rows, hsize_t user_block, hsize_t chu
   return read_file(folder / "a.h5");
 }
 
-/// A row that begins as a JPEG file does.
+/// A row that starts like a JPEG file.
 Bytes row_of(std::size_t size, std::uint64_t seed) {
   Bytes row(size);
   for (std::size_t i = 0; i < size; ++i) row[i] = static_cast<std::byte>(seed * 31 + i * 7);
@@ -87,13 +87,13 @@ TEST_CASE("hdf5 rows of various lengths are found in their heaps", "[formats][hd
   }
 }
 
-// --- damage, in bytes by hand ---
+// Damage, in hand-made bytes.
 
 void put(Bytes& file, std::size_t at, std::uint64_t value, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) file[at + i] = static_cast<std::byte>(value >> 8 * i);
 }
 
-constexpr std::size_t kHeap = 24;  // the address; before it stands the reference
+constexpr std::size_t kHeap = 24;  // the address; the reference comes before it
 constexpr std::size_t kFirst = kHeap + 16;
 constexpr std::size_t kSecond = kFirst + 16 + 16;
 
@@ -115,7 +115,7 @@ Bytes make_file() {
 
 const std::filesystem::path kPath = "a.h5";
 
-TEST_CASE("what is wrong with a heap is named", "[formats][hdf5][malformed]") {
+TEST_CASE("the fault of a heap is named", "[formats][hdf5][malformed]") {
   const Bytes whole = make_file();
   const auto extent = GlobalHeaps(whole, 0, kPath).follow(0);
   CHECK(extent.offset == kSecond + 16);
@@ -129,8 +129,8 @@ TEST_CASE("what is wrong with a heap is named", "[formats][hdf5][malformed]") {
   };
   const std::vector<Case> cases{
       {0, 6, 4, 0, "6 bytes of an object of 5"},
-      {4, 1000, 8, 0, "behind the end of the file"},
-      {4, UINT64_MAX, 8, 0, "behind the end of the file"},
+      {4, 1000, 8, 0, "past the end of the file"},
+      {4, UINT64_MAX, 8, 0, "past the end of the file"},
       {4, kHeap + 8, 8, kHeap + 8, "there is no heap"},
       {12, 3, 4, 0, "object 3"},
       {12, 0, 4, 0, "object 0"},
@@ -158,7 +158,7 @@ TEST_CASE("what is wrong with a heap is named", "[formats][hdf5][malformed]") {
   }
 }
 
-TEST_CASE("a heap leads nowhere outside its file", "[formats][hdf5][malformed]") {
+TEST_CASE("a heap never leads outside of its file", "[formats][hdf5][malformed]") {
   const Bytes whole = make_file();
   const std::function<void(const Bytes&)> expect_inside = [](const Bytes& file) {
     try {
@@ -180,8 +180,8 @@ TEST_CASE("a heap leads nowhere outside its file", "[formats][hdf5][malformed]")
   }
 }
 
-TEST_CASE("heaps that overlap are refused before they cost time", "[formats][hdf5][malformed]") {
-  // References, and behind them heaps that all reach to the end of the file; nothing is in them.
+TEST_CASE("overlapping heaps are refused before they cost time", "[formats][hdf5][malformed]") {
+  // References, followed by empty heaps that all reach to the end of the file.
   constexpr std::size_t kHeaps = 100;
   constexpr std::size_t kBase = kHeaps * GlobalHeaps::kReferenceBytes;
   Bytes file(kBase + kHeaps * 32);
@@ -199,7 +199,7 @@ TEST_CASE("heaps that overlap are refused before they cost time", "[formats][hdf
   };
   CHECK_THAT(reason_of(0), test::contains("object 1"));
   CHECK_THAT(reason_of(1), test::contains("overlap"));
-  CHECK_THAT(reason_of(99), test::contains("object 1"));  // it fits what is left
+  CHECK_THAT(reason_of(99), test::contains("object 1"));  // it fits in the rest of the file
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/hdf5/hdf5_finder.hpp"
 
-#include "formats/hdf5/hdf5_images.hpp"
-#include "formats/hdf5/hdf5_scan.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/hdf5_writer.hpp"
@@ -33,7 +32,7 @@ void add_texts(const Writer& writer, const char* name, const Texts& texts, std::
   H5Tclose(type);
 }
 
-/// Labels as a build and as a reader has them.
+/// The labels that build and the reader find.
 struct Seen {
   Texts build;
   Texts reader;
@@ -75,7 +74,7 @@ TEST_CASE("reader and build find the same labels in an hdf5 file", "[formats][hd
   CHECK(labels_of(file).reader == numbers);
 }
 
-TEST_CASE("reader and build take hdf5 names of up to 256 bytes for labels", "[formats][hdf5]") {
+TEST_CASE("reader and build accept hdf5 labels of up to 256 bytes", "[formats][hdf5]") {
   const Texts names{"ant", std::string(256, 'b'), "cat", "dog", "eel", "fox", "gnu"};
   for (const std::size_t width : {256U, 257U}) {
     Writer writer;
@@ -106,7 +105,7 @@ TEST_CASE("reader and build find the same keys in an hdf5 file", "[formats][hdf5
   }
 }
 
-TEST_CASE("reader and build ask for a name where several hdf5 datasets may be the images",
+TEST_CASE("reader and build ask for a name if several hdf5 datasets may be the images",
           "[formats][hdf5]") {
   Writer writer;
   const Bytes file =
@@ -114,7 +113,8 @@ TEST_CASE("reader and build ask for a name where several hdf5 datasets may be th
   const auto expected = test::contains("several datasets may be its images: a, b");
   CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)hdf5::find_images(file, "a.h5", {}); }),
              expected);
-  // Nobody who opens, inspects or verifies a file has named anything that could be wrong.
+  // A caller that opens, inspects or verifies a file names no dataset, so its argument is not
+  // wrong.
   CHECK_THAT(test::message_of<Unsupported>([&] { (void)hdf5::scan(file, "a.h5"); }), expected);
   CHECK_THAT(test::message_of<Unsupported>([&] { (void)hdf5::check_images(file, "a.h5"); }),
              expected);
@@ -132,7 +132,7 @@ TEST_CASE("a dataset with the name of labels is not the images of an hdf5 file",
   CHECK(hdf5::scan(file, "a.h5").spec->channels == 3);
 }
 
-TEST_CASE("rows of an hdf5 file that is not the one that was listed are refused",
+TEST_CASE("rows of an hdf5 file that changed since it was listed are refused",
           "[formats][hdf5][malformed]") {
   Writer writer;
   const Bytes file = writer.add("images", H5T_STD_U16BE, kExtents, chunked({3, 6, 5, 3})).bytes();

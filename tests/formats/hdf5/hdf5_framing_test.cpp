@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_framing.hpp"
-
 #include <hdf5.h>
 
 #include <bit>
 
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/shards.hpp"
 #include "tests/support/temp_folder.hpp"
@@ -29,7 +28,7 @@ class Id {
   herr_t (*close_)(hid_t);
 };
 
-/// A dataset of an open file with what the tests ask of it.
+/// A dataset of an open file, with the properties that the tests check.
 class Dataset {
  public:
   Dataset(hid_t file, const char* dataset_name)
@@ -89,14 +88,14 @@ void check_classes(hid_t labels, const std::vector<std::string>& classes) {
 
 void check_shard(const TensorSpec& spec, const std::vector<SampleName>& names,
                  const std::vector<std::string>& classes) {
-  const Hdf5Framing framing(spec, test::limits_of(names), classes);
+  const auto framing = make_hdf5_framing(spec, test::limits_of(names), classes);
   const auto samples = test::make_samples(names, spec.size_bytes());
-  const Bytes shard = test::assemble(framing, samples);
-  const ShardColumns columns = framing.columns(names.size());
-  CHECK(shard.size() <= framing.shard_bytes(names.size()));
+  const Bytes shard = test::assemble(*framing, samples);
+  const ShardColumns columns = framing->columns(names.size());
+  CHECK(shard.size() <= framing->shard_bytes(names.size()));
   std::size_t longest = 0;
   for (const auto& class_name : classes) longest = std::max(longest, class_name.size());
-  if (classes.size() * longest <= 4096) CHECK(shard.size() == framing.shard_bytes(names.size()));
+  if (classes.size() * longest <= 4096) CHECK(shard.size() == framing->shard_bytes(names.size()));
   CHECK(columns.image.base == 8192);
   CHECK(columns.image.type == name(spec.dtype));
   CHECK(columns.label.type == "int64");
@@ -134,7 +133,7 @@ void check_shard(const TensorSpec& spec, const std::vector<SampleName>& names,
     CAPTURE(i);
     CHECK(std::ranges::equal(std::span(pixels).subspan(i * spec.size_bytes(), spec.size_bytes()),
                              samples[i].tensor));
-    // The same by plain arithmetic, as a reader without the library does it.
+    // The same by plain arithmetic, as in a reader without the library.
     const std::span<const std::byte> all = shard;
     CHECK(test::little_endian(all.subspan(columns.label.base + i * 8, 8)) ==
           static_cast<std::uint64_t>(names[i].label));
@@ -192,15 +191,17 @@ TEST_CASE("hdf5 shards hold class names of any size", "[formats][hdf5]") {
     check_shard(spec_of(3, 5, 3), many_names(7), classes);
     check_shard(spec_of(3, 5, 3), {}, classes);
     check_shard(spec_of(3, 5, 3, DType::kBfloat16), many_names(1), classes);
-    const Hdf5Framing framing(spec_of(2, 2, 3), test::limits_of(many_names(9)), classes);
-    const Envelope first = test::envelope_of(framing, many_names(9));
-    const Envelope second = test::envelope_of(framing, many_names(9));
+    const auto framing =
+        make_hdf5_framing(spec_of(2, 2, 3), test::limits_of(many_names(9)), classes);
+    const Envelope first = test::envelope_of(*framing, many_names(9));
+    const Envelope second = test::envelope_of(*framing, many_names(9));
     CHECK(first.prologue == second.prologue);
     CHECK(first.epilogue == second.epilogue);
   }
 }
 
-TEST_CASE("hdf5 images have the library's float types with true values", "[formats][hdf5]") {
+TEST_CASE("hdf5 images have float types whose values the library reads correctly",
+          "[formats][hdf5]") {
   struct Case {
     DType dtype;
     std::vector<std::uint16_t> bits;
@@ -211,11 +212,12 @@ TEST_CASE("hdf5 images have the library's float types with true values", "[forma
         Case{DType::kBfloat16,
              {0x3f80, 0xc000, 0x0080, 0x7f7f},
              {1.0F, -2.0F, 0x1p-126F, 0x1.fep127F}}}) {
-    const Hdf5Framing framing(spec_of(2, 2, 1, dtype), test::limits_of({{"k", 0}}), {});
+    const auto framing =
+        make_hdf5_framing(spec_of(2, 2, 1, dtype), test::limits_of({{"k", 0}}), {});
     const auto raw = std::as_bytes(std::span(bits));
     const std::vector<test::Sample> samples{{{"k", 0}, Bytes(raw.begin(), raw.end())}};
     const test::TempFolder folder;
-    test::write_bytes(folder / "shard.h5", test::assemble(framing, samples));
+    test::write_bytes(folder / "shard.h5", test::assemble(*framing, samples));
     const Id file(H5Fopen((folder / "shard.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
     const Bytes read = Dataset(file, "images").read(H5T_NATIVE_FLOAT, 16);
     for (std::size_t i = 0; i < 4; ++i) {
@@ -227,14 +229,14 @@ TEST_CASE("hdf5 images have the library's float types with true values", "[forma
   }
 }
 
-TEST_CASE("hdf5 images say the order of their axes", "[formats][hdf5]") {
+TEST_CASE("hdf5 images have an attribute with their layout", "[formats][hdf5]") {
   for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
-    const Hdf5Framing framing(spec_of(2, 2, 3, DType::kUint8, layout), test::limits_of({{"k", 0}}),
-                              {});
+    const auto framing =
+        make_hdf5_framing(spec_of(2, 2, 3, DType::kUint8, layout), test::limits_of({{"k", 0}}), {});
     const test::TempFolder folder;
     test::write_bytes(
         folder / "shard.h5",
-        test::assemble(framing, test::make_samples(std::vector<SampleName>{{"k", 0}}, 12)));
+        test::assemble(*framing, test::make_samples(std::vector<SampleName>{{"k", 0}}, 12)));
     const Id file(H5Fopen((folder / "shard.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
     const Dataset images(file, "images");
     const Id attribute(H5Aopen(images.id(), "layout", H5P_DEFAULT), H5Aclose);
@@ -246,9 +248,10 @@ TEST_CASE("hdf5 images say the order of their axes", "[formats][hdf5]") {
 }
 
 TEST_CASE("hdf5 envelopes of equal samples are equal to the byte", "[formats][hdf5]") {
-  const Hdf5Framing framing(spec_of(2, 2, 3), test::limits_of(many_names(9)), {"a", "b"});
-  const Envelope first = test::envelope_of(framing, many_names(9));
-  const Envelope second = test::envelope_of(framing, many_names(9));
+  const auto framing =
+      make_hdf5_framing(spec_of(2, 2, 3), test::limits_of(many_names(9)), {"a", "b"});
+  const Envelope first = test::envelope_of(*framing, many_names(9));
+  const Envelope second = test::envelope_of(*framing, many_names(9));
   CHECK(first.prologue == second.prologue);
   CHECK(first.epilogue == second.epilogue);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_scan.hpp"
-
-#include "formats/hdf5/hdf5_framing.hpp"
+#include "formats/hdf5/hdf5_readers.hpp"
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
@@ -23,7 +22,7 @@ using test::chunked;
 const std::vector<hsize_t> kExtents{7, 6, 5, 3};
 constexpr std::uint64_t kRow = 90;
 
-/// Whether row i of the uint8 images that a Writer wrote begins at `offset`.
+/// Whether row i of the uint8 images that a Writer wrote starts at `offset`.
 bool is_row(const Bytes& file, std::uint64_t offset, std::uint64_t i) {
   for (std::uint64_t j = 0; j < kRow; ++j) {
     if (std::to_integer<std::uint64_t>(file[offset + j]) != (i * kRow + j) % 251) return false;
@@ -40,13 +39,13 @@ TEST_CASE("hdf5 class names are found in the attribute of the labels", "[formats
     for (std::size_t i = 0; i < count; ++i) {
       classes.push_back("class number " + std::to_string(i));
     }
-    const Hdf5Framing framing(spec, test::limits_of(names), classes);
+    const auto framing = make_hdf5_framing(spec, test::limits_of(names), classes);
     const auto samples = test::make_samples(names, spec.size_bytes());
-    CHECK(hdf5::scan(test::assemble(framing, samples), "a.h5").classes == classes);
+    CHECK(hdf5::scan(test::assemble(*framing, samples), "a.h5").classes == classes);
   }
 }
 
-TEST_CASE("hdf5 images of others are columns where they are contiguous", "[formats][hdf5]") {
+TEST_CASE("contiguous third-party hdf5 images are columns", "[formats][hdf5]") {
   for (const hsize_t user_block : {0U, 512U, 2048U}) {
     for (const char* name : {"images", "image", "data", "x", "X_train", "anything", "group"}) {
       CAPTURE(user_block, name);
@@ -98,7 +97,7 @@ TEST_CASE("hdf5 images in chunks of whole rows are found", "[formats][hdf5]") {
   }
 }
 
-TEST_CASE("hdf5 chunks one after another are columns", "[formats][hdf5]") {
+TEST_CASE("contiguous hdf5 chunks are columns", "[formats][hdf5]") {
   Writer writer;
   const ShardIndex index = writer.add("images", H5T_STD_U8LE, kExtents, chunked({7, 6, 5, 3}))
                                .add("labels", H5T_STD_I64LE, {7})
@@ -131,7 +130,7 @@ TEST_CASE("hdf5 labels of all integer types are read", "[formats][hdf5]") {
             .columns.label == Column{});
 }
 
-TEST_CASE("hdf5 axes are told by the attribute or the extents", "[formats][hdf5]") {
+TEST_CASE("hdf5 axes are found from the attribute or the extents", "[formats][hdf5]") {
   const auto order_of = [](const std::vector<hsize_t>& extents) {
     Writer writer;
     return writer.add("images", H5T_STD_U8LE, extents).scan().spec;
@@ -164,7 +163,7 @@ TEST_CASE("hdf5 elements of other types have no spec", "[formats][hdf5]") {
   CHECK(index.places[1].payload - index.places[0].payload == 2 * kRow);
 }
 
-TEST_CASE("hdf5 images that no mapping reads are refused with the reason",
+TEST_CASE("hdf5 images that cannot be mapped are refused with the reason",
           "[formats][hdf5][malformed]") {
   const auto refusal = [](hid_t type, const Writer::Setup& setup, bool write = true) {
     Writer writer;
@@ -182,11 +181,11 @@ TEST_CASE("hdf5 images that no mapping reads are refused with the reason",
              test::contains("fletcher32"));
   CHECK_THAT(refusal(H5T_STD_U8LE, chunked({7, 3, 5, 3})), test::contains("split over chunks"));
   CHECK_THAT(refusal(H5T_STD_U8LE, [](hid_t create) { H5Pset_layout(create, H5D_COMPACT); }),
-             test::contains("within its header"));
+             test::contains("inside its header"));
   CHECK_THAT(refusal(H5T_IEEE_F32BE, {}), test::contains("big-endian float32"));
-  CHECK_THAT(refusal(H5T_STD_U8LE, {}, false), test::contains("no place in the file"));
+  CHECK_THAT(refusal(H5T_STD_U8LE, {}, false), test::contains("not allocated in the file"));
   CHECK_THAT(refusal(H5T_STD_U8LE, chunked({1, 6, 5, 3}), false),
-             test::contains("no place in the file"));
+             test::contains("not allocated in the file"));
   Writer external;
   const std::string data = (external.folder() / "data").string();
   CHECK_THAT(external
@@ -202,7 +201,7 @@ TEST_CASE("hdf5 images that no mapping reads are refused with the reason",
   Writer files;
   const hid_t various = H5Tvlen_create(H5T_STD_U8LE);
   CHECK_THAT(files.add("images", various, {7}, {}, false).refusal(),
-             test::contains("'images' has no place in the file yet"));
+             test::contains("'images' is not allocated in the file yet"));
   H5Tclose(various);
 }
 
@@ -217,7 +216,7 @@ TEST_CASE("hdf5 links to other files are not followed", "[formats][hdf5][malform
   CHECK_THAT(writer.refusal(), test::contains("no dataset"));
 }
 
-TEST_CASE("hdf5 printing is as it was after a scan", "[formats][hdf5]") {
+TEST_CASE("a scan restores the error printing of the hdf5 library", "[formats][hdf5]") {
   H5E_auto2_t before = nullptr;
   H5E_auto2_t after = nullptr;
   void* data = nullptr;
@@ -227,7 +226,7 @@ TEST_CASE("hdf5 printing is as it was after a scan", "[formats][hdf5]") {
   CHECK(before == after);
 }
 
-TEST_CASE("hdf5 files of others are read", "[formats][hdf5][golden]") {
+TEST_CASE("third-party hdf5 files are read", "[formats][hdf5][golden]") {
   const auto folder = test::corpora() / "hdf5";
   if (test::corpus("hdf5").empty()) PRECACHE_SKIP("the corpus of HDF5 files is missing");
   const auto scan_file = [&](const std::string& name) {
@@ -261,12 +260,12 @@ TEST_CASE("hdf5 files of others are read", "[formats][hdf5][golden]") {
                   CorruptData);
 }
 
-TEST_CASE("hdf5 files that were made to harm do not, but for the library's own faults",
+TEST_CASE("hostile hdf5 files do no harm, except through faults of the library",
           "[formats][hdf5][malformed]") {
   const auto files = test::corpus("hdf5");
   if (files.empty()) PRECACHE_SKIP("the corpus of HDF5 files is missing");
   // On the first four, HDF5 1.10.8 reads or writes out of bounds when it opens them or walks over
-  // their groups. The last makes it ask for 2^56 bytes, which AddressSanitizer does not forgive.
+  // their groups. The last makes it ask for 2^56 bytes, on which AddressSanitizer aborts.
   const std::set<std::string> fatal{"cve-2018-13870.h5", "cve-2018-13871.h5", "cve-2021-45830.h5",
                                     "cve-2025-6516.h5", "gh-4435-poc-10.h5"};
   for (const auto& path : files) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/hdf5/hdf5_virtual.hpp"
-
 #include <hdf5.h>
 
+#include "formats/hdf5/hdf5_writers.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/datasets.hpp"
 
@@ -26,7 +25,7 @@ VirtualShards shown_of(MadeDataset& made) {
   return shown;
 }
 
-/// All bytes of a dataset, in the type that it has.
+/// All bytes of a dataset, in its own type.
 test::Bytes read_dataset(const std::filesystem::path& path, const char* name) {
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   REQUIRE(file >= 0);
@@ -78,7 +77,8 @@ TEST_CASE("equal shards give equal virtual files", "[formats][hdf5][virtual]") {
   CHECK(read_text(folder / "a.vds") == read_text(folder / "b.vds"));
 }
 
-TEST_CASE("a virtual file finds shards whose name has a percent sign", "[formats][hdf5][virtual]") {
+TEST_CASE("a virtual file finds shards with a percent sign in their name",
+          "[formats][hdf5][virtual]") {
   const TempFolder folder;
   MadeDataset made = make_dataset(folder.path(), {.format = Format::kHdf5, .shards = {2}});
   std::filesystem::rename(made.shards[0], folder / "100%b.h5");
@@ -94,7 +94,7 @@ TEST_CASE("a virtual file may have no rows and no classes", "[formats][hdf5][vir
   CHECK(read_dataset(folder / "a.vds", "images").empty());
 }
 
-TEST_CASE("virtual files are told from others", "[formats][hdf5][virtual]") {
+TEST_CASE("virtual files are distinguished from others", "[formats][hdf5][virtual]") {
   const TempFolder folder;
   MadeDataset made = make_dataset(folder.path(), {.format = Format::kHdf5});
   write_virtual_file(folder / "a.vds", shown_of(made));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handler of SIGBUS, in processes of their own: it is installed for all of a process.
+// Tests of the SIGBUS handler, in separate processes, since it
+// is installed for a whole process.
 #include "formats/os/bus_fault.hpp"
 
 #include <signal.h>
@@ -24,7 +25,7 @@ using test::TempFolder;
 
 constexpr std::size_t kPage = 4096;
 
-/// Pages whose file was cut behind them, so that reading any raises SIGBUS.
+/// Mapped pages whose file was then truncated, so that reading any of them raises SIGBUS.
 class LostPages {
  public:
   explicit LostPages(const std::filesystem::path& path, std::size_t pages = 1)
@@ -68,7 +69,7 @@ void set_predecessor(void (*handler)(int, siginfo_t*, void*)) {
 
 int check(bool is_good) { return is_good ? 0 : 1; }
 
-/// Reads rows of a shard that is cut under them; 0 if they are refused afterwards.
+/// Reads rows of a shard that was truncated; 0 if they are refused afterwards.
 int read_cut_shard(const OpenOptions& options) {
   const TempFolder folder;
   const test::MadeDataset made =
@@ -92,16 +93,16 @@ int read_foreign_page() {
   return 1;
 }
 
-/// What is done in a new process; its exit status is what the function returns.
+/// A function to run in a new process; its return value becomes the exit status.
 const std::map<std::string, std::function<int()>> kScenarios{
-    {"our fault", [] { return read_cut_shard({}); }},
-    {"our fault, opted out",
+    {"watched fault", [] { return read_cut_shard({}); }},
+    {"watched fault, opted out",
      [] {
        OpenOptions options;
        options.handle_bus_errors = false;
        return read_cut_shard(options);
      }},
-    {"our fault, opted out elsewhere",
+    {"watched fault, opted out elsewhere",
      [] {
        const TempFolder folder;
        const auto made = test::make_dataset(folder.path(), {});
@@ -110,12 +111,13 @@ const std::map<std::string, std::function<int()>> kScenarios{
        const Dataset first = Dataset::open(made.folder, {}, options);
        return read_cut_shard({});
      }},
-    {"foreign fault",
+    {"other fault",
      [] {
        bus_fault::install_handler();
        return read_foreign_page();
      }},
-    {"foreign fault after ours", [] { return read_cut_shard({}) == 0 ? read_foreign_page() : 1; }},
+    {"other fault after a watched one",
+     [] { return read_cut_shard({}) == 0 ? read_foreign_page() : 1; }},
     {"raised",
      [] {
        bus_fault::install_handler();
@@ -137,7 +139,7 @@ const std::map<std::string, std::function<int()>> kScenarios{
        ::raise(SIGBUS);
        return read_cut_shard({});
      }},
-    {"foreign fault, ignored before",
+    {"other fault, ignored before",
      [] {
        set_predecessor(SIG_IGN);
        bus_fault::install_handler();
@@ -152,13 +154,13 @@ const std::map<std::string, std::function<int()>> kScenarios{
        ::raise(SIGBUS);
        return check(calls == 2);
      }},
-    {"foreign fault, plain predecessor",
+    {"other fault, plain predecessor",
      [] {
        set_predecessor([](int signal) { ::_exit(signal == SIGBUS ? 42 : 1); });
        bus_fault::install_handler();
        return read_foreign_page();
      }},
-    {"foreign fault, predecessor with information",
+    {"other fault, predecessor with information",
      [] {
        static const void* page = nullptr;
        set_predecessor([](int signal, siginfo_t* info, void* context) {
@@ -172,18 +174,18 @@ const std::map<std::string, std::function<int()>> kScenarios{
        (void)pages.read(100);
        return 1;
      }},
-    {"our fault, predecessor",
+    {"watched fault, predecessor",
      [] {
        set_predecessor([](int) { ::_exit(1); });
        return read_cut_shard({});
      }},
-    {"our fault, one over ours",
+    {"watched fault, a handler over ours",
      [] {
        bus_fault::install_handler();
        set_predecessor([](int) { ::_exit(1); });
        return read_cut_shard({});
      }},
-    {"our fault, reset since",
+    {"watched fault, reset since",
      [] {
        for (int i = 0; i < 10; ++i) {
          bus_fault::install_handler();
@@ -191,7 +193,7 @@ const std::map<std::string, std::function<int()>> kScenarios{
        }
        return read_cut_shard({});
      }},
-    {"raised, one over ours that passes on",
+    {"raised, a handler over ours that passes on",
      [] {
        set_predecessor([](int) { calls = calls + 100; });
        bus_fault::install_handler();
@@ -208,7 +210,7 @@ const std::map<std::string, std::function<int()>> kScenarios{
        ::raise(SIGBUS);
        return check(calls == 202);
      }},
-    {"raised, one over ours each time",
+    {"raised, a handler over ours each time",
      [] {
        for (int i = 0; i < 10; ++i) {
          set_predecessor(i % 2 == 0 ? [](int) { calls = calls + 1; }
@@ -220,7 +222,7 @@ const std::map<std::string, std::function<int()>> kScenarios{
      }},
 };
 
-constexpr const char* kScenarioCase = "what another test starts in a process of its own";
+constexpr const char* kScenarioCase = "a scenario that another test starts in a new process";
 
 TEST_CASE(kScenarioCase, "[.scenario]") {
   const auto found = kScenarios.find(test::scenario());
@@ -237,38 +239,39 @@ ChildEnd end_of(const std::string& name) {
 constexpr ChildEnd kDone{0, 0};
 constexpr ChildEnd kBusError{-1, SIGBUS};
 
-TEST_CASE("a fault of ours is handled, whatever was there before", "[reader][fault]") {
-  CHECK(end_of("our fault") == kDone);
-  CHECK(end_of("our fault, predecessor") == kDone);
-  CHECK(end_of("our fault, one over ours") == kDone);
-  CHECK(end_of("our fault, reset since") == kDone);
-  CHECK(end_of("our fault, opted out elsewhere") == kDone);
+TEST_CASE("a fault in a watched range is handled, whatever handler was there before",
+          "[reader][fault]") {
+  CHECK(end_of("watched fault") == kDone);
+  CHECK(end_of("watched fault, predecessor") == kDone);
+  CHECK(end_of("watched fault, a handler over ours") == kDone);
+  CHECK(end_of("watched fault, reset since") == kDone);
+  CHECK(end_of("watched fault, opted out elsewhere") == kDone);
 }
 
-TEST_CASE("a fault ends the process if that is wished", "[reader][fault]") {
+TEST_CASE("a fault ends the process if requested", "[reader][fault]") {
   if (kSanitized) PRECACHE_SKIP("sanitizers report SIGBUS in their own way");
-  CHECK(end_of("our fault, opted out") == kBusError);
+  CHECK(end_of("watched fault, opted out") == kBusError);
 }
 
-TEST_CASE("a bus error that is not ours ends the process as usual", "[reader][fault]") {
+TEST_CASE("a bus error elsewhere ends the process as usual", "[reader][fault]") {
   if (kSanitized) PRECACHE_SKIP("sanitizers report SIGBUS in their own way");
-  CHECK(end_of("foreign fault") == kBusError);
-  CHECK(end_of("foreign fault after ours") == kBusError);
-  CHECK(end_of("foreign fault, ignored before") == kBusError);  // as the kernel does
+  CHECK(end_of("other fault") == kBusError);
+  CHECK(end_of("other fault after a watched one") == kBusError);
+  CHECK(end_of("other fault, ignored before") == kBusError);  // as the kernel does
   CHECK(end_of("raised") == kBusError);
   CHECK(end_of("sent") == kBusError);
 }
 
-TEST_CASE("a bus error that is not ours goes to the handler before", "[reader][fault]") {
+TEST_CASE("a bus error elsewhere goes to the previous handler", "[reader][fault]") {
   CHECK(end_of("raised, ignored before") == kDone);
   CHECK(end_of("raised, plain predecessor") == kDone);
-  CHECK(end_of("raised, one over ours that passes on") == kDone);
-  CHECK(end_of("raised, one over ours each time") == kDone);
-  CHECK(end_of("foreign fault, plain predecessor") == ChildEnd{42, 0});
-  CHECK(end_of("foreign fault, predecessor with information") == ChildEnd{42, 0});
+  CHECK(end_of("raised, a handler over ours that passes on") == kDone);
+  CHECK(end_of("raised, a handler over ours each time") == kDone);
+  CHECK(end_of("other fault, plain predecessor") == ChildEnd{42, 0});
+  CHECK(end_of("other fault, predecessor with information") == ChildEnd{42, 0});
 }
 
-TEST_CASE("a fault sets the flag of its own range", "[reader][fault]") {
+TEST_CASE("a fault sets the flag of its range only", "[reader][fault]") {
   bus_fault::install_handler();
   const TempFolder folder;
   const LostPages pages(folder / "pages", 8);

@@ -29,7 +29,7 @@ TEST_CASE("a file reads back what was written at any offset", "[formats][file][r
   Bytes hole(4);
   file.read_at(0, hole);
   CHECK(test::all_zero(hole));
-  file.read_at(15, {});  // nothing to read is there to read
+  file.read_at(15, {});  // reading nothing succeeds
 }
 
 TEST_CASE("reading past the end of a file is corrupt data that names the offset",
@@ -49,7 +49,7 @@ TEST_CASE("reading past the end of a file is corrupt data that names the offset"
   CHECK_THROWS_AS(file.read_at(1000, bytes), CorruptData);
 }
 
-TEST_CASE("what the system refuses becomes an IoError with path and errno", "[formats][file]") {
+TEST_CASE("a failed system call becomes an IoError with path and errno", "[formats][file]") {
   const TempFolder folder;
   try {
     const File file(folder / "missing", O_RDONLY);
@@ -101,7 +101,7 @@ TEST_CASE("preallocation and truncation set the length and keep the bytes", "[fo
   file.truncate(3);
   CHECK(test::text_of(read_file(folder / "f")) == "abc");
   CHECK_NOTHROW(file.sync());
-  // More than any file system has: the system says so, and we say it on.
+  // More than any file system has: the error of the system is passed on.
   CHECK_THROWS_AS(file.preallocate(std::uint64_t{1} << 62), IoError);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("locks exclude each other as shared and exclusive ones do", "[formats]
   CHECK_FALSE(File(path, O_RDWR).try_lock(true));
 }
 
-TEST_CASE("a file knows whether it still has its path", "[formats][file]") {
+TEST_CASE("a file knows whether it is still at its path", "[formats][file]") {
   const TempFolder folder;
   const File file(folder / "a", O_RDWR | O_CREAT);
   CHECK(file.is_at_path());

@@ -50,7 +50,7 @@ TEST_CASE("a task that throws ends the run, and the error of the lowest number i
                     "0");
 }
 
-TEST_CASE("no task begins after the run was stopped", "[formats][concurrency]") {
+TEST_CASE("no task starts after the run was stopped", "[formats][concurrency]") {
   std::atomic<bool> stop{false};
   std::size_t calls = 0;
   run_tasks(

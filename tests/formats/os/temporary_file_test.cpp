@@ -40,7 +40,7 @@ std::string ended_attempt() {
   return {text.data(), static_cast<std::size_t>(count)};
 }
 
-TEST_CASE("each attempt has a name of its own", "[formats][temporary]") {
+TEST_CASE("each attempt has a different name", "[formats][temporary]") {
   CHECK(attempt_name() != attempt_name());
   CHECK(has_attempt_name("x." + attempt_name()));
   CHECK(has_attempt_name("train-000000.tar." + attempt_name() + ".part"));
@@ -71,7 +71,7 @@ TEST_CASE("a temporary file appears when it is committed, or not at all", "[form
   }
   CHECK(fs::is_empty(folder.path()));
   TemporaryFile one(folder / "file");
-  TemporaryFile two(folder / "file");  // at the same time, by another attempt
+  TemporaryFile two(folder / "file");  // another attempt at the same time
   one.file().write_at(0, as_bytes("one"));
   two.file().write_at(0, as_bytes("two"));
   CHECK_FALSE(fs::exists(folder / "file"));
@@ -94,7 +94,7 @@ TEST_CASE("an atomic write replaces the whole file and leaves no temporary",
   CHECK(test::read_text(path) == "second");
   struct stat after {};
   REQUIRE(::stat(path.c_str(), &after) == 0);
-  CHECK(before.st_ino != after.st_ino);  // a reader of the old file keeps it whole
+  CHECK(before.st_ino != after.st_ino);  // a reader of the old file still sees all of it
   CHECK(old.size() == 19);
   CHECK_FALSE(old.is_at_path());
   write_file_atomically(path, "");
@@ -110,7 +110,8 @@ TEST_CASE("a failed atomic write leaves the old file as it was", "[formats][temp
   CHECK(fs::is_directory(folder / "taken"));
 }
 
-TEST_CASE("an atomic write goes to a relative path without a folder too", "[formats][temporary]") {
+TEST_CASE("an atomic write also works with a relative path without a folder",
+          "[formats][temporary]") {
   const TempFolder folder;
   const auto before = fs::current_path();
   fs::current_path(folder.path());
@@ -119,14 +120,14 @@ TEST_CASE("an atomic write goes to a relative path without a folder too", "[form
   CHECK(test::read_text(folder / "plain") == "text");
 }
 
-TEST_CASE("a final name as long as names may be has room for a temporary", "[formats][temporary]") {
+TEST_CASE("a temporary file fits even the longest final name", "[formats][temporary]") {
   const TempFolder folder;
   const std::string name(255, 'n');
   write_file_atomically(folder / name, "text");
   CHECK(test::read_text(folder / name) == "text");
 }
 
-TEST_CASE("a file is replaced, not what a link of its name leads to", "[formats][temporary]") {
+TEST_CASE("a write replaces a symbolic link, not its target", "[formats][temporary]") {
   const TempFolder folder;
   test::write_text(folder / "precious", "text");
   fs::create_symlink(folder / "precious", folder / "link");
@@ -135,7 +136,7 @@ TEST_CASE("a file is replaced, not what a link of its name leads to", "[formats]
   CHECK(test::read_text(folder / "link") == "other");
 }
 
-TEST_CASE("a folder is not opened through a link of its name", "[formats][folder]") {
+TEST_CASE("a folder is not opened through a symbolic link", "[formats][folder]") {
   const TempFolder folder;
   fs::create_directory(folder / "real");
   test::write_text(folder / "real/file", "text");
@@ -149,7 +150,7 @@ TEST_CASE("a folder is not opened through a link of its name", "[formats][folder
   CHECK(real.entries().front().name == "file");
   CHECK(real.entries().front().is_file);
   CHECK_FALSE(parent.remove_folder("real"));  // it is not empty
-  CHECK(parent.remove_file("link"));          // the link alone
+  CHECK(parent.remove_file("link"));          // only the link
   CHECK(fs::exists(folder / "real/file"));
   CHECK(real.remove_file("file"));
   CHECK(parent.remove_folder("real"));

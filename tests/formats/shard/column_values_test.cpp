@@ -21,7 +21,7 @@ using test::spec_of;
 constexpr std::int64_t kSmallest = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-/// A shard in memory of just its size, and the index that its framing gives.
+/// A shard in memory of exactly its size, with the index that its framing gives.
 struct Shard {
   std::vector<test::Sample> samples;
   Bytes bytes;
@@ -59,15 +59,15 @@ void check_all(const Shard& shard) {
   }
 }
 
-TEST_CASE("what was framed is read back", "[formats][columns][roundtrip]") {
+TEST_CASE("framed values are read back", "[formats][columns][roundtrip]") {
   std::string unicode;
   for (int i = 0; i < 40; ++i) unicode += "\u00e4\u6f22\U0001f600";
   const std::vector<std::vector<std::string>> key_sets{
       {"a"},
       {"a", "bb/cc", "d e/f"},
-      {"a", std::string(60, 'p') + "/" + std::string(60, 'n')},     // name and prefix of ustar
-      {std::string(96, 'n')},                                       // all that the name holds
-      {"a", std::string(120, 'n')},                                 // pax
+      {"a", std::string(60, 'p') + "/" + std::string(60, 'n')},  // name and prefix of ustar
+      {std::string(96, 'n')},        // the longest that fits the name field
+      {"a", std::string(120, 'n')},  // pax
       {"a", std::string(200, 'p') + "/" + std::string(100, 'n')},   // pax
       {std::string(130, 'x') + "/" + std::string(2000, 'y'), "b"},  // pax of several blocks
       {"\u00e4/\u6f22\u5b57", "\U0001f600"},
@@ -102,14 +102,14 @@ TEST_CASE("tensors of every type and size are found", "[formats][columns][roundt
   }
 }
 
-TEST_CASE("labels and keys that are not there are -1 and empty", "[formats][columns]") {
+TEST_CASE("absent labels are -1 and absent keys are empty", "[formats][columns]") {
   for (const Format format : kFormats) {
     Shard shard = small_shard(format);
     shard.index.columns.label = {};
     shard.index.columns.key = {};
     CHECK(shard.values().label(shard.bytes, 2) == -1);
     CHECK(shard.values().key(shard.bytes, 2).empty());
-    // Where nothing is, it does not matter where.
+    // The place of an absent column does not matter.
     shard.index.columns.label.base = UINT64_MAX;
     shard.index.columns.key = {shard.bytes.size(), 100, ""};
     CHECK(shard.values().label(shard.bytes, 2) == -1);
@@ -117,7 +117,7 @@ TEST_CASE("labels and keys that are not there are -1 and empty", "[formats][colu
   }
 }
 
-TEST_CASE("a decimal label may have leading zeros and a line end", "[formats][columns]") {
+TEST_CASE("a decimal label may have leading zeros and a newline", "[formats][columns]") {
   Shard shard = small_shard(Format::kTar);
   const Column& column = shard.index.columns.label;
   const auto label_of = [&](std::string_view text) {
@@ -135,7 +135,7 @@ TEST_CASE("a decimal label may have leading zeros and a line end", "[formats][co
   }
 }
 
-TEST_CASE("a table says what no column does", "[formats][columns]") {
+TEST_CASE("a table gives values that no column can describe", "[formats][columns]") {
   ShardIndex index;
   index.format = Format::kHdf5;
   index.bytes = 100;
@@ -152,7 +152,7 @@ TEST_CASE("a table says what no column does", "[formats][columns]") {
   CHECK(values.key(file, 1) == "two!");
 }
 
-/// Bytes of a record where a flipped bit is not found.
+/// The bytes of a record in which a flipped bit is not detected.
 std::vector<std::size_t> undetected(const Shard& shard, std::size_t record, std::size_t begin,
                                     std::size_t end) {
   const ColumnValues values = shard.values();
@@ -165,7 +165,7 @@ std::vector<std::size_t> undetected(const Shard& shard, std::size_t record, std:
         values.verify(damaged, record);
         missed.push_back(at);
       } catch (const CorruptData& error) {
-        // It says where, if only where the part begins that has the checksum.
+        // The error gives the offset, at least that of the part with the checksum.
         CHECK(error.path() == "x.shard");
         CHECK(error.offset() <= at);
         CHECK(error.offset() >= record * shard.index.columns.image.stride);
@@ -180,7 +180,7 @@ TEST_CASE("verify finds any damaged byte of a TFRecord",
   const Shard shard = small_shard(Format::kTfrecord);
   const std::size_t stride = shard.index.columns.image.stride;
   CHECK(undetected(shard, 1, stride, 2 * stride).empty());
-  // And only of its own.
+  // And no damage of other records.
   Bytes damaged = shard.bytes;
   damaged[stride - 1] ^= std::byte{1};
   damaged[2 * stride] ^= std::byte{1};
@@ -191,7 +191,7 @@ TEST_CASE("verify finds any damaged byte of a TFRecord",
 
 TEST_CASE("verify finds any damaged byte of a tar record's headers",
           "[formats][columns][tar][malformed]") {
-  // The last two of the eight bytes of a checksum only end it.
+  // The last two of the eight bytes of a checksum only terminate it.
   const auto matters = [](std::size_t missed, std::size_t header) {
     return missed < header + 148 + 6 || missed >= header + 148 + 8;
   };
@@ -202,7 +202,7 @@ TEST_CASE("verify finds any damaged byte of a tar record's headers",
     const std::size_t image = record + shard.index.columns.image.base - 128 - 512;
     const std::size_t label = record + shard.index.columns.label.base - 512;
     std::vector<std::size_t> headers{image, label};
-    if (key_bytes > 100) {  // each behind a pax header
+    if (key_bytes > 100) {  // each after a pax header
       CHECK(shard.index.columns.key.type == "pax");
       headers.push_back(record);
       headers.push_back(label - (image - record));
@@ -217,7 +217,7 @@ TEST_CASE("verify finds any damaged byte of a tar record's headers",
   }
 }
 
-TEST_CASE("verify takes an empty file at the end of a tar for whole", "[formats][columns][tar]") {
+TEST_CASE("verify accepts an empty file at the end of a tar", "[formats][columns][tar]") {
   const Bytes file =
       test::bytes_of(test::tar_entry("a.jpg", "x") + test::tar_entry("b.jpg", "") + test::kTarEnd);
   const ShardIndex index = scan_shard(file, "a.tar");
@@ -227,7 +227,7 @@ TEST_CASE("verify takes an empty file at the end of a tar for whole", "[formats]
   CHECK_NOTHROW(values.verify(file, 1));
 }
 
-TEST_CASE("a key that cannot be read is an error that says where",
+TEST_CASE("a key that cannot be read is an error with an offset",
           "[formats][columns][tar][malformed]") {
   Shard shard = small_shard(Format::kTar);
   const std::size_t record = 2 * shard.index.columns.key.stride;
@@ -242,13 +242,13 @@ TEST_CASE("a key that cannot be read is an error that says where",
   }
 }
 
-TEST_CASE("columns that run past the end or mean nothing are refused",
+TEST_CASE("columns that run past the end or have unknown types are refused",
           "[formats][columns][malformed]") {
   using Change = std::function<void(Column&)>;
   const std::vector<std::pair<std::string, Change>> changes{
       {"base at the end", [](Column& column) { column.base = UINT64_MAX; }},
       {"base near the end", [](Column& column) { column.base = UINT64_MAX - 20; }},
-      {"base behind the file", [](Column& column) { column.base = 1 << 20; }},
+      {"base past the end of the file", [](Column& column) { column.base = 1 << 20; }},
       {"stride that overflows", [](Column& column) { column.stride = UINT64_MAX; }},
       {"stride that wraps to 0", [](Column& column) { column.stride = std::uint64_t{1} << 63; }},
       {"stride that wraps to 2",
@@ -268,7 +268,7 @@ TEST_CASE("columns that run past the end or mean nothing are refused",
         if (what.starts_with("base")) CHECK_NOTHROW((void)shard.values());
       }
     }
-    // Without its type nothing is known of the images, and they are read all the same.
+    // Without a type, images would not be checked, but read all the same.
     Shard shard = small_shard(format);
     shard.index.columns.image = {1 << 20, 1 << 20, ""};
     CHECK_THROWS_AS(shard.values(), CorruptData);
@@ -281,7 +281,7 @@ TEST_CASE("columns that run past the end or mean nothing are refused",
   }
 }
 
-/// Calls all that reads; CorruptData is the only error that may come.
+/// Calls every function that reads. CorruptData is the only error allowed.
 void read_all(const ShardIndex& index, const Bytes& file) {
   try {
     const ColumnValues values(index, "x.shard");
@@ -292,24 +292,24 @@ void read_all(const ShardIndex& index, const Bytes& file) {
       const auto attempt = [](const auto& call) {
         try {
           call();
-        } catch (const CorruptData&) {  // is all right
+        } catch (const CorruptData&) {  // allowed
         }
       };
       attempt([&] { (void)values.label(file, i); });
       attempt([&] { (void)values.key(file, i); });
       attempt([&] { values.verify(file, i); });
     }
-  } catch (const CorruptData&) {  // is all right
+  } catch (const CorruptData&) {  // allowed
   }
 }
 
-TEST_CASE("a file cut anywhere is never read past its end", "[formats][columns][malformed]") {
+TEST_CASE("a file truncated anywhere is never read past its end", "[formats][columns][malformed]") {
   for (const Format format : kFormats) {
     for (const std::size_t key_bytes : {std::size_t{5}, std::size_t{300}}) {
       const Shard shard(format, {{"a", 1}, {std::string(key_bytes, 'k'), kSmallest}},
                         spec_of(2, 3, 3));
       const std::size_t all = shard.bytes.size();
-      // Most of the sizes before the end of the last tensor are refused for one reason.
+      // Most sizes before the end of the last tensor are refused for the same reason.
       for (std::size_t size = 0; size < all; size += size + 3000 < all ? 61 : 1) {
         ShardIndex index = shard.index;
         index.bytes = size;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
-#include "formats/tar/tar_contents.hpp"
-#include "formats/tfrecord/tfrecord_contents.hpp"
+#include "formats/shard/contents_survey.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
@@ -17,15 +16,15 @@ using test::tar_entry;
 
 using Extensions = std::vector<std::string>;
 
-TEST_CASE("the contents of a tar counts entries, extensions and groups", "[formats][tar]") {
+TEST_CASE("the survey of a tar counts entries, extensions and groups", "[formats][tar]") {
   const std::string archive = tar_entry("d/", "", {.type = '5'}) + tar_entry("d/a.jpg", "123") +
                               tar_entry("d/a.cls", "0") + tar_entry("d/b.jpg", "12345") +
                               tar_entry("d/b.cls", "1") + tar_entry("c.seg.png", "x") +
                               tar_entry("README", "words") + tar_entry("__x__/y.jpg", "dropped") +
                               tar_entry("link", "", {.type = '2'}) + test::kTarEnd;
-  tar::ContentsSurvey dissector;
-  dissector.add(bytes_of(archive), "a.tar");
-  const TarContents contents = dissector.result();
+  tar::ContentsSurvey survey;
+  survey.add(bytes_of(archive), "a.tar");
+  const TarContents contents = survey.result();
   CHECK(contents.files == 7);
   CHECK(contents.directories == 1);
   CHECK(contents.links == 1);
@@ -41,39 +40,39 @@ TEST_CASE("the contents of a tar counts entries, extensions and groups", "[forma
   CHECK(contents.patterns[0].samples == 2);
 }
 
-TEST_CASE("an extension that comes again begins another sample", "[formats][tar]") {
-  tar::ContentsSurvey dissector;
-  dissector.add(bytes_of(tar_entry("a.jpg", "1") + tar_entry("a.jpg", "2") + test::kTarEnd), "a");
-  dissector.add(bytes_of(tar_entry("a.jpg", "3") + test::kTarEnd), "b");
-  CHECK(dissector.result().samples == 3);
+TEST_CASE("a repeated extension starts another sample", "[formats][tar]") {
+  tar::ContentsSurvey survey;
+  survey.add(bytes_of(tar_entry("a.jpg", "1") + tar_entry("a.jpg", "2") + test::kTarEnd), "a");
+  survey.add(bytes_of(tar_entry("a.jpg", "3") + test::kTarEnd), "b");
+  CHECK(survey.result().samples == 3);
 }
 
-TEST_CASE("the contents of a tar keeps what comes before damage", "[formats][tar][malformed]") {
+TEST_CASE("the survey of a tar keeps the entries before the damage", "[formats][tar][malformed]") {
   const std::string whole = tar_entry("a.jpg", "1") + tar_entry("b.jpg", "2") + test::kTarEnd;
   for (std::size_t size = 1; size < 2048; ++size) {
     CAPTURE(size);
     const auto cut = test::cut(bytes_of(whole), size);
-    tar::ContentsSurvey dissector;
-    const bool is_at_end = size % 1024 == 0;  // where nothing tells that more should follow
+    tar::ContentsSurvey survey;
+    const bool is_at_end = size % 1024 == 0;  // where nothing shows that more should follow
     if (is_at_end) {
-      CHECK_NOTHROW(dissector.add(cut, "a"));
+      CHECK_NOTHROW(survey.add(cut, "a"));
     } else {
-      CHECK_THROWS_AS(dissector.add(cut, "a"), CorruptData);
+      CHECK_THROWS_AS(survey.add(cut, "a"), CorruptData);
     }
-    CHECK(dissector.result().files == size / 1024);
-    CHECK(dissector.result().samples == size / 1024);
+    CHECK(survey.result().files == size / 1024);
+    CHECK(survey.result().samples == size / 1024);
   }
 }
 
-TEST_CASE("names without end make no list without end", "[formats][tar][malformed]") {
+TEST_CASE("endless names do not make endless lists", "[formats][tar][malformed]") {
   std::string archive;
   for (int i = 0; i < 1500; ++i) archive += tar_entry(fmt::format("a{0}.x{0}", i), "");
-  tar::ContentsSurvey dissector;
-  dissector.add(bytes_of(archive + test::kTarEnd), "a");
-  CHECK(dissector.result().extensions.size() == 1000);
-  CHECK(dissector.result().patterns.size() == 1000);
-  CHECK(dissector.result().samples == 1500);
-  CHECK(dissector.result().has_more);
+  tar::ContentsSurvey survey;
+  survey.add(bytes_of(archive + test::kTarEnd), "a");
+  CHECK(survey.result().extensions.size() == 1000);
+  CHECK(survey.result().patterns.size() == 1000);
+  CHECK(survey.result().samples == 1500);
+  CHECK(survey.result().has_more);
 }
 
 const TfrecordContents::Feature& feature_of(const TfrecordContents& contents,
@@ -83,7 +82,7 @@ const TfrecordContents::Feature& feature_of(const TfrecordContents& contents,
   return *found;
 }
 
-TEST_CASE("the contents of TFRecords lists features with types and sizes", "[formats][tfrecord]") {
+TEST_CASE("the survey of TFRecords lists features with types and sizes", "[formats][tfrecord]") {
   const std::string floats = test::feature("f", 2, test::delimited(1, std::string(12, '\0')));
   const std::string none = test::delimited(1, test::delimited(1, "n"));
   const std::string jpeg = "\xff\xd8\xff and so on";
@@ -93,9 +92,9 @@ TEST_CASE("the contents of TFRecords lists features with types and sizes", "[for
       test::tfrecord(
           test::example(test::bytes_feature("image", "raw") + test::int_feature("i", {5}, false))) +
       test::tfrecord("no Example at all");
-  tfrecord::ContentsSurvey dissector;
-  dissector.add(bytes_of(file), "a");
-  const TfrecordContents contents = dissector.result();
+  tfrecord::ContentsSurvey survey;
+  survey.add(bytes_of(file), "a");
+  const TfrecordContents contents = survey.result();
   CHECK(contents.records == 3);
   CHECK(contents.examples == 2);
   CHECK(contents.sequence_examples == 0);
@@ -118,9 +117,9 @@ TEST_CASE("a SequenceExample shows its context and its lists", "[formats][tfreco
       test::delimited(1, test::delimited(1, "steps") + test::delimited(2, step + step));
   const std::string record =
       test::delimited(1, test::int_feature("i", {7})) + test::delimited(2, list);
-  tfrecord::ContentsSurvey dissector;
-  dissector.add(bytes_of(test::tfrecord(record)), "a");
-  const TfrecordContents contents = dissector.result();
+  tfrecord::ContentsSurvey survey;
+  survey.add(bytes_of(test::tfrecord(record)), "a");
+  const TfrecordContents contents = survey.result();
   CHECK(contents.sequence_examples == 1);
   CHECK_FALSE(feature_of(contents, "i").is_sequence);
   CHECK(feature_of(contents, "steps").is_sequence);
@@ -128,16 +127,16 @@ TEST_CASE("a SequenceExample shows its context and its lists", "[formats][tfreco
   CHECK(feature_of(contents, "steps").bytes == ValueRange{1, 4, 4, 4});
 }
 
-TEST_CASE("the contents of TFRecords keeps what comes before damage",
+TEST_CASE("the survey of TFRecords keeps the records before the damage",
           "[formats][tfrecord][malformed]") {
   const std::string record = test::tfrecord(test::example(test::bytes_feature("image", "raw")));
   const auto whole = bytes_of(record + record);
   for (std::size_t size = 1; size < whole.size(); ++size) {
     if (size == record.size()) continue;
     CAPTURE(size);
-    tfrecord::ContentsSurvey dissector;
-    CHECK_THROWS_AS(dissector.add(test::cut(whole, size), "a"), CorruptData);
-    CHECK(dissector.result().records == size / record.size());
+    tfrecord::ContentsSurvey survey;
+    CHECK_THROWS_AS(survey.add(test::cut(whole, size), "a"), CorruptData);
+    CHECK(survey.result().records == size / record.size());
   }
 }
 

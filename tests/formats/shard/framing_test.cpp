@@ -48,7 +48,7 @@ TEST_CASE("name limits cover every name that was included", "[formats][framing]"
   CHECK_FALSE(limits.all_fit_ustar);
 }
 
-TEST_CASE("a shard is a prologue and equal records and an epilogue", "[formats][framing]") {
+TEST_CASE("a shard is a prologue, equal records and an epilogue", "[formats][framing]") {
   for (const Format format : kFormats) {
     for (const std::size_t count : {std::size_t{1}, std::size_t{3}, kNames.size()}) {
       CAPTURE(name(format), count);
@@ -72,7 +72,8 @@ TEST_CASE("a shard is a prologue and equal records and an epilogue", "[formats][
   }
 }
 
-TEST_CASE("framing writes every byte around the tensor and none of it", "[formats][framing]") {
+TEST_CASE("framing writes every byte around the tensor and none of the tensor",
+          "[formats][framing]") {
   for (const Format format : kFormats) {
     CAPTURE(name(format));
     const auto spec = spec_of(3, 5, 3);
@@ -93,7 +94,7 @@ TEST_CASE("framing writes every byte around the tensor and none of it", "[format
   }
 }
 
-TEST_CASE("a tensor that changes after its CRC was taken gets none that hides it",
+TEST_CASE("a tensor that changes after its CRC was computed does not match its CRC",
           "[formats][framing]") {
   for (const Format format : kFormats) {
     CAPTURE(name(format));
@@ -106,12 +107,12 @@ TEST_CASE("a tensor that changes after its CRC was taken gets none that hides it
     changed[framing->tensor_offset() + 7] ^= std::byte{1};
     const Bytes before = changed;
     CHECK(framing->frame(changed, kNames[0], crc32c::value(tensor)) == record.crc);
-    CHECK(changed == before);  // with the CRCs of the record as it was
+    CHECK(changed == before);  // with the CRCs of the original record
     CHECK(crc32c::value(changed) != record.crc);
   }
 }
 
-TEST_CASE("a shard without samples is whole", "[formats][framing]") {
+TEST_CASE("a shard without samples is complete", "[formats][framing]") {
   for (const Format format : kFormats) {
     for (const std::vector<std::string>& classes : {std::vector<std::string>{}, {"a", "bcd"}}) {
       CAPTURE(name(format), classes.size());
@@ -122,7 +123,7 @@ TEST_CASE("a shard without samples is whole", "[formats][framing]") {
   }
 }
 
-TEST_CASE("a shard's size that exceeds 64 bits is refused", "[formats][framing][malformed]") {
+TEST_CASE("a shard size of more than 64 bits is refused", "[formats][framing][malformed]") {
   const auto samples = std::uint64_t{1} << 60;
   for (const Format format : {Format::kTar, Format::kTfrecord}) {
     const auto framing =
@@ -131,7 +132,7 @@ TEST_CASE("a shard's size that exceeds 64 bits is refused", "[formats][framing][
   }
 }
 
-TEST_CASE("an hdf5 shard's size that exceeds 64 bits is refused",
+TEST_CASE("an hdf5 shard size of more than 64 bits is refused",
           "[formats][framing][hdf5][malformed]") {
   const auto framing =
       test::make_framing(Format::kHdf5, spec_of(100, 100, 3), test::limits_of(kNames), {});
@@ -151,7 +152,7 @@ TEST_CASE("a tensor that a format cannot hold is refused", "[formats][framing][m
   }
 }
 
-TEST_CASE("a tensor of 8 GiB does not fit a tar entry's size and is refused",
+TEST_CASE("a tensor of 8 GiB does not fit in a tar entry and is refused",
           "[formats][framing][tar][malformed]") {
   // Eleven octal digits: 8 GiB less one byte.
   const auto limits = test::limits_of(kNames);

@@ -5,7 +5,7 @@
 
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
-#include "formats/shard/self_checked_json.hpp"
+#include "formats/shard/encoded_manifest.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child.hpp"
@@ -54,7 +54,7 @@ Json with(const std::string& pointer, const std::string& value) {
   return json;
 }
 
-TEST_CASE("a manifest comes back from JSON as it went in", "[formats][manifest][roundtrip]") {
+TEST_CASE("a manifest survives the way to JSON and back", "[formats][manifest][roundtrip]") {
   const Manifest before = small_manifest();
   const Manifest after = Manifest::from_json(before.to_json(), kPath);
   CHECK(after.format == before.format);
@@ -81,7 +81,7 @@ TEST_CASE("a manifest comes back from JSON as it went in", "[formats][manifest][
   CHECK(after.to_json() == before.to_json());
 }
 
-TEST_CASE("a manifest has the keys that the design names", "[formats][manifest]") {
+TEST_CASE("a manifest has the specified keys", "[formats][manifest]") {
   const Json json = Json::parse(small_manifest().to_json());
   CHECK(json.at("version") == 1);
   CHECK(json.at("format") == "tar");
@@ -95,14 +95,14 @@ TEST_CASE("a manifest has the keys that the design names", "[formats][manifest]"
   CHECK(small_manifest().to_json().ends_with("}\n"));
 }
 
-TEST_CASE("a manifest in either axis order gives height and width", "[formats][manifest]") {
+TEST_CASE("a manifest in either layout gives height and width", "[formats][manifest]") {
   Manifest manifest = small_manifest();
   manifest.spec = {DType::kUint8, Layout::kChw, 7, 9, 3};
   CHECK(Json::parse(manifest.to_json()).at("spec").at("shape") == Json::parse("[3,7,9]"));
   CHECK(Manifest::from_json(manifest.to_json(), kPath).spec == manifest.spec);
 }
 
-TEST_CASE("a manifest is read from a file and errors name it", "[formats][manifest]") {
+TEST_CASE("a manifest is read from a file, and errors name the file", "[formats][manifest]") {
   const test::TempFolder folder;
   const auto path = folder / kManifestName;
   CHECK_THROWS_AS(Manifest::read(path), IoError);
@@ -118,7 +118,7 @@ TEST_CASE("a manifest is read from a file and errors name it", "[formats][manife
   }
 }
 
-TEST_CASE("a manifest cut anywhere is corrupt and never a crash",
+TEST_CASE("a manifest truncated anywhere is corrupt and does not crash",
           "[formats][manifest][malformed]") {
   const std::string whole = Json::parse(small_manifest().to_json()).dump();
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -128,7 +128,7 @@ TEST_CASE("a manifest cut anywhere is corrupt and never a crash",
   }
 }
 
-TEST_CASE("a manifest with any byte replaced is read or refused by a typed error",
+TEST_CASE("a manifest with any byte replaced is read or refused with a typed error",
           "[formats][manifest][malformed]") {
   const std::string whole = Json::parse(small_manifest().to_json()).dump();
   std::size_t refused = 0;
@@ -147,7 +147,7 @@ TEST_CASE("a manifest with any byte replaced is read or refused by a typed error
   CHECK(refused > whole.size() * 4);
 }
 
-TEST_CASE("a manifest that is no JSON object is corrupt", "[formats][manifest][malformed]") {
+TEST_CASE("a manifest that is not a JSON object is corrupt", "[formats][manifest][malformed]") {
   for (const char* text :
        {"", " ", "null", "1", "[]", "\"version\"", "{", "{}x", "{\"version\":1}}", "\xef\xbb\xbf",
         "{\"version\": 01}", "{'version': 1}"}) {
@@ -184,7 +184,7 @@ TEST_CASE("a manifest without splits or shards is corrupt", "[formats][manifest]
   CHECK_THAT(message("/splits/val/shards", "[]"), test::contains("no shards"));
 }
 
-TEST_CASE("a manifest carries a CRC of itself", "[formats][manifest]") {
+TEST_CASE("a manifest has a CRC of itself", "[formats][manifest]") {
   const std::string whole = small_manifest().to_json();
   // By its definition in docs/formats/manifest.md.
   const std::size_t digits = whole.size() - std::string_view("00000000\"\n}\n").size();
@@ -246,7 +246,7 @@ TEST_CASE("a manifest with values of a wrong type is corrupt", "[formats][manife
   }
 }
 
-TEST_CASE("a manifest whose crc is no crc is corrupt", "[formats][manifest][malformed]") {
+TEST_CASE("a manifest with a malformed CRC is corrupt", "[formats][manifest][malformed]") {
   for (const char* crc : {"", "c0ffee", "0c0ffee", "000c0ffee", "00c0ffeg", " 0c0ffee", "0x00c0ff",
                           "-0c0ffee", "+0c0ffee", "00c0ffe ", "00c0 fee"}) {
     CAPTURE(crc);
@@ -256,7 +256,7 @@ TEST_CASE("a manifest whose crc is no crc is corrupt", "[formats][manifest][malf
   }
 }
 
-TEST_CASE("a manifest names only files beside itself", "[formats][manifest][malformed]") {
+TEST_CASE("a manifest names only files next to itself", "[formats][manifest][malformed]") {
   for (const char* file : {"", "/etc/passwd", "../train-000000.tar", "a/b", "a/", "./a"}) {
     CAPTURE(file);
     CHECK_THROWS_AS(parse(with("/splits/train/shards/0/file", Json(file).dump())), CorruptData);
@@ -279,7 +279,7 @@ TEST_CASE("a manifest of a newer version is unsupported", "[formats][manifest][m
         test::message_of<Unsupported>([&] { static_cast<void>(parse(with("/version", version))); }),
         test::contains(version));
   }
-  // What a newer version holds beside that is not looked at.
+  // The other contents of a newer version are not read.
   CHECK_THROWS_AS(Manifest::from_json(R"({"version":2,"all":"new"})", kPath), Unsupported);
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("a manifest with keys that this version does not know is read", "[form
   CHECK(parse(with("/splits/train/later", "{\"a\":1}")).splits.size() == 2);
 }
 
-TEST_CASE("a manifest with numbers that are no sizes is corrupt",
+TEST_CASE("a manifest with numbers that cannot be sizes is corrupt",
           "[formats][manifest][malformed]") {
   for (const auto& [pointer, value] : std::vector<std::pair<std::string, std::string>>{
            {"/version", "1.5"},
@@ -326,7 +326,7 @@ TEST_CASE("a manifest with lists and objects exchanged is corrupt",
   }
 }
 
-TEST_CASE("a manifest of brackets without end is refused and no crash",
+TEST_CASE("a manifest of endless brackets is refused without a crash",
           "[formats][manifest][malformed]") {
   const std::size_t depth = 1'000'000;
   const std::string recipe = std::string(depth, '[') + std::string(depth, ']');
@@ -342,8 +342,7 @@ TEST_CASE("a manifest of brackets without end is refused and no crash",
   }));
 }
 
-TEST_CASE("a manifest with names that no dataset has is rejected",
-          "[formats][manifest][malformed]") {
+TEST_CASE("a manifest with impossible name limits is rejected", "[formats][manifest][malformed]") {
   const std::string names = "/splits/train/names";
   for (const auto& [pointer, value] :
        std::vector<std::pair<std::string, std::string>>{{"", "5"},

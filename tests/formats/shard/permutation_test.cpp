@@ -28,7 +28,7 @@ TEST_CASE("a permutation of every size up to 2000 is a bijection", "[formats][pe
   }
 }
 
-TEST_CASE("a permutation at a power of two and beside it is a bijection",
+TEST_CASE("a permutation of a size at or next to a power of two is a bijection",
           "[formats][permutation]") {
   for (const std::uint64_t power : {4096U, 32768U, 131072U}) {
     for (const std::uint64_t size : {power - 1, power, power + 1}) {
@@ -78,7 +78,8 @@ TEST_CASE("a large permutation stays in its range and repeats nothing", "[format
     }
     CHECK(seen.size() == 4000);
     CHECK(*seen.rbegin() < size);
-    // Spread over the whole range: the chance to miss a tenth at either end is below 10^-180.
+    // The values spread over the whole range: the chance to miss a tenth at either end is below
+    // 10^-180.
     CHECK(*seen.begin() < size / 10);
     CHECK(*seen.rbegin() > size / 10 * 9);
   }
@@ -136,7 +137,7 @@ TEST_CASE("permutations of different keys differ and none is the identity",
   CHECK(seen.size() == 1 + 1000 + 54);
 }
 
-TEST_CASE("any element comes to any place equally often", "[formats][permutation]") {
+TEST_CASE("every element gets to every place equally often", "[formats][permutation]") {
   for (const std::uint64_t size : {3U, 10U, 17U, 64U, 100U, 1000U}) {
     for (const std::uint64_t element : {std::uint64_t{0}, size / 2, size - 1}) {
       std::vector<std::uint64_t> counts(size);
@@ -148,8 +149,8 @@ TEST_CASE("any element comes to any place equally often", "[formats][permutation
   }
 }
 
-TEST_CASE("neighbours are no neighbours after a permutation", "[formats][permutation]") {
-  // The distance of two neighbours' images has 999 equally likely values modulo 1000.
+TEST_CASE("a permutation separates neighbours", "[formats][permutation]") {
+  // The distance between the images of two neighbours has 999 equally likely values modulo 1000.
   constexpr std::uint64_t kSize = 1000;
   std::vector<std::uint64_t> over_keys(kSize - 1);
   for (std::uint64_t key = 0; key < (kSize - 1) * 100; ++key) {
@@ -158,7 +159,7 @@ TEST_CASE("neighbours are no neighbours after a permutation", "[formats][permuta
   }
   CHECK(std::abs(deviation(over_keys, 100)) < 5);
 
-  // Within one large permutation, cut into 256 classes of distance.
+  // Within one large permutation, with distances in 256 classes.
   constexpr std::uint64_t kLarge = 1'000'003;
   const Permutation permutation(kLarge, 2024);
   std::vector<std::uint64_t> within(256);
@@ -172,7 +173,7 @@ TEST_CASE("neighbours are no neighbours after a permutation", "[formats][permuta
   CHECK(still_neighbours < 10);  // one in two is expected
 }
 
-TEST_CASE("a permutation leaves no element at its place more often than chance does",
+TEST_CASE("a permutation leaves elements in place as often as chance does",
           "[formats][permutation]") {
   std::uint64_t fixed = 0;
   for (std::uint64_t key = 0; key < 1000; ++key) {

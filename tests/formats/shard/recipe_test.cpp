@@ -65,11 +65,11 @@ TEST_CASE("recipes whose parts do not fit together are refused", "[convert][reci
   }
 }
 
-TEST_CASE("equal recipes have equal JSON and others have not", "[convert][recipe]") {
+TEST_CASE("equal recipes have equal JSON and different ones do not", "[convert][recipe]") {
   const std::string base = Recipe().to_json();
   CHECK(Recipe().to_json() == base);
   CHECK(nlohmann::json::parse(base).is_object());
-  // Whatever shows in the pixels shows in the JSON.
+  // Every difference in the pixels is a difference in the JSON.
   for (const auto& other :
        {with([](Recipe& r) { r.height = 223; }), with([](Recipe& r) { r.width = 223; }),
         with([](Recipe& r) { r.fit = Fit::kStretch; }), with([](Recipe& r) { r.fit = Fit::kPad; }),
@@ -108,7 +108,7 @@ TEST_CASE("parts of a recipe have the names of the command line", "[convert][rec
   CHECK(name(Color::kGray) == "gray");
 }
 
-TEST_CASE("a stored recipe keeps keys that nobody knows, in their order", "[formats][recipe]") {
+TEST_CASE("a stored recipe keeps unknown keys in their order", "[formats][recipe]") {
   const std::string json = R"({"z":[1,{"a":null}],"dtype":"float32","size":[2,3],"layout":"hwc"})";
   const StoredRecipe recipe = StoredRecipe::parse(json);
   CHECK(recipe.to_json() == json);
@@ -121,7 +121,7 @@ TEST_CASE("a stored recipe keeps keys that nobody knows, in their order", "[form
   CHECK_FALSE(recipe == StoredRecipe());
 }
 
-TEST_CASE("a stored recipe notes what makes no sense", "[formats][recipe][malformed]") {
+TEST_CASE("a stored recipe reports keys of wrong types", "[formats][recipe][malformed]") {
   for (const char* json : {R"({"dtype":5})", R"({"normalize":5})", R"({"normalize":{}})",
                            R"({"normalize":{"mean":[1,2],"std":[1,2,3]}})",
                            R"({"normalize":{"mean":["a","b","c"],"std":[1,1,1]}})"}) {

@@ -32,7 +32,7 @@ std::vector<SampleName> names_with(std::size_t longest_key, std::size_t count) {
   return names;
 }
 
-/// Whether a shard without its manifest tells the tensors' type and shape.
+/// Whether a shard states the type and shape of its tensors without a manifest.
 bool tells_spec(Format format, DType dtype) {
   if (format == Format::kTfrecord) return false;
   return format == Format::kHdf5 || dtype != DType::kBfloat16;
@@ -71,7 +71,8 @@ void check_own_shard(Format format, const TensorSpec& spec, const std::vector<Sa
   }
 }
 
-TEST_CASE("a scan of our own shards gives what the manifest would", "[formats][scan][roundtrip]") {
+TEST_CASE("a scan of precache shards gives the same as the manifest",
+          "[formats][scan][roundtrip]") {
   for (const Format format : test::kFormats) {
     for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
       for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
@@ -101,18 +102,18 @@ TEST_CASE("a scan of a shard without samples finds none", "[formats][scan]") {
   }
 }
 
-TEST_CASE("a shard cut anywhere is refused or read up to a whole sample",
+TEST_CASE("a shard truncated anywhere is refused or read up to a whole sample",
           "[formats][scan][malformed]") {
   for (const Format format : test::kFormats) {
     const auto names = names_with(9, 3);
     const auto framing = test::make_framing(format, spec_of(5, 5, 3), test::limits_of(names), {});
     const Bytes whole = test::assemble(*framing, test::make_samples(names, 75));
-    // The library opens each file anew, so fewer of them.
+    // The library has to open each file, so test fewer of them.
     const std::size_t step = format == Format::kHdf5 ? 41 : 1;
     for (std::size_t size = 1; size < whole.size(); size += step) {
       CAPTURE(name(format), size);
       const Bytes shorter = test::cut(whole, size);
-      // An archive may end after an entry; after one of the two blocks of zeros nothing is read.
+      // An archive may end after an entry. Nothing is read after the first block of zeros.
       const bool may_end = format == Format::kTar
                                ? size % 512 == 0 || size > whole.size() - 512
                                : format == Format::kTfrecord && size % framing->record_bytes() == 0;
@@ -128,7 +129,7 @@ TEST_CASE("a shard cut anywhere is refused or read up to a whole sample",
   }
 }
 
-/// A scan of random damage ends, by an error or by places inside the file.
+/// A scan of random damage ends with an error or with places inside the file.
 bool survives_damage(const Bytes& whole, Format format, std::size_t damaged_bytes, int rounds) {
   test::Random random(7);
   for (int round = 0; round < rounds; ++round) {
@@ -145,7 +146,7 @@ bool survives_damage(const Bytes& whole, Format format, std::size_t damaged_byte
   return true;
 }
 
-TEST_CASE("a scan of a damaged shard never leaves it", "[formats][scan][malformed]") {
+TEST_CASE("a scan of a damaged shard never reads outside of it", "[formats][scan][malformed]") {
   const auto names = names_with(9, 4);
   const auto long_names = names_with(130, 4);
   for (const Format format : {Format::kTar, Format::kTfrecord}) {
@@ -157,8 +158,8 @@ TEST_CASE("a scan of a damaged shard never leaves it", "[formats][scan][malforme
   }
 }
 
-/// Checksums guard most of what damage does: here they are right again.
-TEST_CASE("a scan of headers with right checksums never leaves the file",
+/// Checksums would detect most damage, so they are corrected here.
+TEST_CASE("a scan of headers with right checksums never reads outside of the file",
           "[formats][scan][malformed]") {
   test::Random random(11);
   const auto names = names_with(130, 3);
@@ -193,20 +194,20 @@ TEST_CASE("a scan of headers with right checksums never leaves the file",
 }
 
 #ifdef PRECACHE_WITH_HDF5
-TEST_CASE("a scan of damaged HDF5 metadata never leaves the file",
+TEST_CASE("a scan of damaged HDF5 metadata never reads outside of the file",
           "[formats][scan][hdf5][malformed]") {
   const auto names = names_with(9, 4);
   const auto framing =
       test::make_framing(Format::kHdf5, spec_of(5, 5, 3), test::limits_of(names), {"x", "y"});
   const Bytes whole = test::assemble(*framing, test::make_samples(names, 75));
-  // In a child, as it is the library that parses.
+  // In a child process, since the HDF5 library parses the metadata.
   CHECK(test::ends_normally([&] {
     if (!survives_damage(whole, Format::kHdf5, 3000, 400)) ::_exit(1);
   }));
 }
 #endif
 
-/// A copy of a file whose pages can be taken away.
+/// A copy of a file whose pages can be made inaccessible.
 class GuardedCopy {
  public:
   explicit GuardedCopy(const Bytes& file) : size_(file.size()) {
@@ -221,7 +222,7 @@ class GuardedCopy {
   [[nodiscard]] std::span<const std::byte> bytes() const {
     return {static_cast<const std::byte*>(memory_), size_};
   }
-  /// All pages that lie in the range as a whole.
+  /// All pages that are entirely in the range.
   void forbid(std::uint64_t begin, std::uint64_t end) {
     constexpr std::uint64_t kPage = 4096;
     begin = (begin + kPage - 1) / kPage * kPage;
@@ -245,7 +246,7 @@ TEST_CASE("a scan writes nothing and does not touch the pages of payloads", "[fo
     GuardedCopy copy(shard);
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::uint64_t payload = image.base + i * image.stride;
-      // The kind of a file is told by its first bytes, right behind the framing.
+      // The kind of a file is found from its first bytes, right after the framing.
       copy.forbid(payload + 64, payload + spec.size_bytes());
     }
     CHECK(test::ends_normally([&] {
@@ -254,7 +255,7 @@ TEST_CASE("a scan writes nothing and does not touch the pages of payloads", "[fo
   }
 }
 
-TEST_CASE("formats are told by content", "[formats][scan]") {
+TEST_CASE("formats are detected from content", "[formats][scan]") {
   const auto detect = [](const std::string& text, const char* path) {
     return detect_format(bytes_of(text), path);
   };
@@ -275,7 +276,7 @@ TEST_CASE("formats are told by content", "[formats][scan]") {
   CHECK(detect(broken, "x") == Format::kTar);
 }
 
-TEST_CASE("what is no shard is named", "[formats][scan][malformed]") {
+TEST_CASE("the kind of a file that is not a shard is named", "[formats][scan][malformed]") {
   struct Case {
     std::string text;
     std::string words;
@@ -291,25 +292,26 @@ TEST_CASE("what is no shard is named", "[formats][scan][malformed]") {
         Case{"version https://git-lfs.github.com/spec/v1\noid", "Git LFS pointer"},
         Case{"\xff\xd8\xff\xe0", "JPEG image"}, Case{"\x93NUMPY", "NumPy array"},
         Case{"\n\n<!DOCTYPE html>", "HTML page"},
-        Case{"some text", "none of tar, TFRecord and HDF5"}, Case{"x", "none of"}}) {
+        Case{"some text", "not a tar, TFRecord or HDF5 file"}, Case{"x", "not a tar"}}) {
     CAPTURE(words);
     const auto call = [&, &text = text] { (void)detect_format(bytes_of(text), "data"); };
     CHECK_THAT(test::message_of<Unsupported>(call), test::contains(words));
   }
 }
 
-TEST_CASE("what should be a shard by its name is corrupt", "[formats][scan][malformed]") {
+TEST_CASE("a file with the name of a shard and other content is corrupt",
+          "[formats][scan][malformed]") {
   for (const char* path : {"a.tar", "a.h5", "a.hdf5", "a.tfrecord", "a.tfrecords", "a.record"}) {
     CAPTURE(path);
     CHECK_THROWS_AS(detect_format(bytes_of("some text"), path), CorruptData);
   }
   CHECK_THROWS_AS(detect_format({}, "a.tar"), CorruptData);
   CHECK_THROWS_AS(detect_format({}, "a"), CorruptData);
-  // More zeros than any archiver fills up with: nothing was ever written there.
+  // More zeros than any archiver uses as padding: nothing was ever written there.
   CHECK_THROWS_AS(detect_format(Bytes(2 << 20), "a.tar"), CorruptData);
 }
 
-TEST_CASE("what is unpacked is judged by its first bytes", "[formats][scan][malformed]") {
+TEST_CASE("unpacked files are checked by their first bytes", "[formats][scan][malformed]") {
   const Bytes piece(1 << 16);
   UnpackedHead zeros("a.gz");
   std::size_t seen = 0;

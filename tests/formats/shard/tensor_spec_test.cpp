@@ -18,7 +18,7 @@ TEST_CASE("dtypes have their names and sizes", "[formats][dtype]") {
   CHECK(size_bytes(DType::kFloat32) == 4);
 }
 
-TEST_CASE("dtype names parse back and others do not", "[formats][dtype][malformed]") {
+TEST_CASE("dtype names are parsed and others are refused", "[formats][dtype][malformed]") {
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     CHECK(parse_dtype(name(dtype)) == dtype);
   }
@@ -34,7 +34,7 @@ TEST_CASE("dtype names parse back and others do not", "[formats][dtype][malforme
   }
 }
 
-TEST_CASE("axis orders parse back and others do not", "[formats][spec][malformed]") {
+TEST_CASE("layout names are parsed and others are refused", "[formats][spec][malformed]") {
   CHECK(parse_layout("chw") == Layout::kChw);
   CHECK(parse_layout("hwc") == Layout::kHwc);
   CHECK(name(Layout::kChw) == "chw");

@@ -26,7 +26,7 @@ TEST_CASE("npy headers of all versions are read", "[formats][npy]") {
     file += static_cast<char>(text.size());
     file += std::string(version == 1 ? 1 : 3, '\0');
     const std::size_t begin = file.size() + text.size();
-    file += text + std::string(120 + 7, '\0');  // bytes behind the array are none of it
+    file += text + std::string(120 + 7, '\0');  // bytes after the array do not belong to it
     const npy::Header header = read(file);
     CHECK(header.descr == "<f4");
     CHECK_FALSE(header.fortran_order);
@@ -37,7 +37,7 @@ TEST_CASE("npy headers of all versions are read", "[formats][npy]") {
   }
 }
 
-TEST_CASE("npy headers may be written in other ways", "[formats][npy]") {
+TEST_CASE("npy headers may be formatted differently", "[formats][npy]") {
   CHECK(read(npy_file("{\"shape\":(2,3),\"descr\":\"|u1\",\"fortran_order\":True}", 6))
             .fortran_order);
   CHECK(read(npy_file(dict("'|u1'", "(2L, 3L)"), 6)).array_bytes == 6);  // Python 2
@@ -50,10 +50,10 @@ TEST_CASE("npy headers may be written in other ways", "[formats][npy]") {
       read(npy_file(dict("[('a', '<f4'), ('b', '|u1', (2, 2))]", "(4,)"), 32));
   CHECK(records.descr.empty());
   CHECK(records.array_bytes == 32);
-  CHECK(npy::guess_spec(records).obstacle == "its arrays are of records");
+  CHECK(npy::guess_spec(records).obstacle == "its arrays hold records");
 }
 
-TEST_CASE("npy arrays are images where type and shape say so", "[formats][npy]") {
+TEST_CASE("npy arrays of suitable type and shape are images", "[formats][npy]") {
   const auto guess = [](const std::string& descr, std::vector<std::uint64_t> shape,
                         bool fortran = false) {
     return npy::guess_spec({descr, fortran, std::move(shape), 128, 0});
@@ -66,7 +66,7 @@ TEST_CASE("npy arrays are images where type and shape say so", "[formats][npy]")
   CHECK(guess("<f2", {8, 9, 4}).spec == spec(DType::kFloat16, Layout::kHwc, 8, 9, 4));
   CHECK(guess("<f4", {1, 9, 1}).spec == spec(DType::kFloat32, Layout::kChw, 9, 1, 1));
   CHECK(guess("|u1", {8, 9}).spec == spec(DType::kUint8, Layout::kChw, 8, 9, 1));
-  CHECK_THAT(guess("<u2", {3, 8, 9}).obstacle, test::contains("only dataset.json can tell"));
+  CHECK_THAT(guess("<u2", {3, 8, 9}).obstacle, test::contains("only dataset.json says which"));
   CHECK_THAT(guess("<f8", {3, 8, 9}).obstacle, test::contains("'<f8'"));
   CHECK_THAT(guess(">f4", {3, 8, 9}).obstacle, test::contains("'>f4'"));
   CHECK_THAT(guess("|u1", {3, 8, 9}, true).obstacle, test::contains("Fortran"));
@@ -77,7 +77,7 @@ TEST_CASE("npy arrays are images where type and shape say so", "[formats][npy]")
   }
 }
 
-TEST_CASE("npy headers that are malformed are refused with their offset",
+TEST_CASE("malformed npy headers are refused with the offset of the fault",
           "[formats][npy][malformed]") {
   struct Case {
     std::string file;
@@ -86,21 +86,21 @@ TEST_CASE("npy headers that are malformed are refused with their offset",
   };
   const std::string max = "18446744073709551615";
   for (const auto& [file, offset, words] : {
-           Case{"", 512, "no NumPy array"},
-           Case{"\x93NUMPZ\x01", 512, "no NumPy array"},
-           Case{std::string("\x93NUMPY\x01\0\x10", 9), 512, "cut"},
+           Case{"", 512, "not a NumPy array"},
+           Case{"\x93NUMPZ\x01", 512, "not a NumPy array"},
+           Case{std::string("\x93NUMPY\x01\0\x10", 9), 512, "truncated"},
            Case{npy_file("", 0), 522, "malformed"},
-           Case{npy_file("{", 0), 523, "lacks a string"},
-           Case{npy_file("{}", 0), 524, "lacks a key"},
-           Case{npy_file("{'descr': '|u1', 'descr': '|u1'}", 0), 547, "twice"},
-           Case{npy_file("{'other': 1}", 0), 531, "another key"},
-           Case{npy_file(dict("'|u1'", "(2, 3)") + "x", 6), 522 + 60, "follows"},
-           Case{npy_file(dict("'|u1'", "(2)"), 6), 522 + 52, "no tuple"},
-           Case{npy_file(dict("'|u1'", "(-2, 3)"), 6), 522 + 51, "no number"},
-           Case{npy_file(dict("'|u1'", "(1" + max + ", 3)"), 6), 522 + 51, "no number"},
+           Case{npy_file("{", 0), 523, "a string is missing"},
+           Case{npy_file("{}", 0), 524, "must have the keys"},
+           Case{npy_file("{'descr': '|u1', 'descr': '|u1'}", 0), 547, "repeated key"},
+           Case{npy_file("{'other': 1}", 0), 531, "unknown or repeated key"},
+           Case{npy_file(dict("'|u1'", "(2, 3)") + "x", 6), 522 + 60, "after its dictionary"},
+           Case{npy_file(dict("'|u1'", "(2)"), 6), 522 + 52, "not a tuple"},
+           Case{npy_file(dict("'|u1'", "(-2, 3)"), 6), 522 + 51, "not a 64-bit number"},
+           Case{npy_file(dict("'|u1'", "(1" + max + ", 3)"), 6), 522 + 51, "not a 64-bit number"},
            Case{npy_file(dict("'|u1'", "2, 3"), 6), 522 + 50, "malformed"},
            Case{npy_file(dict("'|u1'", "(2, 3)", "0"), 6), 522 + 34, "fortran_order"},
-           Case{npy_file(dict("'|u\\x31'", "(2, 3)"), 6), 522 + 10, "escapes"},
+           Case{npy_file(dict("'|u\\x31'", "(2, 3)"), 6), 522 + 10, "backslash"},
            Case{npy_file(dict("[[[[[[[[[[1]]]]]]]]]]", "(2, 3)"), 6), 522 + 18, "deeply"},
            Case{npy_file("{'descr': [", 0), 533, "does not end"},
            Case{npy_file(dict("'|u1'", "(2, 3)"), 5), 512, "larger than its entry"},
@@ -119,7 +119,7 @@ TEST_CASE("npy headers that are malformed are refused with their offset",
   CHECK_THROWS_AS(read(std::string("\x93NUMPY\x04\0\x10\0", 10)), Unsupported);
 }
 
-TEST_CASE("npy headers cut anywhere are refused", "[formats][npy][malformed]") {
+TEST_CASE("npy headers truncated anywhere are refused", "[formats][npy][malformed]") {
   const auto whole = bytes_of(npy_file(dict("'|u1'", "(2, 3)"), 6));
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);

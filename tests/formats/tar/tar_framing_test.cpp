@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tar/tar_framing.hpp"
-
 #include <charconv>
 #include <limits>
 #include <map>
 
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
+#include "formats/shard/framing.hpp"
 #include "formats/tar/ustar.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/shards.hpp"
@@ -18,8 +17,8 @@ using test::Bytes;
 using test::spec_of;
 
 struct Entry {
-  std::string path;        // what a reader of pax takes
-  std::string ustar_path;  // what one that knows only ustar takes
+  std::string path;        // for a reader that knows pax
+  std::string ustar_path;  // for a reader that knows only ustar
   std::map<std::string, std::string> pax;
   Bytes data;
   std::size_t data_offset = 0;
@@ -76,7 +75,7 @@ void check_header(std::string_view block) {
   REQUIRE(block.substr(500) == std::string(12, '\0'));  // Archive::Tar refuses anything else
 }
 
-/// All entries of an archive, as POSIX says they are to be read.
+/// All entries of an archive, read as POSIX specifies.
 std::vector<Entry> read_tar(const Bytes& bytes) {
   const std::string text = test::text_of(bytes);
   std::vector<Entry> entries;
@@ -117,18 +116,18 @@ std::vector<Entry> read_tar(const Bytes& bytes) {
   return entries;
 }
 
-/// Frames one shard of these names and reads it back.
+/// Frames a shard with these names and reads it back.
 void check_names(const std::vector<SampleName>& names, bool wants_pax) {
   const TensorSpec spec = spec_of(3, 7, 3);
-  const TarFraming framing(spec, test::limits_of(names));
+  const auto framing = make_framing(Format::kTar, spec, test::limits_of(names));
   const auto samples = test::make_samples(names, spec.size_bytes());
-  const Bytes shard = test::assemble(framing, samples);
-  const ShardColumns columns = framing.columns(names.size());
+  const Bytes shard = test::assemble(*framing, samples);
+  const ShardColumns columns = framing->columns(names.size());
   CHECK(columns.key.type == (wants_pax ? "pax" : "ustar"));
   CHECK(columns.label.type == "decimal");
   CHECK(columns.image.type == "uint8");
   CHECK(columns.image.base % 64 == 0);
-  CHECK(framing.record_bytes() % 512 == 0);
+  CHECK(framing->record_bytes() % 512 == 0);
   const auto entries = read_tar(shard);
   REQUIRE(entries.size() == names.size() * 2);
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -143,7 +142,7 @@ void check_names(const std::vector<SampleName>& names, bool wants_pax) {
     CHECK(std::ranges::equal(std::span(npy.data).subspan(128), samples[i].tensor));
     CHECK(npy.data_offset + 128 == columns.image.base + i * columns.image.stride);
     CHECK(cls.data_offset == columns.label.base + i * columns.label.stride);
-    std::int64_t label = 0;  // as a reader takes it from the column: digits up to what is none
+    std::int64_t label = 0;  // as a reader parses the column: digits up to another byte
     const char* text =
         reinterpret_cast<const char*>(&shard[columns.label.base + i * columns.label.stride]);
     std::from_chars(text, text + 21, label);
@@ -153,7 +152,7 @@ void check_names(const std::vector<SampleName>& names, bool wants_pax) {
 
 std::string letters(std::size_t count) { return std::string(count, 'k'); }
 
-TEST_CASE("tar records of names that fit ustar have no pax header", "[formats][tar]") {
+TEST_CASE("tar records whose names fit ustar have no pax header", "[formats][tar]") {
   check_names({{"a", 0}}, false);
   check_names({{"cat/one", 0}, {"dog/two three", 1}, {"x", -1}}, false);
   check_names({{letters(96), 5}}, false);                                 // 100 with the extension
@@ -162,7 +161,7 @@ TEST_CASE("tar records of names that fit ustar have no pax header", "[formats][t
   check_names({{"a/" + letters(96), 0}}, false);
 }
 
-TEST_CASE("tar records of names that do not fit ustar have pax headers of one size",
+TEST_CASE("tar records whose names do not fit ustar have pax headers of one size",
           "[formats][tar]") {
   check_names({{letters(97), 5}, {"b", 1}}, true);
   check_names({{letters(156) + "/" + letters(90), 5}, {"b", 1}}, true);
@@ -184,9 +183,9 @@ TEST_CASE("tar pax headers of a dataset have one size for every key", "[formats]
   for (const std::size_t longest : {97U, 470U, 480U, 490U, 500U, 4000U}) {
     NameLimits limits;
     limits.include(letters(longest), 0);
-    const TarFraming framing(spec_of(2, 2, 3), limits);
+    const auto framing = make_framing(Format::kTar, spec_of(2, 2, 3), limits);
     for (std::size_t size = 1; size <= longest; size += longest > 1000 ? 37 : 1) {
-      const auto record = test::frame(framing, {letters(size), 1}, Bytes(12));
+      const auto record = test::frame(*framing, {letters(size), 1}, Bytes(12));
       Bytes shard = record.bytes;
       shard.resize(shard.size() + 1024);
       const auto entries = read_tar(shard);
@@ -197,7 +196,7 @@ TEST_CASE("tar pax headers of a dataset have one size for every key", "[formats]
   }
 }
 
-TEST_CASE("tar names that are cut stay valid UTF-8", "[formats][tar]") {
+TEST_CASE("shortened tar names stay valid UTF-8", "[formats][tar]") {
   const std::string cat = "\xe7\x8c\xab";  // three bytes a character
   for (const std::string& start : {std::string(), std::string("a"), std::string("ab")}) {
     std::string key = start;
@@ -205,7 +204,9 @@ TEST_CASE("tar names that are cut stay valid UTF-8", "[formats][tar]") {
     check_names({{key, 1}}, true);
     NameLimits limits;
     limits.include(key, 1);
-    Bytes shard = test::frame(TarFraming(spec_of(1, 1, 1), limits), {key, 1}, Bytes(1)).bytes;
+    Bytes shard =
+        test::frame(*make_framing(Format::kTar, spec_of(1, 1, 1), limits), {key, 1}, Bytes(1))
+            .bytes;
     shard.resize(shard.size() + 1024);
     const auto entries = read_tar(shard);
     const std::string stored = entries[0].ustar_path;
@@ -219,7 +220,7 @@ TEST_CASE("tar names that are cut stay valid UTF-8", "[formats][tar]") {
   }
 }
 
-TEST_CASE("tar names that are cut stay distinct and have no dot but the extension's",
+TEST_CASE("shortened tar names stay distinct and have no dot except the extension's",
           "[formats][tar]") {
   const std::string folder = "v1.5-" + letters(200);
   const auto stored = [](const std::string& path) {
@@ -260,18 +261,19 @@ TEST_CASE("tar labels of any size are decimal numbers", "[formats][tar]") {
 
 TEST_CASE("tar entries of every tensor size are padded to blocks", "[formats][tar]") {
   for (std::uint32_t width = 1; width <= 1100; ++width) {
-    const TarFraming framing(spec_of(1, width, 1), test::limits_of({{"k", 0}}));
-    REQUIRE(framing.tensor_offset() == 640);
-    REQUIRE(framing.record_bytes() == (640 + width + 511) / 512 * 512 + 1024);
-    REQUIRE(framing.shard_bytes(3) == 3 * framing.record_bytes() + 1024);
+    const auto framing =
+        make_framing(Format::kTar, spec_of(1, width, 1), test::limits_of({{"k", 0}}));
+    REQUIRE(framing->tensor_offset() == 640);
+    REQUIRE(framing->record_bytes() == (640 + width + 511) / 512 * 512 + 1024);
+    REQUIRE(framing->shard_bytes(3) == 3 * framing->record_bytes() + 1024);
   }
 }
 
 TEST_CASE("tar holds tensors as .npy files of version 1.0", "[formats][tar][golden]") {
   const auto header_of = [](DType dtype, Layout layout) {
     const TensorSpec spec = spec_of(2, 5, 3, dtype, layout);
-    const TarFraming framing(spec, test::limits_of({{"k", 0}}));
-    const auto record = test::frame(framing, {"k", 0}, Bytes(spec.size_bytes()));
+    const auto framing = make_framing(Format::kTar, spec, test::limits_of({{"k", 0}}));
+    const auto record = test::frame(*framing, {"k", 0}, Bytes(spec.size_bytes()));
     return test::text_of(std::span(record.bytes).subspan(512, 128));
   };
   const std::string chw = header_of(DType::kUint8, Layout::kChw);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tar/tar_scan.hpp"
-
 #include "formats/os/file.hpp"
+#include "formats/shard/scan.hpp"
 #include "formats/tar/tar_entries.hpp"
 #include "formats/tar/webdataset.hpp"
 #include "precache/formats/error.hpp"
@@ -45,7 +44,7 @@ TEST_CASE("tar entries have the names of all dialects", "[formats][tar]") {
   const std::string name(100, 'n');
   CHECK(names_of(tar_entry("a", "") + kTarEnd) == Texts{"a"});
   CHECK(names_of(tar_entry(name, "", {.prefix = "p/q"})) == Texts{"p/q/" + name});
-  // GNU tar keeps other things there, version 7 nothing.
+  // GNU tar stores other fields there, version 7 none.
   CHECK(names_of(tar_entry("a", "", {.magic = test::kGnuMagic, .prefix = "p"})) == Texts{"a"});
   CHECK(names_of(tar_entry("a", "", {.type = '\0', .magic = ""})) == Texts{"a"});
   const std::string longer(300, 'l');
@@ -75,7 +74,7 @@ TEST_CASE("tar entries have the sizes of all dialects", "[formats][tar]") {
   CHECK(pax.size == 700);
   CHECK(pax.begin == 0);
   CHECK(pax.data == 1536);
-  // Whatever links and folders say of their size, no data follows them.
+  // No data follows links and folders, whatever their size field says.
   for (const char type : {'1', '2', '3', '4', '5', '6'}) {
     CHECK(first(tar_entry("a", "", {.type = type, .size = "00000001274"})).size == 0);
   }
@@ -83,13 +82,13 @@ TEST_CASE("tar entries have the sizes of all dialects", "[formats][tar]") {
         tar::EntryType::kDirectory);
 }
 
-TEST_CASE("tar entries have a CRC only where both device numbers hold one", "[formats][tar]") {
+TEST_CASE("tar entries have a CRC only if both device numbers hold half of it", "[formats][tar]") {
   const auto crc_of = [](const std::string& major, const std::string& minor) {
     std::string entry = tar_entry("a", "data");
     entry.replace(329, major.size(), major);
     entry.replace(337, minor.size(), minor);
     test::set_tar_checksum(entry);
-    entry[155] = ' ';  // as precache ends a checksum
+    entry[155] = ' ';  // the way precache ends a checksum
     const auto bytes = test::bytes_of(entry);
     return tar::EntryCursor(bytes, "a.tar").next()->data_crc;
   };
@@ -106,10 +105,10 @@ TEST_CASE("tar entries have a CRC only where both device numbers hold one", "[fo
   }
 }
 
-TEST_CASE("a tar label that ends with the file is read no further", "[formats][tar][malformed]") {
+TEST_CASE("a tar label at the end of the file is not read past it", "[formats][tar][malformed]") {
   const std::string archive = tar_entry("a.npy", npy_file(kDict, 12)) + tar_entry("a.txt", "5") +
                               tar_entry("a.cls", std::string(511, '0') + "5");
-  // Memory of just its size: ASan sees one byte too far.
+  // A buffer of exactly this size, so that ASan detects a read past its end.
   const std::vector<char> exact(archive.begin(), archive.end());
   const ShardIndex index = tar::scan(std::as_bytes(std::span(exact)), "x.tar", {});
   REQUIRE(index.places.size() == 1);
@@ -117,7 +116,7 @@ TEST_CASE("a tar label that ends with the file is read no further", "[formats][t
   CHECK(index.mismatched_labels.empty());
 }
 
-TEST_CASE("tar samples are grouped as webdataset does", "[formats][tar]") {
+TEST_CASE("tar samples are grouped as in webdataset", "[formats][tar]") {
   const std::string archive =
       tar_entry("__meta__/x.jpg", "no") + tar_entry("__info__", "no") + tar_entry("._a.jpg", "no") +
       tar_entry("d/._a.jpg", "no") + tar_entry("README", "no") + tar_entry("d", "", {.type = '5'}) +
@@ -144,11 +143,11 @@ TEST_CASE("tar samples are grouped as webdataset does", "[formats][tar]") {
   CHECK(index.places[0].record == archive.find("d.e/a.cls"));
 }
 
-TEST_CASE("tar entries of one name are samples of their own", "[formats][tar]") {
+TEST_CASE("tar images numbered after one key are separate samples", "[formats][tar]") {
   CHECK(keys_of(scan(tar_entry("a.jpg", "1") + tar_entry("a.jpg", "2"))) == Texts{"a", "a"});
   CHECK(keys_of(scan(tar_entry("d/i.1.jpg", "1") + tar_entry("d/i.2.jpg", "2") +
                      tar_entry("d/j.jpg", "3"))) == Texts{"d/i.1", "d/i.2", "d/j"});
-  // With anything beside them, they are fields of a sample.
+  // With any other file next to them, they are fields of one sample.
   const ShardIndex index =
       scan(tar_entry("i.left.jpg", "1") + tar_entry("i.right.jpg", "2") + tar_entry("i.cls", "3"));
   CHECK(keys_of(index) == Texts{"i"});
@@ -190,13 +189,13 @@ TEST_CASE("tar labels are numbers or names", "[formats][tar]") {
   CHECK(label("json", R"({"label": 3, "x": )" + std::string(100'000, '[') +
                           std::string(100'000, ']') + "}") == "-1");
   CHECK(label("json", R"({"label": 3, "x": ")" + std::string(1 << 20, 'x') + "\"}") == "-1");
-  // Whether they are captions or numbers is told by all of them.
+  // All texts together decide whether they are captions or numbers.
   CHECK(label("txt", "a cat") == "'a cat'");
   CHECK(label("txt", "cat", "npy") == "'cat'");
   CHECK(label("txt", "3", "npy") == "'3'");
 }
 
-TEST_CASE("tar files that hold something else than a label are noted", "[formats][tar]") {
+TEST_CASE("tar files that should hold a label but do not are noted", "[formats][tar]") {
   const auto index = [](const std::string& name, const std::string& text) {
     return scan(tar_entry("a.jpg", "x") + tar_entry("a." + name, text) + tar_entry("b.jpg", "x") +
                 tar_entry("b.txt", "cat"));
@@ -212,7 +211,7 @@ TEST_CASE("tar files that hold something else than a label are noted", "[formats
   CHECK(index("txt", "owl").text_labels == 2);
 }
 
-TEST_CASE("texts are names of classes if samples share them", "[formats][tar]") {
+TEST_CASE("texts are class names if samples share them", "[formats][tar]") {
   CHECK(tar::TextFiles{4, 0, 2}.are_class_names());
   CHECK_FALSE(tar::TextFiles{3, 0, 2}.are_class_names());
   CHECK_FALSE(tar::TextFiles{4, 1, 1}.are_class_names());
@@ -220,13 +219,13 @@ TEST_CASE("texts are names of classes if samples share them", "[formats][tar]") 
   CHECK_FALSE(tar::TextFiles{5000, 0, 1001}.are_class_names());
 }
 
-TEST_CASE("tar labels that are numbers and names are refused", "[formats][tar]") {
+TEST_CASE("a tar with numbers and names as labels is refused", "[formats][tar]") {
   CHECK_THROWS_AS(scan(tar_entry("a.jpg", "x") + tar_entry("a.cls", "1") + tar_entry("b.jpg", "x") +
                        tar_entry("b.cls", "cat")),
                   Unsupported);
 }
 
-TEST_CASE("tar records of others are columns where all are equal", "[formats][tar]") {
+TEST_CASE("equal records of a third-party tar become columns", "[formats][tar]") {
   const std::string npy = npy_file(kDict, 12);
   const auto sample = [&](const std::string& key, const std::string& label,
                           const TarHeader& header = {}) {
@@ -240,7 +239,7 @@ TEST_CASE("tar records of others are columns where all are equal", "[formats][ta
   const std::uint64_t payload = 1536 + npy.size() - 12;
   CHECK(equal.columns ==
         ShardColumns{{payload, 2048, "uint8"}, {512, 2048, "decimal"}, {1024, 2048, "ustar"}});
-  // Without labels there is no such column.
+  // Without labels there is no label column.
   const ShardIndex bare = scan(tar_entry("a.npy", npy) + tar_entry("b.npy", npy));
   CHECK(bare.columns.label == Column{});
   CHECK(bare.columns.image.stride == 1024);
@@ -269,7 +268,7 @@ TEST_CASE("tar samples that differ have no spec", "[formats][tar]") {
   CHECK(index.places[1].payload_bytes == 24);
 }
 
-TEST_CASE("tar archives that are malformed are refused with their offset",
+TEST_CASE("malformed tar archives are refused with the offset of the fault",
           "[formats][tar][malformed]") {
   const std::string good = tar_entry("a.txt", std::string(600, 'x'));
   const auto flipped = [&](std::size_t at) {
@@ -285,27 +284,27 @@ TEST_CASE("tar archives that are malformed are refused with their offset",
   for (const auto& [archive, offset, words] : {
            Case{flipped(0), 0, "checksum"},
            Case{flipped(1536 + 150), 1536, "checksum"},
-           Case{good + std::string(100, 'x'), 1536, "cut inside a header"},
+           Case{good + std::string(100, 'x'), 1536, "ends inside a header"},
            Case{good + tar_entry("b", "", {.size = "00000000001"}), 1536, "past the end"},
            Case{good + tar_entry("b", "",
                                  {.size = "\x80" + std::string(3, '\0') + std::string(8, '\xff')}),
                 1536, "past the end"},
            Case{good + tar_entry("b", "", {.size = "\x80" + std::string(11, '\xff')}), 1536 + 124,
-                "no number"},
+                "not a number"},
            Case{good + tar_entry("b", "", {.size = std::string(12, '\xff')}), 1536 + 124,
-                "no number"},
-           Case{good + tar_entry("b", "", {.size = "0000000000x"}), 1536 + 124, "no number"},
+                "not a number"},
+           Case{good + tar_entry("b", "", {.size = "0000000000x"}), 1536 + 124, "not a number"},
            Case{good + pax_header("9 path=ab\n"), 2048, "malformed"},
            Case{good + pax_header("99 path=ab\n"), 2048, "malformed"},
            Case{good + pax_header(pax_record("a", "b") + "2 \n"), 2048 + 6, "malformed"},
            Case{good + pax_header("6 path\n"), 2048, "malformed"},
-           Case{good + pax_header("7 path\n"), 2048, "equal sign"},
-           Case{good + pax_header(pax_record("size", "-1")), 2048, "no number"},
+           Case{good + pax_header("7 path\n"), 2048, "equals sign"},
+           Case{good + pax_header(pax_record("size", "-1")), 2048, "not a number"},
            Case{good + pax_header(pax_record("path", std::string("a\0b", 3))), 2048, "zero byte"},
            Case{good + pax_header(pax_record("path", "a")), 1536, "after an extended header"},
            Case{good + pax_header(pax_record("size", "18446744073709551615")) + good, 2560,
                 "past the end"},
-           Case{good + tar_entry("b.npy", "x"), 2048, "no NumPy array"},
+           Case{good + tar_entry("b.npy", "x"), 2048, "not a NumPy array"},
        }) {
     CAPTURE(words, offset);
     try {
@@ -325,11 +324,11 @@ TEST_CASE("tar sparse files are not supported", "[formats][tar][malformed]") {
   CHECK_THAT(message(tar_entry("a.jpg", "x", {.type = 'S'})), test::contains("sparse"));
   CHECK_THAT(message(pax_header(pax_record("GNU.sparse.major", "1")) + tar_entry("a.jpg", "x")),
              test::contains("'a.jpg' as a sparse file"));
-  // What is no sample may be as it likes.
+  // A file that is not a sample may be sparse.
   CHECK(scan(tar_entry("disk-image", "x", {.type = 'S'}) + tar_entry("a.jpg", "y")).samples == 1);
 }
 
-TEST_CASE("tar names that hold for all entries do not multiply", "[formats][tar][malformed]") {
+TEST_CASE("a tar name for all entries does not multiply the memory", "[formats][tar][malformed]") {
   const std::string name = std::string(4000, 'n') + "/";
   std::string archive = pax_header(pax_record("path", name + "a.jpg"), 'g');
   for (int i = 0; i < 2000; ++i) archive += tar_entry("x", "");
@@ -339,7 +338,7 @@ TEST_CASE("tar names that hold for all entries do not multiply", "[formats][tar]
   CHECK_THROWS_AS(scan(huge + tar_entry("x", "")), Unsupported);
 }
 
-TEST_CASE("tar files of others are read as their archivers do", "[formats][tar][golden]") {
+TEST_CASE("third-party tar files are read as by their archivers", "[formats][tar][golden]") {
   const auto files = test::corpus("tar");
   if (files.empty()) PRECACHE_SKIP("the corpus of tar files is missing");
   struct Expected {
@@ -400,7 +399,7 @@ TEST_CASE("tar files of others are read as their archivers do", "[formats][tar][
   CHECK(read >= 70);
 }
 
-TEST_CASE("a given spec tells what arrays leave open, and nothing else", "[formats][tar][scan]") {
+TEST_CASE("a given spec fills in only what arrays do not state", "[formats][tar][scan]") {
   const auto given = [](const std::string& dict, std::size_t bytes, const TensorSpec& spec) {
     return scan_shard(test::bytes_of(tar_entry("a.npy", npy_file(dict, bytes))), "a.tar", spec)
         .spec;

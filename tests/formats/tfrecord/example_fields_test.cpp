@@ -31,7 +31,7 @@ Walk walk(std::span<const std::byte> bytes) {
   return result;
 }
 
-TEST_CASE("wire fields of all types are walked over", "[formats][tfrecord]") {
+TEST_CASE("the cursor walks over wire fields of all types", "[formats][tfrecord]") {
   const auto message =
       bytes_of(varint(1 << 3) + varint(300) + varint(2 << 3 | 1) + std::string(8, 'd') +
                delimited(3, "text") + varint(4 << 3 | 5) + std::string(4, 'f') +
@@ -55,7 +55,7 @@ TEST_CASE("wire fields of all types are walked over", "[formats][tfrecord]") {
   CHECK_FALSE(cursor.is_malformed());
 }
 
-TEST_CASE("wire fields that are malformed end the walk", "[formats][tfrecord][malformed]") {
+TEST_CASE("malformed wire fields end the walk", "[formats][tfrecord][malformed]") {
   const std::string eleven(11, '\x80');
   for (const std::string& text : {std::string("\x80"), std::string("\x08"),
                                   std::string("\x0a\x05"
@@ -74,7 +74,7 @@ TEST_CASE("wire fields that are malformed end the walk", "[formats][tfrecord][ma
   }
 }
 
-TEST_CASE("features of an Example are found where they lie", "[formats][tfrecord]") {
+TEST_CASE("features of an Example are found in place", "[formats][tfrecord]") {
   const auto bytes = bytes_of(example(
       bytes_feature("image", "pixels") + int_feature("label", {-2}) +
       int_feature("shape", {5, 6, 300}, false) + feature("scores", 2, delimited(1, "1234")) +
@@ -101,12 +101,12 @@ TEST_CASE("features of an Example are found where they lie", "[formats][tfrecord
   CHECK(features[6].count == Feature::kMostIntegers + 1);
   CHECK(features[7].kind == FeatureKind::kNone);
   CHECK(walk({}).features.empty());
-  // Messages that are given in parts are one.
+  // A message may be given in parts.
   const auto parts = bytes_of(example(int_feature("a", {1})) + example(int_feature("b", {2})));
   CHECK(walk(parts).features.size() == 2);
 }
 
-TEST_CASE("what is no Example is told from one", "[formats][tfrecord][malformed]") {
+TEST_CASE("other messages are not taken for Examples", "[formats][tfrecord][malformed]") {
   const std::string context = example(bytes_feature("key", "k"));
   for (const std::string& text :
        {context + delimited(2, ""),  // a SequenceExample

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/tfrecord/tfrecord_scan.hpp"
-
 #include "formats/os/file.hpp"
+#include "formats/shard/scan.hpp"
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/corpora.hpp"
@@ -33,7 +32,7 @@ std::string payload_of(const std::string& features) {
 
 const std::string kPixels(6 * 5 * 3, 'p');
 
-TEST_CASE("tfrecord images are told by the names of features", "[formats][tfrecord]") {
+TEST_CASE("tfrecord images are found by the names of features", "[formats][tfrecord]") {
   const std::string large = bytes_feature("large", "the largest of all");
   const std::string names[] = {"image/encoded", "image", "image_raw", "img", "jpg", "jpeg", "png"};
   std::string features = large;
@@ -45,14 +44,14 @@ TEST_CASE("tfrecord images are told by the names of features", "[formats][tfreco
         "the largest of all");
   CHECK(payload_of(bytes_feature("filename", "a long name of a file") + bytes_feature("x", "y")) ==
         "y");
-  // What the first record calls its image, the others do.
+  // The first record decides the name of the image for all.
   const std::string file = tfrecord(example(bytes_feature("a", "1234") + bytes_feature("b", "1"))) +
                            tfrecord(example(bytes_feature("a", "5") + bytes_feature("b", "678")));
   const ShardIndex index = scan(file);
   CHECK(file.substr(index.places[1].payload, index.places[1].payload_bytes) == "5");
 }
 
-TEST_CASE("tfrecord labels and keys are told by the names of features", "[formats][tfrecord]") {
+TEST_CASE("tfrecord labels and keys are found by the names of features", "[formats][tfrecord]") {
   const std::string image = bytes_feature("image", "i");
   const auto label = [&](const std::string& features) {
     return scan_one(image + features).places[0].label;
@@ -81,7 +80,8 @@ TEST_CASE("tfrecord labels and keys are told by the names of features", "[format
   CHECK(key("").empty());
 }
 
-TEST_CASE("tfrecord shapes are told by features that agree with the bytes", "[formats][tfrecord]") {
+TEST_CASE("tfrecord shapes come from features that match the number of bytes",
+          "[formats][tfrecord]") {
   const std::string image = bytes_feature("image_raw", kPixels);
   const TensorSpec hwc{DType::kUint8, Layout::kHwc, 6, 5, 3};
   const auto spec = [&](const std::string& features) { return scan_one(image + features).spec; };
@@ -106,20 +106,20 @@ TEST_CASE("tfrecord shapes are told by features that agree with the bytes", "[fo
   }
 }
 
-TEST_CASE("tfrecord images that are files are named", "[formats][tfrecord]") {
+TEST_CASE("tfrecord images that are files have their kind named", "[formats][tfrecord]") {
   const auto obstacle = [](const std::string& bytes) {
     return scan_one(bytes_feature("image", bytes) + int_feature("height", {6})).obstacle;
   };
   CHECK(obstacle("\xff\xd8\xff\xe0 and so on") == "its samples are JPEG files");
   CHECK(obstacle("\x89PNG\r\n\x1a\n and so on") == "its samples are PNG files");
   CHECK(obstacle("RIFF1234WEBPVP8 ") == "its samples are WebP files");
-  // Pixels that begin like a file are pixels if their number is right.
+  // Pixels that start like a file are pixels if their number is right.
   std::string pixels = kPixels;
   pixels.replace(0, 4, "\xff\xd8\xff\xe0");
   CHECK(scan_one(bytes_feature("image", pixels) + int_feature("shape", {6, 5, 3})).spec);
 }
 
-TEST_CASE("tfrecord records of others are columns where all are equal", "[formats][tfrecord]") {
+TEST_CASE("equal records of a third-party tfrecord become columns", "[formats][tfrecord]") {
   const auto record = [](const std::string& key, std::int64_t label, bool packed = true) {
     return tfrecord(example(bytes_feature("key", key) + int_feature("label", {label}, packed) +
                             int_feature("shape", {6, 5, 3}) + bytes_feature("image", kPixels)));
@@ -144,20 +144,20 @@ TEST_CASE("tfrecord records of others are columns where all are equal", "[format
   }
 }
 
-TEST_CASE("tfrecord records that are no Examples are payloads", "[formats][tfrecord]") {
+TEST_CASE("tfrecord records that are not Examples are payloads", "[formats][tfrecord]") {
   const std::string sequence = example(bytes_feature("image", "i")) + delimited(2, "");
   for (const std::string& data : {std::string("text"), sequence}) {
     const std::string file = tfrecord(data);
     const ShardIndex index = scan(file);
-    CHECK(index.obstacle == "record 0 is no tf.train.Example");
+    CHECK(index.obstacle == "record 0 is not a tf.train.Example");
     REQUIRE(index.places.size() == 1);
     CHECK(file.substr(index.places[0].payload, index.places[0].payload_bytes) == data);
   }
-  CHECK(scan(tfrecord("")).obstacle == "record 0 has no feature of bytes");
+  CHECK(scan(tfrecord("")).obstacle == "record 0 has no feature with bytes");
   CHECK(scan_one(int_feature("label", {3})).places[0].label == 3);
 }
 
-TEST_CASE("tfrecord files of others are read", "[formats][tfrecord][golden]") {
+TEST_CASE("third-party tfrecord files are read", "[formats][tfrecord][golden]") {
   const auto folder = test::corpora() / "tfrecord";
   if (test::corpus("tfrecord").empty()) {
     PRECACHE_SKIP("the corpus of TFRecord files is missing");
@@ -177,18 +177,19 @@ TEST_CASE("tfrecord files of others are read", "[formats][tfrecord][golden]") {
        {Expected{"aistore/single-png-cls-transformed.tfrecord", 1, "PNG files"},
         Expected{"aistore/small-mnist-3.record", 3, "unknown shape"},
         Expected{"csv2tfrecord/test.record", 25, "JPEG files"},
-        Expected{"derived/data-crc-flip.tfrecord", 2, "JPEG files"},  // which verify finds
+        Expected{"derived/data-crc-flip.tfrecord", 2,
+                 "JPEG files"},  // only verify finds the damage
         Expected{"derived/duplicate-records.tfrecord", 4, "JPEG files"},
         Expected{"derived/empty.tfrecord", 0, "no samples"},
         Expected{"derived/payload-not-protobuf.tfrecord", 2, "JPEG files"},
-        Expected{"derived/payload-truncated-protobuf.tfrecord", 1, "no tf.train.Example"},
+        Expected{"derived/payload-truncated-protobuf.tfrecord", 1, "not a tf.train.Example"},
         Expected{"derived/zero-length-record.tfrecord", 3, "JPEG files"},
-        Expected{"grain/morris_sequence_first_5.tfrecord", 5, "no tf.train.Example"},
-        Expected{"pytorch-data/sequence_example.tfrecord", 4, "no tf.train.Example"},
+        Expected{"grain/morris_sequence_first_5.tfrecord", 5, "not a tf.train.Example"},
+        Expected{"pytorch-data/sequence_example.tfrecord", 4, "not a tf.train.Example"},
         Expected{"tf-models/pets_examples.record", 10, "JPEG files"},
         Expected{"tfds/dmlab-train.tfrecord-00000-of-00001", 2, "JPEG files"},
         Expected{"tfevents/events.out.tfevents.1681803618.DESKTOP-S8397AS.3164.0", 101,
-                 "no tf.train.Example"}}) {
+                 "not a tf.train.Example"}}) {
     CAPTURE(file);
     const ShardIndex index = scan_file(file);
     CHECK(index.samples == samples);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way is taken, and what is said where none is.
+// Tests which path a loader chooses, and its errors if none is possible.
 #include <sys/mman.h>
 
 #include "precache/formats/error.hpp"
@@ -30,7 +30,7 @@ struct Fixture {
   [[nodiscard]] std::string refusal(const DeviceOptions& device) const {
     return message_of<InvalidArgument>([&] { DeviceLoader(dataset, options, device); });
   }
-  /// All batches of an epoch are staged and right; returns why.
+  /// Checks that all batches of an epoch are staged and right; returns the reason.
   [[nodiscard]] std::string staged_because(const DeviceOptions& device) const {
     DeviceLoader loader(dataset, options, device);
     Loader expected(dataset, options);
@@ -44,7 +44,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE("names of paths are read back", "[device]") {
+TEST_CASE("names of paths are parsed", "[device]") {
   for (const DevicePath path :
        {DevicePath::kAuto, DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
     CHECK(parse_device_path(name(path)) == path);
@@ -72,7 +72,7 @@ TEST_CASE("shards beyond the budget are staged", "[device]") {
   }
 }
 
-TEST_CASE("nothing is registered unasked", "[device]") {
+TEST_CASE("nothing is registered by default", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   CHECK_THAT(fixture.staged_because({}), contains("`pin_shards_up_to_bytes` is 0"));
@@ -106,22 +106,22 @@ TEST_CASE("shards that the driver refuses to register are staged, and none stays
              contains("cudaErrorMemoryAllocation"));
 }
 
-TEST_CASE("a mapping is registered for reading only where the device says so", "[device]") {
+TEST_CASE("a mapping is registered as read-only if the device supports it", "[device]") {
   const FakeMachine machine;  // refuses read-only mappings unless the attribute is set
   const Fixture fixture;
   for (const int read_only : {0, 1}) {
     CAPTURE(read_only);
     fake_cudart::set_attribute(cudaDevAttrHostRegisterReadOnlySupported, read_only);
     DeviceLoader loader(fixture.dataset, fixture.options, by_path(DevicePath::kGather));
-    DeviceLoader beside(fixture.dataset, fixture.options, by_path(DevicePath::kStrided));
+    DeviceLoader other(fixture.dataset, fixture.options, by_path(DevicePath::kStrided));
     Loader expected(fixture.dataset, fixture.options);
     const auto wanted = epoch_of(expected);
-    const bool equal = epoch_of(loader) == wanted && epoch_of(beside) == wanted;
+    const bool equal = epoch_of(loader) == wanted && epoch_of(other) == wanted;
     CHECK(equal);
   }
 }
 
-TEST_CASE("paths and devices that cannot be are refused", "[device]") {
+TEST_CASE("impossible paths and devices are refused", "[device]") {
   const FakeMachine machine(2);
   Fixture fixture;
   DeviceOptions device;
@@ -161,10 +161,10 @@ TEST_CASE("without a driver or a GPU the loader says so at once", "[device]") {
   fake_cudart::set_device_count(1);
   fake_cudart::set_driver_version(0);
   CHECK_THAT(refusal(), contains("cudaErrorInsufficientDriver"));
-  CHECK(cudaGetLastError() == cudaSuccess);  // nothing is left for the caller to find
+  CHECK(cudaGetLastError() == cudaSuccess);  // no error is left for the caller
 }
 
-TEST_CASE("the reason why CUDA is not there comes with what to do", "[device]") {
+TEST_CASE("the error of missing CUDA has a hint", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   const auto hint = [&](cudaError_t error, int driver) -> std::string {
@@ -177,13 +177,14 @@ TEST_CASE("the reason why CUDA is not there comes with what to do", "[device]") 
     }
     return "";
   };
-  CHECK_THAT(hint(cudaErrorInsufficientDriver, 0), contains("no driver") && contains("r580"));
+  CHECK_THAT(hint(cudaErrorInsufficientDriver, 0),
+             contains("No NVIDIA driver") && contains("r580"));
   CHECK_THAT(hint(cudaErrorInsufficientDriver, 12040), contains("CUDA 12.4") && contains("r580"));
   CHECK_THAT(hint(cudaErrorInitializationError, 13000), contains("forked") && contains("spawn"));
   CHECK_THAT(hint(cudaErrorNoDevice, 13000), contains("nvidia-smi"));
 }
 
-TEST_CASE("a crop that cannot move is a warning here, too", "[device]") {
+TEST_CASE("a crop that cannot move is a warning on a device too", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   CHECK(DeviceLoader(fixture.dataset, fixture.options).warnings().empty());

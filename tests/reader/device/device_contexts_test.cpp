@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loader uses its own device alone, whatever thread it is used and destroyed on. Threads of these
-// tests never chose a device, so device 0 is their current one and has no context.
+// A loader uses only its own device, on any thread that uses or destroys it. Threads of these tests
+// never choose a device, so device 0 is their current one and has no context.
 #include <thread>
 
 #include "precache/formats/error.hpp"
@@ -42,7 +42,7 @@ void on_another_thread(Work work) {
   std::thread(work).join();
 }
 
-TEST_CASE("a loader makes a context on its own device alone", "[device]") {
+TEST_CASE("a loader makes a context only on its own device", "[device]") {
   for (const DevicePath path : {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
     for (const bool elsewhere : {false, true}) {
       CAPTURE(name(path), elsewhere);
@@ -58,7 +58,7 @@ TEST_CASE("a loader makes a context on its own device alone", "[device]") {
   }
 }
 
-TEST_CASE("a loader that failed gives back on its own device", "[device]") {
+TEST_CASE("a loader that failed frees its memory on its own device", "[device]") {
   const Fixture fixture;
   auto loader = fixture.loader(DevicePath::kGather);
   fake_cudart::fail_call("cudaMemcpyBatchAsync", 1, cudaErrorLaunchFailure);
@@ -66,7 +66,7 @@ TEST_CASE("a loader that failed gives back on its own device", "[device]") {
   CHECK(fake_cudart::leaks().empty());
 }
 
-TEST_CASE("a loader that cannot be made gives back on its own device", "[device]") {
+TEST_CASE("a loader that cannot be made frees its memory on its own device", "[device]") {
   const Fixture fixture;
   fake_cudart::fail_call("cudaHostAlloc", 3, cudaErrorMemoryAllocation);
   CHECK_THROWS_AS(fixture.loader(DevicePath::kGather), DeviceError);
@@ -82,7 +82,7 @@ TEST_CASE("batches make no context on another device", "[device]") {
   SECTION("dropped elsewhere") {
     on_another_thread([&] { batch.reset(); });
   }
-  SECTION("dropped elsewhere, the last that holds the memory") {
+  SECTION("dropped elsewhere, as the last holder of the memory") {
     loader.reset();
     on_another_thread([&] { batch.reset(); });
   }
@@ -91,7 +91,7 @@ TEST_CASE("batches make no context on another device", "[device]") {
     batch.reset();
     on_another_thread([&] { tensor->deleter(tensor); });
   }
-  SECTION("a tensor dropped elsewhere, the last that holds the memory") {
+  SECTION("a tensor dropped elsewhere, as the last holder of the memory") {
     DLManagedTensor* const tensor = batch->to_dlpack(DeviceBatch::Part::kImages, nullptr);
     batch.reset();
     loader.reset();

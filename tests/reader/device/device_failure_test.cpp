@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call to CUDA fails once: an error that names it, and nothing is left behind.
+// Every call to CUDA fails once. The error names the call, and nothing leaks.
 #include <functional>
 
 #include "precache/formats/error.hpp"
@@ -12,12 +12,12 @@ using test::by_path;
 using test::contains;
 using test::FakeMachine;
 
-/// What gives back or sets back: nothing was lost by its failing, so nobody is told.
+/// Calls that free or restore something. Nothing is lost if they fail, so there is no error.
 const std::set<std::string> kQuiet{
     "cudaFree",         "cudaFreeHost",    "cudaHostUnregister",       "cudaStreamDestroy",
     "cudaEventDestroy", "cuCtxPopCurrent", "cuDevicePrimaryCtxRelease"};
 
-/// What can fail nowhere but in the loader's destructor without the consumer being told.
+/// Calls whose failure the consumer does not see only if the loader's destructor makes them.
 const std::set<std::string> kLoud{"cudaDeviceGetStreamPriorityRange",
                                   "cudaStreamCreateWithPriority",
                                   "cudaEventCreateWithFlags",
@@ -47,12 +47,12 @@ struct Fixture {
 };
 
 struct Outcome {
-  std::string error;                           // what was thrown
-  std::map<std::string, std::uint64_t> calls;  // if nothing was: those before the destructor's
+  std::string error;                           // the message of the exception
+  std::map<std::string, std::uint64_t> calls;  // without an exception: those before the destructor
 };
 
-/// Two epochs as a consumer would read them, on the device 1 while another is current. Checks that
-/// what is thrown is thrown again.
+/// Reads two epochs on device 1 while another is current. Checks that an exception is thrown again
+/// by the next call.
 Outcome read(const Fixture& fixture, DevicePath path) {
   std::optional<DeviceBatch> held;
   try {
@@ -74,7 +74,7 @@ Outcome read(const Fixture& fixture, DevicePath path) {
       const OrderState state = loader.state();
       held.reset();
       try {
-        // What failed outside next() need not stop it.
+        // A failure outside next() need not stop it.
         while (loader.next()) {
         }
         (void)loader.stats();
@@ -94,8 +94,8 @@ Outcome read(const Fixture& fixture, DevicePath path) {
   }
 }
 
-/// Lets the nth call of each function fail, n from 1 on, until there are no more. Returns how many
-/// failed.
+/// Lets the nth call of each function fail, for n = 1, 2 and so on, until there are no more calls.
+/// Returns the number of failures.
 std::size_t fail_each(const Fixture& fixture, DevicePath path, const std::string& call) {
   for (std::uint64_t nth = 1;; ++nth) {
     const FakeMachine machine(2);
@@ -124,7 +124,7 @@ std::size_t fail_each(const Fixture& fixture, DevicePath path, const std::string
   }
 }
 
-TEST_CASE("whatever call fails, nothing is leaked and the loader can be destroyed",
+TEST_CASE("if any call fails, nothing leaks and the loader can be destroyed",
           "[device][malformed]") {
   const Fixture fixture;
   for (const DevicePath path :
@@ -142,7 +142,7 @@ TEST_CASE("whatever call fails, nothing is leaked and the loader can be destroye
   }
 }
 
-TEST_CASE("a call that fails is an error that names it", "[device][malformed]") {
+TEST_CASE("the error of a failed call names the call", "[device][malformed]") {
   const Fixture fixture;
   const auto error_of = [&](DevicePath path, const std::string& call) {
     const FakeMachine machine(2);
@@ -163,8 +163,7 @@ TEST_CASE("a call that fails is an error that names it", "[device][malformed]") 
   CHECK_THAT(error_of(DevicePath::kStrided, "cudaMemcpy2DAsync"), contains("cudaMemcpy2DAsync"));
 }
 
-TEST_CASE("a device that is lost for good leaves a loader that can be destroyed",
-          "[device][malformed]") {
+TEST_CASE("a loader can be destroyed after its device is lost", "[device][malformed]") {
   const Fixture fixture;
   std::uint64_t calls = 0;
   {
@@ -180,8 +179,7 @@ TEST_CASE("a device that is lost for good leaves a loader that can be destroyed"
   }
 }
 
-TEST_CASE("a device that the kernel was not compiled for is told when the loader is made",
-          "[device]") {
+TEST_CASE("a device without a kernel is an error when the loader is made", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   for (const auto& [error, hint] :
@@ -199,14 +197,14 @@ TEST_CASE("a device that the kernel was not compiled for is told when the loader
     CHECK(cudaGetLastError() == cudaSuccess);
     CHECK(fake_cudart::report() == "");
   }
-  // Where nothing is to be changed no kernel is needed.
+  // Without a transform, no kernel is needed.
   fake_cudart::fail_call("cudaFuncGetAttributes", 1, cudaErrorNoKernelImageForDevice);
   fixture.options.transform = {};
   DeviceLoader loader(fixture.dataset, fixture.options);
   CHECK(loader.next());
 }
 
-TEST_CASE("too little memory on the device is said with what to do", "[device]") {
+TEST_CASE("the error of too little device memory has a hint", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   fake_cudart::set_device_memory(1000);

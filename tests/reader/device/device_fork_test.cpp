@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA is not there in a process that was forked since it was used.
+// A process that was forked after CUDA was used cannot use CUDA.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ TEST_CASE("a forked process cannot use the loader, and can end", "[device]") {
   auto exported = loader->next();
   DLManagedTensor* const tensor = exported->to_dlpack(DeviceBatch::Part::kImages, nullptr);
   exported.reset();
-  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // so that nobody holds locks of the fake's
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // so that no thread holds locks of the fake
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -56,7 +56,7 @@ TEST_CASE("a forked process cannot use the loader, and can end", "[device]") {
     batch.reset();
     tensor->deleter(tensor);
     loader.reset();
-    ::_exit(!good ? 1 : fake_cudart::call_count() != calls ? 2 : 0);  // CUDA is not there
+    ::_exit(!good ? 1 : fake_cudart::call_count() != calls ? 2 : 0);  // no calls of CUDA
   }
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
@@ -65,7 +65,7 @@ TEST_CASE("a forked process cannot use the loader, and can end", "[device]") {
   tensor->deleter(tensor);
 }
 
-/// Mappings of the dataset's shards in this process.
+/// The mappings of the dataset's shards in this process.
 int mapped_shards(const Fixture& fixture) {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -78,7 +78,7 @@ int mapped_shards(const Fixture& fixture) {
 TEST_CASE("a forked process has no copy of registered memory", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
-  // What a forked process finds, as its exit status.
+  // The result of a forked process, as its exit status.
   const auto mapped_in_child = [&] {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(mapped_shards(fixture));

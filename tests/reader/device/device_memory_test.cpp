@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the host runs out, at every place: no batch and no place of the ring is lost.
+// Host memory runs out at every allocation. No batch and no place of the ring is lost.
 #include <cstddef>
 #include <new>
 #include <utility>
@@ -9,12 +9,12 @@
 
 namespace {
 
-thread_local std::uint64_t allocations_left = 0;  // 0: no end
+thread_local std::uint64_t allocations_left = 0;  // 0: no limit
 
 }  // namespace
 
-// The linker's option --wrap puts this in the place of operator new: sanitizers, which have an
-// operator of their own, stay what they are. CUDA's calls do not throw, so the stand-in has memory.
+// The linker's option --wrap replaces operator new with this. Sanitizers keep their own operator
+// new. Calls of CUDA do not throw, so the fake always gets memory.
 extern "C" void* __real__Znwm(std::size_t size);  // NOLINT: the linker's names
 extern "C" void* __wrap__Znwm(std::size_t size);
 
@@ -29,7 +29,8 @@ namespace {
 
 using test::FakeMachine;
 
-TEST_CASE("out of memory, the loader loses neither batches nor room", "[device][malformed]") {
+TEST_CASE("a loader that runs out of memory loses neither batches nor places",
+          "[device][malformed]") {
   const FakeMachine machine;
   const test::TempFolder folder;
   const Dataset dataset = Dataset::open(test::make_dataset(folder.path(), {}).folder);
@@ -70,7 +71,7 @@ TEST_CASE("out of memory, the loader loses neither batches nor room", "[device][
   }
 }
 
-/// Runs `call`, whose nth allocation fails; false if that ended it.
+/// Runs `call` and lets its nth allocation fail. False if that ended the call.
 template <typename Call>
 bool without_memory(std::uint64_t nth, const Call& call) {
   allocations_left = nth;
@@ -84,7 +85,7 @@ bool without_memory(std::uint64_t nth, const Call& call) {
   return true;
 }
 
-TEST_CASE("out of memory, batches can be given back", "[device][malformed]") {
+TEST_CASE("batches can be released without memory", "[device][malformed]") {
   const FakeMachine machine;
   const test::TempFolder folder;
   const Dataset dataset =
@@ -97,14 +98,14 @@ TEST_CASE("out of memory, batches can be given back", "[device][malformed]") {
   const test::UserStream other;
   Loader host(dataset, options);
   const auto expected = test::epoch_of(host);
-  // Hundreds of times, as containers take memory now and then: a deque of 64 numbers once in 64.
+  // Hundreds of times, because containers allocate rarely: a deque of 64 numbers once in 64.
   constexpr std::size_t kTimes = 400;
   DeviceOptions device;
   device.device_batches = 2;
   DeviceLoader loader(dataset, options, device);
   const auto next = [&] {
     auto batch = loader.next();
-    return batch ? std::move(batch) : loader.next();  // of the next epoch
+    return batch ? std::move(batch) : loader.next();  // from the next epoch
   };
   SECTION("dropped") {
     for (std::size_t i = 0; i < kTimes; ++i) {
@@ -115,7 +116,7 @@ TEST_CASE("out of memory, batches can be given back", "[device][malformed]") {
   SECTION("released") {
     for (std::size_t i = 0; i < kTimes; ++i) {
       auto batch = next();
-      // The stream's number may find no room; the batch is given back all the same.
+      // There may be no memory to note the stream; the batch is released anyway.
       (void)without_memory(1 + i % 2, [&] { batch->release(stream.get()); });
     }
   }
@@ -141,7 +142,7 @@ TEST_CASE("out of memory, batches can be given back", "[device][malformed]") {
       CHECK(fake_cudart::calls()["cudaEventRecord"] == records);
     }
   }
-  // Whatever was done, the loader goes on.
+  // The loader continues in each case.
   while (loader.next()) {
   }
   const bool equal = test::epoch_of(loader) == expected;

@@ -73,7 +73,7 @@ TEST_CASE("batches on the device are those of a loader, by every path", "[device
         if (path == DevicePath::kStrided && shuffle != Shuffle::kNone) continue;
         LoaderOptions options = shuffled(shuffle);
         auto transforms = transforms_of(dataset.spec());
-        // All for one format; the others differ in where rows lie.
+        // All of them for one format; in the others only the positions of rows differ.
         if (format != Format::kTar) transforms.erase(transforms.begin() + 1, transforms.end() - 1);
         for (const BatchTransform& transform : transforms) {
           options.transform = transform;
@@ -107,7 +107,7 @@ TEST_CASE("tensors of every stored type reach the device", "[device]") {
   }
 }
 
-TEST_CASE("ranks, tails and centre crops are the loader's", "[device]") {
+TEST_CASE("ranks, tails and centre crops are those of a Loader", "[device]") {
   const FakeMachine machine;
   const test::TempFolder folder;
   const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
@@ -127,7 +127,7 @@ TEST_CASE("ranks, tails and centre crops are the loader's", "[device]") {
   }
 }
 
-TEST_CASE("each batch says which way it took", "[device]") {
+TEST_CASE("each batch has the path that it took", "[device]") {
   const FakeMachine machine;
   const test::TempFolder folder;
   const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);  // 5, 3, 4
@@ -145,7 +145,7 @@ TEST_CASE("each batch says which way it took", "[device]") {
     return fmt::format("{}{} {} {}", paths, stats.staged >= 3, stats.strided != 0,
                        stats.gathered != 0);
   };
-  // Samples 0-3 lie in one shard, 4-7 in two, 8-11 in one.
+  // Samples 0-3 are in one shard, 4-7 in two, 8-11 in one.
   CHECK(paths_of(DevicePath::kAuto) == "strided gather strided false true true");
   CHECK(paths_of(DevicePath::kStaged) == "staged staged staged true false false");
   CHECK(paths_of(DevicePath::kStrided) == "strided strided strided false true false");
@@ -153,7 +153,7 @@ TEST_CASE("each batch says which way it took", "[device]") {
   const auto calls = fake_cudart::calls();
   CHECK(calls.at("cudaMemcpy2DAsync") > 0);
   CHECK(calls.at("cudaMemcpyBatchAsync") > 0);
-  CHECK(calls.count("cudaLaunchKernel") == 0);  // nothing to change
+  CHECK(calls.count("cudaLaunchKernel") == 0);  // no transform
 }
 
 TEST_CASE("a staged batch is one copy and one launch", "[device]") {
@@ -190,7 +190,7 @@ TEST_CASE("shards whose records are not equal reach the device", "[device]") {
   }
 }
 
-/// Whether a page of the file is in the page cache. Reads nothing.
+/// True if a page of the file is in the page cache. Reads nothing.
 bool is_cached(const std::filesystem::path& path) {
   const File file(path, O_RDONLY);
   const Mapping mapping(file, 0, std::filesystem::file_size(path), PROT_READ);
@@ -206,7 +206,7 @@ void drop_from_cache(const std::filesystem::path& path) {
   (void)::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
-TEST_CASE("what is registered is not read from the file again", "[device]") {
+TEST_CASE("registered shards are not read from the file again", "[device]") {
   const FakeMachine machine;
   const test::TempFolder folder;
   test::write_text(folder / "control", std::string(100'000, 'x'));
@@ -222,7 +222,7 @@ TEST_CASE("what is registered is not read from the file again", "[device]") {
     const LoaderOptions options =
         shuffled(path == DevicePath::kStrided ? Shuffle::kNone : Shuffle::kFull);
     const auto expected = [&] {
-      Loader loader(Dataset::open(folder.path()), options);  // whose mapping ends with it
+      Loader loader(Dataset::open(folder.path()), options);  // unmaps the shards at its end
       return epoch_of(loader);
     }();
     DeviceLoader loader(dataset, options, by_path(path));
@@ -233,7 +233,7 @@ TEST_CASE("what is registered is not read from the file again", "[device]") {
   }
 }
 
-TEST_CASE("the distance of a shard's only record may be any", "[device]") {
+TEST_CASE("the stride of a shard with one record may have any value", "[device]") {
   const FakeMachine machine;
   const test::TempFolder folder;
   auto made = make_dataset(folder.path(), {.shards = {1, 5, 1}});

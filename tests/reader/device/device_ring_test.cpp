@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use a batch's memory when.
+// Tests who may use the memory of a batch, and when.
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -77,8 +77,8 @@ TEST_CASE("memory is used again only after the consumer's stream is done with it
   for (const DevicePath path : {DevicePath::kStaged, DevicePath::kGather}) {
     DeviceLoader loader(fixture.dataset, fixture.options, by_path(path));
     Consumer consumer;
-    // The stream does nothing, so nothing that it waits to read may be overwritten; next() goes on
-    // all the same until the ring is full of batches that wait for it.
+    // The stream is held, so nothing that it will read may be overwritten. next() continues until
+    // the ring is full of batches that wait for the stream.
     fake_cudart::hold(consumer.stream());
     for (int i = 0; i < 4; ++i) consumer.take(loader.next().value());
     fake_cudart::let_go(consumer.stream());
@@ -102,7 +102,7 @@ TEST_CASE("a copy waits for the last user of its place, not for steps that come 
     ring[0].wait_on(stream.get());
     ring[0].release(stream.get());
     REQUIRE(cudaStreamSynchronize(stream.get()) == cudaSuccess);
-    // The host runs ahead: two more steps are queued when the first is all that is done.
+    // The host runs ahead: two more steps are queued when only the first is done.
     fake_cudart::hold(stream.get());
     for (std::size_t i = 1; i < 3; ++i) {
       ring[i].wait_on(stream.get());
@@ -124,7 +124,8 @@ TEST_CASE("a copy waits for the last user of its place, not for steps that come 
   }
 }
 
-TEST_CASE("memory is used again only after all streams that had its tensors", "[device]") {
+TEST_CASE("memory is used again only after the work of all streams that had its tensors",
+          "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   const auto expected = fixture.expected();
@@ -161,7 +162,7 @@ TEST_CASE("memory is used again only after all streams that had its tensors", "[
   }
 }
 
-TEST_CASE("a batch stays as it is while it is held", "[device]") {
+TEST_CASE("a batch does not change while it is held", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   const auto expected = fixture.expected();
@@ -177,7 +178,7 @@ TEST_CASE("a batch stays as it is while it is held", "[device]") {
   CHECK(equal);
 }
 
-TEST_CASE("a consumer that holds the whole ring is told so", "[device]") {
+TEST_CASE("a consumer that holds the whole ring gets an error", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   DeviceLoader loader(fixture.dataset, fixture.options);
@@ -194,7 +195,7 @@ TEST_CASE("a consumer that holds the whole ring is told so", "[device]") {
   CHECK(equal);
 }
 
-TEST_CASE("a released batch cannot be used any more", "[device]") {
+TEST_CASE("a released batch can no longer be used", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   DeviceLoader loader(fixture.dataset, fixture.options);
@@ -246,7 +247,7 @@ TEST_CASE("a batch outlives its loader", "[device]") {
   }
 }
 
-TEST_CASE("memory stays until the last stream is done with it, without a loader, too", "[device]") {
+TEST_CASE("memory stays until the last stream is done with it, even after the loader", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   fake_cudart::set_delays(3, 2000);
@@ -319,7 +320,7 @@ TEST_CASE("each device has its own loader, and the caller's device stays", "[dev
   CHECK(equal == std::vector<bool>(expected.size(), true));
 }
 
-TEST_CASE("tensors of DLPack hold the batch", "[device]") {
+TEST_CASE("DLPack tensors keep the memory of their batch", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   fixture.options.transform.dtype = DType::kBfloat16;
@@ -392,7 +393,7 @@ TEST_CASE("a stream that has two tensors of a batch is waited for once", "[devic
   CHECK(fake_cudart::calls().at("cudaEventRecord") == records + 1);
 }
 
-TEST_CASE("copies go before other work, and the host sleeps while it waits for them", "[device]") {
+TEST_CASE("copies have priority, and the host sleeps while it waits for them", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   const UserStream stream;
@@ -406,7 +407,7 @@ TEST_CASE("copies go before other work, and the host sleeps while it waits for t
   CHECK(flags == (cudaEventBlockingSync | cudaEventDisableTiming));
 }
 
-TEST_CASE("a loader moves", "[device]") {
+TEST_CASE("a loader can be moved", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   DeviceLoader first(fixture.dataset, fixture.options);

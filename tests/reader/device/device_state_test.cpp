@@ -28,7 +28,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE("the state counts batches that were returned, not those on their way", "[device]") {
+TEST_CASE("the state counts the batches that were returned, not those being copied", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   Loader host(fixture.dataset, fixture.options);
@@ -49,7 +49,7 @@ TEST_CASE("the state counts batches that were returned, not those on their way",
   CHECK(loader.stats().batches == host.stats().batches);
 }
 
-TEST_CASE("a run goes on from any state, on a device or without", "[device]") {
+TEST_CASE("a run resumes from any state, with or without a device", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   for (const DevicePath path : {DevicePath::kStaged, DevicePath::kAuto}) {
@@ -64,7 +64,9 @@ TEST_CASE("a run goes on from any state, on a device or without", "[device]") {
       Loader host(fixture.dataset, fixture.options);
       host.resume(state);
       const auto expected = epoch_of(host);
-      const auto ahead = epoch_of(loader);  // beyond the state
+      // After the last batch of an epoch, the state is the beginning of the next one.
+      if (loader.batches_left() == 0) CHECK_FALSE(loader.next());
+      const auto ahead = epoch_of(loader);
       loader.resume(state);
       CHECK(loader.state() == state);
       const bool equal = epoch_of(loader) == expected && ahead == expected;
@@ -77,7 +79,7 @@ TEST_CASE("a run goes on from any state, on a device or without", "[device]") {
   }
 }
 
-TEST_CASE("another seed comes with the state it belongs to", "[device]") {
+TEST_CASE("a state brings its own seed", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   Loader host(fixture.dataset, fixture.options);
@@ -98,7 +100,7 @@ TEST_CASE("another seed comes with the state it belongs to", "[device]") {
   CHECK(goes_on);
 }
 
-TEST_CASE("an epoch can be begun at any time", "[device]") {
+TEST_CASE("set_epoch works at any time", "[device]") {
   const FakeMachine machine;
   const Fixture fixture;
   Loader host(fixture.dataset, fixture.options);
@@ -111,7 +113,7 @@ TEST_CASE("an epoch can be begun at any time", "[device]") {
     const bool equal = epoch_of(loader) == epoch_of(host);
     CHECK(equal);
   }
-  // At the begin of an epoch that is on its way already, nothing is read twice.
+  // At the beginning of an epoch that is already being read, nothing is read twice.
   const std::uint64_t copies = loader.stats().staged + loader.stats().gathered;
   loader.set_epoch(2);
   CHECK(loader.stats().staged + loader.stats().gathered == copies);
@@ -130,7 +132,7 @@ TEST_CASE("epochs without a batch end at once", "[device]") {
   }
 }
 
-TEST_CASE("a shard that cannot be read is an error where its batch would be", "[device]") {
+TEST_CASE("a shard that cannot be read is an error in place of its batch", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   fixture.options.order.shuffle = Shuffle::kNone;
@@ -144,9 +146,9 @@ TEST_CASE("a shard that cannot be read is an error where its batch would be", "[
   CHECK_THAT(error, contains(fixture.made.shards[1].filename().string()));
   CHECK(message_of<CorruptData>([&] { (void)loader.next(); }) == error);
   CHECK(loader.state() == state);
-  OrderState behind = state;
-  behind.position = 31;
-  loader.resume(behind);
+  OrderState later = state;
+  later.position = 31;
+  loader.resume(later);
   consumer.take(loader.next().value());
   CHECK(consumer.finish().back().samples == std::vector<std::uint64_t>{31, 32, 33, 34, 35});
 }

@@ -18,8 +18,8 @@
 
 namespace precache::test {
 
-/// A machine of its own for each test: at its end nothing may be left behind, and no rule of CUDA
-/// may have been broken.
+/// A new machine for each test. Its destructor checks that nothing leaked and that no rule of CUDA
+/// was broken.
 class FakeMachine {
  public:
   explicit FakeMachine(int devices = 1) {
@@ -36,7 +36,7 @@ class FakeMachine {
   }
 };
 
-/// A consumer's stream.
+/// The stream of a consumer.
 class UserStream {
  public:
   UserStream() {
@@ -54,7 +54,7 @@ class UserStream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// A batch as a consumer finds it.
+/// The content of a batch as a consumer sees it.
 struct SeenBatch {
   Bytes images;
   std::vector<std::int64_t> labels;
@@ -62,8 +62,8 @@ struct SeenBatch {
   bool operator==(const SeenBatch&) const = default;
 };
 
-/// Uses a batch as a training step would: on a stream, without the host waiting for the batch, then
-/// releases it there. What was seen is there when the stream is done.
+/// Uses a batch like a training step: on a stream, without a wait of the host, then releases it
+/// there. The content is known when the stream is done.
 class Consumer {
  public:
   void take(DeviceBatch batch) {
@@ -81,7 +81,7 @@ class Consumer {
     batch.release(stream_.get());
   }
   [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
-  /// All that was taken, when it is all there.
+  /// The content of all batches, after a wait for the stream.
   std::vector<SeenBatch> finish() {
     REQUIRE(cudaStreamSynchronize(stream_.get()) == cudaSuccess);
     std::vector<SeenBatch> seen;
@@ -130,7 +130,7 @@ inline std::vector<SeenBatch> epoch_of(Loader& loader) {
   return seen;
 }
 
-/// With room for all shards.
+/// Options that let all shards be pinned.
 inline DeviceOptions by_path(DevicePath path) {
   DeviceOptions options;
   options.pin_shards_up_to_bytes = std::uint64_t{1} << 30;

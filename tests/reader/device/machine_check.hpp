@@ -16,11 +16,11 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/datasets.hpp"
 
-/// What a machine's GPU is checked with. It runs with the stand-in for the CUDA runtime, too, so
-/// that it is known to be good where it is needed.
+/// The checks for a machine's GPU. They also run with the fake CUDA runtime, which shows that the
+/// checks themselves are right.
 namespace precache::test {
 
-/// All that stored tensors can become, with and without crops whose rows are whole stores of the
+/// All transforms of stored tensors, with and without crops whose rows are whole stores of the
 /// kernel.
 inline std::vector<BatchTransform> all_transforms(const TensorSpec& stored) {
   std::vector<BatchTransform> all(1);
@@ -45,7 +45,7 @@ inline std::vector<BatchTransform> all_transforms(const TensorSpec& stored) {
   return all;
 }
 
-/// One epoch of a device's loader, compared with a Loader's: tensors, labels, samples.
+/// Compares one epoch of a DeviceLoader with a Loader: tensors, labels, samples.
 /// REQUIRES: the device is the current one.
 inline bool is_epoch_right(const Dataset& dataset, const LoaderOptions& options,
                            const DeviceOptions& device) {
@@ -73,8 +73,8 @@ inline bool is_epoch_right(const Dataset& dataset, const LoaderOptions& options,
   return right && !loader.next();
 }
 
-/// All transforms of tensors like `stored`, by all three paths. A driver may refuse to register
-/// the shards; `refused` then has the path and why, and it is not tried again.
+/// Checks all transforms of tensors like `stored`, by all three paths. If the driver refuses to
+/// register the shards, `refused` gets the path and the reason, and the path is not tried again.
 inline void check_machine(const TensorSpec& stored, std::map<DevicePath, std::string>& refused) {
   const TempFolder folder;
   const Dataset dataset =

@@ -6,7 +6,7 @@
 namespace precache {
 namespace {
 
-TEST_CASE("what a machine is checked with holds for the stand-in", "[device]") {
+TEST_CASE("the checks of a machine pass with the fake CUDA runtime", "[device]") {
   const test::FakeMachine machine;
   std::map<DevicePath, std::string> refused;
   for (const DType dtype : {DType::kUint8, DType::kBfloat16}) {
@@ -15,7 +15,7 @@ TEST_CASE("what a machine is checked with holds for the stand-in", "[device]") {
   CHECK(refused.empty());
 }
 
-TEST_CASE("a machine whose driver registers no mappings is checked without", "[device]") {
+TEST_CASE("a machine whose driver registers no mappings is checked without them", "[device]") {
   const test::FakeMachine machine;
   fake_cudart::set_attribute(cudaDevAttrHostRegisterSupported, 0);
   std::map<DevicePath, std::string> refused;

@@ -44,8 +44,8 @@ PixelWork work_of(const TensorSpec& stored, const PixelPass& pass) {
   return work;
 }
 
-/// One batch by the kernel's body, in blocks of some threads, and by the CPU's pass. Memory is of
-/// just the size that is needed, so that AddressSanitizer sees one byte too far.
+/// Compares one batch by the kernel's body, in blocks of some threads, with the CPU's pass. Memory
+/// has exactly the needed size, so that AddressSanitizer sees one byte too far.
 void compare(const TensorSpec& stored, const BatchTransform& transform, std::uint32_t threads) {
   const PixelPass pass(stored, transform);
   PixelWork work = work_of(stored, pass);
@@ -72,7 +72,7 @@ void compare(const TensorSpec& stored, const BatchTransform& transform, std::uin
   CHECK(labels_out == labels);
 }
 
-/// No crop, one that is as small as it gets, and some whose rows are or are not whole stores.
+/// No crop, the smallest crop, and crops whose rows are and are not whole stores.
 std::vector<std::optional<Crop>> crops_of(const TensorSpec& stored) {
   return {std::nullopt,
           Crop{1, 1},
@@ -133,8 +133,7 @@ TEST_CASE("the kernel's body normalises as the CPU does", "[device][pixels]") {
   }
 }
 
-TEST_CASE("the kernel's body writes everything whatever the number of threads",
-          "[device][pixels]") {
+TEST_CASE("the kernel's body writes everything with any number of threads", "[device][pixels]") {
   BatchTransform transform;
   transform.dtype = DType::kFloat16;
   for (const std::uint32_t threads : {1U, 2U, 7U, 19U, 20U, 21U, 60U, 1000U}) {
@@ -144,7 +143,7 @@ TEST_CASE("the kernel's body writes everything whatever the number of threads",
   }
 }
 
-TEST_CASE("accesses that a GPU would not do are not done on the CPU either", "[device][pixels]") {
+TEST_CASE("accesses that a GPU cannot do are refused on the CPU too", "[device][pixels]") {
   using FourFloats = device::Pack<float, 4>;
   alignas(32) std::byte memory[64] = {};
   auto* const right = reinterpret_cast<FourFloats*>(memory);

@@ -10,7 +10,7 @@
 
 namespace precache::test {
 
-/// A launch block by block, thread by thread: each block's copy of the table first.
+/// Runs a launch block by block, thread by thread; each block first copies the table.
 inline void run_blocks(dim3 grid, dim3 block, const device::PixelWork& work) {
   device::ThreadPlace place{0, 0, 0, grid.x, grid.y, block.x};
   for (place.block_y = 0; place.block_y < grid.y; ++place.block_y) {
@@ -26,7 +26,7 @@ inline void run_blocks(dim3 grid, dim3 block, const device::PixelWork& work) {
   }
 }
 
-/// Runs the kernel as its launch says, on memory that the fake lets it see.
+/// Runs the kernel with the dimensions of its launch, on memory of the fake.
 inline void run_kernel(dim3 grid, dim3 block, const device::PixelWork& work) {
   using device::element_bytes;
   const std::size_t in_bytes = std::size_t{work.samples} * work.channels * work.in_height *
@@ -41,7 +41,7 @@ inline void run_kernel(dim3 grid, dim3 block, const device::PixelWork& work) {
   seen.labels_out = fake_cudart::write_view(work.labels_out, work.samples);
   if (seen.in == nullptr || seen.out == nullptr || seen.choices == nullptr ||
       seen.labels_in == nullptr || seen.labels_out == nullptr) {
-    return;  // a fault by now
+    return;  // the fake has noted a fault
   }
   run_blocks(grid, block, seen);
 }

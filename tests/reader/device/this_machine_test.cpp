@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With the CUDA runtime itself: on a machine with a GPU the loader works there, on others it says
-// so.
+// Tests with the real CUDA runtime: on a machine with a GPU the loader works, on others it throws.
 #include <cuda.h>
 
 #include <thread>
@@ -30,7 +29,7 @@ bool has_context(int device) {
   return active != 0;
 }
 
-TEST_CASE("a machine without a GPU is told so", "[device]") {
+TEST_CASE("a machine without a GPU is an error", "[device]") {
   if (count_gpus() != 0) return;
   const test::TempFolder folder;
   const Dataset dataset = Dataset::open(test::make_dataset(folder.path(), {}).folder);
@@ -51,7 +50,7 @@ TEST_CASE("batches reach this machine's GPU, by every path and bit for bit", "[d
   for (const auto& [path, why] : refused) WARN("not checked: " << name(path) << ": " << why);
 }
 
-TEST_CASE("a loader for this machine's second GPU leaves the first alone", "[device]") {
+TEST_CASE("a loader for this machine's second GPU does not use the first", "[device]") {
   if (count_gpus() < 2) return;
   const test::TempFolder folder;
   const Dataset dataset = Dataset::open(test::make_dataset(folder.path(), {}).folder);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of its own: it counts every allocation of the process, whichever thread makes it.
+// A separate program, because it counts every allocation of the process, on any thread.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ std::atomic<std::uint64_t> allocations{0};
 
 }  // namespace
 
-// A sanitizer has an allocator of its own.
+// Sanitizers have their own allocator.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 extern "C" {
@@ -73,7 +73,8 @@ struct Case {
   unsigned threads = 3;
 };
 
-/// Allocations of one epoch, after some that warm up. The consumer holds one batch at a time.
+/// The allocations of one epoch, after some epochs to warm up. The consumer holds one batch at a
+/// time.
 std::uint64_t allocations_of(Loader& loader, bool writes) {
   std::uint64_t before = 0;
   for (int epoch = 0; epoch < 4; ++epoch) {
@@ -86,7 +87,7 @@ std::uint64_t allocations_of(Loader& loader, bool writes) {
 }
 
 TEST_CASE("allocations are counted", "[reader][allocation]") {
-  if (test::kSanitized) PRECACHE_SKIP("sanitizers have an allocator of their own");
+  if (test::kSanitized) PRECACHE_SKIP("sanitizers have their own allocator");
   const std::uint64_t before = allocations;
   delete new volatile int(1);
   std::free(std::aligned_alloc(64, 64));
@@ -94,8 +95,8 @@ TEST_CASE("allocations are counted", "[reader][allocation]") {
   CHECK(allocations - before >= 3 - (numbers.empty() ? 1 : 0));
 }
 
-TEST_CASE("a loader that is warm allocates nothing", "[reader][allocation]") {
-  if (test::kSanitized) PRECACHE_SKIP("sanitizers have an allocator of their own");
+TEST_CASE("a warm loader allocates nothing", "[reader][allocation]") {
+  if (test::kSanitized) PRECACHE_SKIP("sanitizers have their own allocator");
   BatchTransform half;
   half.dtype = DType::kFloat16;
   BatchTransform whole_way;
@@ -128,7 +129,8 @@ TEST_CASE("a loader that is warm allocates nothing", "[reader][allocation]") {
       REQUIRE(loader.batches_left() == kBatches);
       const std::uint64_t count = allocations_of(loader, each.writes);
       CAPTURE(name(format), each.name);
-      // Slots of a pipeline that was never so full before may still come; batches bring none.
+      // A pipeline that was never so full before may still allocate slots; batches allocate
+      // nothing.
       CHECK(count <= 12);
     }
   }

@@ -40,7 +40,7 @@ BatchTransform with_normalization(const Normalization& normalize, std::optional<
   return transform;
 }
 
-TEST_CASE("a transform says what tensors become", "[reader][pixels]") {
+TEST_CASE("a transform gives the spec of the result", "[reader][pixels]") {
   const TensorSpec stored = spec_of(9, 7, 3);
   CHECK(BatchTransform().result(stored) == stored);
   BatchTransform flip;
@@ -107,14 +107,14 @@ TEST_CASE("parts of a transform that do not fit are refused", "[reader][pixels][
       normalize.std[channel] = std;
       CHECK_THAT(refusal(with_normalization(normalize), stored),
                  test::contains("standard deviation"));
-      // Of one channel the first number is meant.
+      // With one channel, only the first number counts.
       const BatchTransform transform = with_normalization(normalize);
       if (channel != 0) CHECK_NOTHROW((void)transform.result(spec_of(9, 7, 1)));
     }
   }
 }
 
-TEST_CASE("a pass knows when tensors stay as they are", "[reader][pixels]") {
+TEST_CASE("a pass knows when tensors do not change", "[reader][pixels]") {
   const auto is_copy = [](const TensorSpec& stored, const BatchTransform& transform) {
     return PixelPass(stored, transform).is_copy();
   };
@@ -138,7 +138,7 @@ TEST_CASE("a pass knows when tensors stay as they are", "[reader][pixels]") {
   CHECK_FALSE(is_copy(spec_of(9, 7, 1, DType::kFloat16), with_dtype(DType::kBfloat16)));
 }
 
-TEST_CASE("crops are taken everywhere equally often, flipped or not", "[reader][pixels]") {
+TEST_CASE("all positions of crops are equally likely, flipped or not", "[reader][pixels]") {
   BatchTransform transform = crop_of(16, 24);
   transform.flip = true;
   const PixelPass pass(spec_of(20, 30, 3), transform);
@@ -154,7 +154,7 @@ TEST_CASE("crops are taken everywhere equally often, flipped or not", "[reader][
   CHECK(std::abs(deviation(by_epoch, 100)) < 5);
 }
 
-TEST_CASE("a crop does not change who is flipped", "[reader][pixels]") {
+TEST_CASE("a crop does not change which samples are flipped", "[reader][pixels]") {
   const TensorSpec stored = spec_of(20, 30, 3);
   BatchTransform alone;
   alone.flip = true;
@@ -171,7 +171,7 @@ TEST_CASE("a crop does not change who is flipped", "[reader][pixels]") {
   }
 }
 
-TEST_CASE("what is not asked for is not chosen", "[reader][pixels]") {
+TEST_CASE("without a crop or a flip nothing is drawn", "[reader][pixels]") {
   const TensorSpec stored = spec_of(20, 31, 3);
   for (std::uint64_t i = 0; i < 200; ++i) {
     const AugmentationDraw nothing = PixelPass(stored, {}).choose(5, 6, i);
@@ -183,7 +183,7 @@ TEST_CASE("what is not asked for is not chosen", "[reader][pixels]") {
   }
 }
 
-TEST_CASE("choices depend on seed, epoch and sample alone", "[reader][pixels]") {
+TEST_CASE("draws depend only on seed, epoch and sample", "[reader][pixels]") {
   BatchTransform transform = crop_of(1000, 1000);
   transform.flip = true;
   const TensorSpec stored = spec_of(60'000, 60'000, 3);

@@ -31,7 +31,7 @@ bool is_right(const Batch& batch, const MadeDataset& made) {
   return true;
 }
 
-/// From the first byte of the first row to the last of the last one, with what lies between rows.
+/// All bytes from the first row to the last, including those between rows.
 std::span<const std::byte> memory_of(const Batch& batch) {
   return {batch.data(), (batch.size() - 1) * batch.stride_bytes() + batch.spec().size_bytes()};
 }
@@ -59,12 +59,13 @@ struct Held {
   std::byte value;
 };
 
-/// Epochs in which every batch is overwritten, and some are held, each with its own writes.
+/// Reads epochs in which every batch is overwritten and some batches are held, each with its own
+/// writes.
 struct Abuse {
   std::uint64_t batch_size;
   std::size_t most_held;
   std::uint64_t seed;
-  bool writable;  // by the loader's threads, ahead
+  bool writable;  // made writable ahead, by the loader's threads
   int epochs = 3;
 };
 
@@ -106,7 +107,7 @@ void abuse(const Dataset& dataset, const MadeDataset& made, const Abuse& plan) {
   CHECK(wrong_reads == 0);
 }
 
-TEST_CASE("nobody else sees what a holder writes", "[reader][loader][concurrency]") {
+TEST_CASE("only the holder of a batch sees its writes", "[reader][loader][concurrency]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     for (const std::uint32_t side : {4U, 20U, 70U}) {  // 48 bytes, 1.2 KB, 14.7 KB
@@ -128,7 +129,7 @@ TEST_CASE("nobody else sees what a holder writes", "[reader][loader][concurrency
   }
 }
 
-/// Writes to some bytes of a batch, here and there.
+/// Writes to some bytes of a batch.
 void scribble(Batch& batch, Random& random) {
   const std::span<std::byte> memory(batch.make_writable(), memory_of(batch).size());
   for (std::uint64_t i = below(random, 40); i > 0; --i) {
@@ -138,7 +139,7 @@ void scribble(Batch& batch, Random& random) {
   }
 }
 
-TEST_CASE("what was written here and there is gone in the next epoch", "[reader][loader]") {
+TEST_CASE("writes to a batch are gone in the next epoch", "[reader][loader]") {
   const TempFolder folder;
   for (const std::uint32_t side : {70U, 256U}) {
     const MadeDataset made =
@@ -195,7 +196,7 @@ TEST_CASE("loaders of one dataset do not see each other's writes",
   }
 }
 
-#ifdef PRECACHE_WITH_HDF5  // whose records lie so close
+#ifdef PRECACHE_WITH_HDF5  // its records are close to each other
 TEST_CASE("a batch may be dropped while its neighbours on the same pages stay",
           "[reader][loader]") {
   // Three batches on the same pages; the one in the middle comes and goes.
@@ -229,7 +230,7 @@ TEST_CASE("a batch may be dropped while its neighbours on the same pages stay",
 }
 #endif
 
-TEST_CASE("what was written is gone after its loader is", "[reader][loader]") {
+TEST_CASE("writes to a batch are gone after its loader", "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.spec = spec_of(20, 20, 3)});
   const Dataset dataset = Dataset::open(made.folder);

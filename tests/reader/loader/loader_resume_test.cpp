@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loader does besides handing out batches: it stops, goes on elsewhere, fails and ends.
+// Tests how a loader stops, resumes, fails and ends.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <thread>
 
@@ -51,8 +52,8 @@ std::vector<std::uint64_t> epoch_of(Loader& loader) {
   return samples;
 }
 
-/// One epoch by worlds of random size, each from where the last one stopped. Returns how often each
-/// sample was served.
+/// Reads one epoch with worlds of random size; each resumes where the previous one stopped. Returns
+/// how often each sample was returned.
 std::map<std::uint64_t, int> served(const Dataset& dataset, const MadeDataset& made,
                                     Shuffle shuffle, LastBatch last_batch, Random& random) {
   std::map<std::uint64_t, int> counts;
@@ -63,30 +64,32 @@ std::map<std::uint64_t, int> served(const Dataset& dataset, const MadeDataset& m
     LoaderOptions options = options_of(shuffle, last_batch, 1 + below(random, 4),
                                        static_cast<unsigned>(1 + below(random, 3)));
     options.world_size = world;
-    options.seed = is_begun ? random() : 5;  // the state's counts
+    options.seed = is_begun ? random() : 5;  // the seed of the state is used
     std::vector<Loader> ranks;
     for (options.rank = 0; options.rank < world; ++options.rank) {
       ranks.emplace_back(dataset, options);
       if (is_begun) ranks.back().resume(OrderState::from_json(state.to_json()));
     }
+    is_over = ranks[0].epoch() != 0;  // the rest does not fill a step of these ranks
     for (std::uint64_t steps = 1 + below(random, 3); steps > 0 && !is_over; --steps) {
-      is_over = ranks[0].batches_left() == 0;
+      REQUIRE(ranks[0].batches_left() != 0);
       for (Loader& rank : ranks) {
+        REQUIRE(rank.epoch() == 0);
         if (rank.batches_left() == 0) continue;  // some ranks may have one less
-        REQUIRE_FALSE(is_over);                  // but not the first
         const auto batch = rank.next();
         REQUIRE(batch);
         REQUIRE(is_right(*batch, made));
         for (const std::uint64_t sample : batch->samples()) ++counts[sample];
       }
-      if (!is_over) state = ranks[0].state();
+      state = ranks[0].state();
+      is_over = state.epoch != 0;
     }
     is_begun = true;
   }
   return counts;
 }
 
-TEST_CASE("an epoch over changing worlds serves every sample once",
+TEST_CASE("an epoch with changing worlds returns every sample once",
           "[reader][loader][concurrency]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {17, 1, 0, 25}});
@@ -105,23 +108,29 @@ TEST_CASE("an epoch over changing worlds serves every sample once",
   }
 }
 
-TEST_CASE("the state counts what was returned, not what was filled ahead", "[reader][loader]") {
+TEST_CASE("the state counts the batches that were returned, not those filled ahead",
+          "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {20}});
   Loader loader(Dataset::open(made.folder), options_of(Shuffle::kFull, LastBatch::kKeep, 6));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // what can be filled is
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // until the ring is full
   CHECK(loader.state() == OrderState{20, {Shuffle::kFull, 3, 2}, 5, 0, 0});
-  const std::vector<std::uint64_t> positions{6, 12, 18, 20};
-  for (const std::uint64_t position : positions) {
+  for (const std::uint64_t position : {6, 12, 18}) {
     CHECK(loader.next());
     CHECK(loader.state().position == position);
     CHECK(loader.state().epoch == 0);
   }
+  CHECK(loader.next());
+  CHECK(loader.epoch() == 0);
+  CHECK(loader.batches_left() == 0);
+  // A state after the last batch is the beginning of the next epoch.
+  CHECK(loader.state() == OrderState{20, {Shuffle::kFull, 3, 2}, 5, 1, 0});
   CHECK_FALSE(loader.next());
+  CHECK(loader.epoch() == 1);
   CHECK(loader.state() == OrderState{20, {Shuffle::kFull, 3, 2}, 5, 1, 0});
 }
 
-TEST_CASE("a resumed loader goes on with the state's seed and order", "[reader][loader]") {
+TEST_CASE("a resumed loader continues with the seed and order of the state", "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {10, 13}});
   const Dataset dataset = Dataset::open(made.folder);
@@ -162,8 +171,95 @@ TEST_CASE("a resumed loader goes on with the state's seed and order", "[reader][
   CHECK(other.state() == before);  // a refused state changes nothing
   state = {23, {}, 5, 4, 23};      // at the end of epoch 4
   other.resume(state);
-  CHECK_FALSE(other.next());
   CHECK(other.epoch() == 5);
+  CHECK(other.batches_left() == other.batches_per_epoch());
+  options.last_batch = LastBatch::kDrop;
+  Loader dropping(dataset, options);
+  dropping.resume({23, {}, 5, 4, 20});  // three samples are left, and a batch has five
+  CHECK(dropping.epoch() == 5);
+  dropping.resume({23, {}, 5, 4, 18});
+  CHECK(dropping.epoch() == 4);
+  CHECK(dropping.batches_left() == 1);
+  options.last_batch = LastBatch::kKeep;
+  options.world_size = 4;
+  options.rank = 3;
+  Loader last_rank(dataset, options);
+  last_rank.resume({23, {}, 5, 4, 21});  // two samples are left, which are those of ranks 0 and 1
+  CHECK(last_rank.epoch() == 4);         // as on the other ranks
+  CHECK(last_rank.batches_left() == 0);
+}
+
+TEST_CASE("a subset is read in its own order", "[reader][loader]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder.path(), {.shards = {10, 13}});
+  const Dataset dataset = Dataset::open(made.folder);
+  LoaderOptions options = options_of(Shuffle::kNone, LastBatch::kKeep, 3);
+  options.subset = {22, 0, 7, 7, 12};
+  Loader loader(dataset, options);
+  CHECK(loader.batches_per_epoch() == 2);
+  CHECK(epoch_of(loader) == *options.subset);
+  CHECK(loader.state().samples == 5);
+  options.order.shuffle = Shuffle::kFull;
+  Loader shuffled(dataset, options);
+  std::vector<std::uint64_t> samples = epoch_of(shuffled);
+  CHECK(samples != epoch_of(shuffled));
+  std::ranges::sort(samples);
+  CHECK(samples == std::vector<std::uint64_t>{0, 7, 7, 12, 22});
+  options.subset = {23};
+  CHECK_THAT(test::message_of<InvalidArgument>([&] { Loader(dataset, options); }),
+             test::contains("`subset` must be below 23"));
+  options.subset = std::vector<std::uint64_t>();
+  CHECK(Loader(dataset, options).batches_per_epoch() == 0);
+}
+
+TEST_CASE("weights decide how often a sample is drawn", "[reader][loader]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder.path(), {.shards = {4}});
+  const Dataset dataset = Dataset::open(made.folder);
+  LoaderOptions options = options_of(Shuffle::kNone, LastBatch::kKeep, 3);
+  options.weights = {0, 1, 0, 3};
+  Loader loader(dataset, options);
+  std::map<std::uint64_t, int> counts;
+  for (int epoch = 0; epoch < 1000; ++epoch) {
+    for (const std::uint64_t sample : epoch_of(loader)) ++counts[sample];
+  }
+  CHECK(counts.size() == 2);
+  CHECK(std::abs(counts[3] - 3000) < 150);  // five standard deviations
+  CHECK(counts[1] + counts[3] == 4000);
+
+  loader.set_epoch(7);
+  REQUIRE(loader.next());
+  const OrderState state = OrderState::from_json(loader.state().to_json());
+  const std::vector<std::uint64_t> rest = epoch_of(loader);
+  options.threads = 1;
+  Loader again(dataset, options);
+  again.resume(state);
+  CHECK(epoch_of(again) == rest);
+  options.weights.clear();
+  Loader unweighted(dataset, options);
+  CHECK_THAT(test::message_of<InvalidArgument>([&] { unweighted.resume(state); }),
+             test::contains("`weights`"));
+}
+
+TEST_CASE("weights that make no sense are refused", "[reader][loader][malformed]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder.path(), {.shards = {3}});
+  const Dataset dataset = Dataset::open(made.folder);
+  LoaderOptions options = options_of(Shuffle::kNone, LastBatch::kKeep, 3);
+  const auto refused = [&](std::vector<double> weights) {
+    options.weights = std::move(weights);
+    return test::message_of<InvalidArgument>([&] { Loader(dataset, options); });
+  };
+  CHECK_THAT(refused({1, 2}), test::contains("one entry for each of 3 samples, got 2"));
+  CHECK_THAT(refused({0, 0, 0}), test::contains("above 0, got 0"));
+  CHECK_THAT(refused({1, -1, 1}), test::contains("not negative, got -1"));
+  CHECK_THAT(refused({1, NAN, 1}), test::contains("got nan"));
+  CHECK_THAT(refused({1e308, 1e308, 1e308}), test::contains("above 0, got inf"));
+  options.order.shuffle = Shuffle::kFull;
+  CHECK_THAT(refused({1, 1, 1}), test::contains("contradict"));
+  options.weights.clear();
+  options.order.shuffle = Shuffle::kWeighted;
+  CHECK_THROWS_AS(Loader(dataset, options), InvalidArgument);
 }
 
 TEST_CASE("set_epoch goes to the beginning of any epoch", "[reader][loader][concurrency]") {
@@ -195,7 +291,7 @@ TEST_CASE("set_epoch goes to the beginning of any epoch", "[reader][loader][conc
   CHECK(epoch_of(loader) == epochs[3]);
 }
 
-TEST_CASE("held batches keep their content, also without their loader", "[reader][loader]") {
+TEST_CASE("held batches keep their content, even after their loader", "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {31, 33}});
   for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kFull}) {
@@ -242,7 +338,7 @@ TEST_CASE("batches can be moved and assigned", "[reader][loader]") {
   CHECK(is_right(*loader.next(), made));
 }
 
-/// What makes a loader forget an error.
+/// The calls that make a loader forget an error.
 enum class Restart { kResume, kOtherEpoch, kSameEpoch };
 
 void check_error(const std::filesystem::path& folder, Shuffle shuffle, unsigned threads,
@@ -263,7 +359,7 @@ void check_error(const std::filesystem::path& folder, Shuffle shuffle, unsigned 
   }
   CHECK(state.epoch == 0);
   if (shuffle == Shuffle::kNone) CHECK(state.position == 8 * missing);
-  // When the shard is there again, a new start is enough.
+  // Once the shard exists again, a restart is enough.
   std::filesystem::rename(away, made.shards[missing]);
   if (restart == Restart::kResume) loader.resume(state);
   if (restart == Restart::kOtherEpoch) loader.set_epoch(1);
@@ -271,7 +367,7 @@ void check_error(const std::filesystem::path& folder, Shuffle shuffle, unsigned 
   CHECK_NOTHROW(take_all());
 }
 
-TEST_CASE("an error of a worker reaches the consumer, and again", "[reader][loader]") {
+TEST_CASE("an error of a worker reaches the consumer at every call", "[reader][loader]") {
   const TempFolder folder;
   for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kFull}) {
     for (const unsigned threads : {1U, 4U}) {

@@ -27,9 +27,10 @@ using test::TempFolder;
 using Indices = std::vector<std::uint64_t>;
 
 constexpr Shuffle kShuffles[] = {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull};
-constexpr LastBatch kLastBatches[] = {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep};
+constexpr LastBatch kLastBatches[] = {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep,
+                                      LastBatch::kEven};
 
-/// The batches of one epoch, by the words of the design and not by those of the code.
+/// The batches of one epoch by the definition of the documents, independent of the code.
 std::vector<Indices> expected_batches(std::uint64_t samples, const LoaderOptions& options,
                                       std::uint64_t epoch, std::uint64_t position = 0) {
   const EpochOrder order(samples, options.order, options.seed, epoch);
@@ -37,19 +38,26 @@ std::vector<Indices> expected_batches(std::uint64_t samples, const LoaderOptions
   const std::uint64_t step = options.batch_size * options.world_size;
   for (std::uint64_t p = position; p < samples; p += step) {
     if (options.last_batch == LastBatch::kDrop && p + step > samples) break;
+    std::uint64_t end = p + step;  // of the positions of all ranks at this step
+    if (options.last_batch == LastBatch::kKeep) end = std::min(end, samples);
+    if (options.last_batch == LastBatch::kEven && end > samples) {
+      end = samples;
+      while ((end - p) % options.world_size != 0) ++end;
+    }
     Indices batch;
-    for (std::uint64_t i = 0; i < options.batch_size; ++i) {
-      const std::uint64_t at = p + options.rank * options.batch_size + i;
-      if (at < samples) batch.push_back(order[at]);
-      if (at >= samples && options.last_batch == LastBatch::kPad)
-        batch.push_back(order[at % samples]);
+    for (std::uint64_t rank = 0, at = p; rank <= options.rank; ++rank) {
+      const std::uint64_t ranks_left = options.world_size - rank;
+      const std::uint64_t count = (end - at + ranks_left - 1) / ranks_left;
+      batch.clear();
+      for (std::uint64_t i = 0; i < count; ++i) batch.push_back(order[(at + i) % samples]);
+      at += count;
     }
     if (!batch.empty()) batches.push_back(batch);
   }
   return batches;
 }
 
-/// Whether a batch is these samples as `pass` makes them.
+/// True if a batch has these samples, transformed by `pass`.
 void check_batch(const Batch& batch, const Indices& samples, const MadeDataset& made,
                  const PixelPass& pass, std::uint64_t seed, std::uint64_t epoch) {
   REQUIRE(batch.size() == samples.size());
@@ -89,7 +97,7 @@ std::string text(const LoaderOptions& options) {
                      options.prefetch, options.batch_size, options.rank, options.world_size);
 }
 
-/// All that a test wants to vary, with one thing after another in the innermost loop.
+/// Calls with all combinations of the options that a test varies.
 std::vector<LoaderOptions> all_options(std::initializer_list<std::uint64_t> batch_sizes) {
   std::vector<LoaderOptions> all;
   for (const Shuffle shuffle : kShuffles) {
@@ -113,7 +121,7 @@ std::vector<LoaderOptions> all_options(std::initializer_list<std::uint64_t> batc
   return all;
 }
 
-TEST_CASE("batches are what order and dataset say", "[reader][loader][concurrency]") {
+TEST_CASE("batches follow the order and the dataset", "[reader][loader][concurrency]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     const MadeDataset made = make_dataset(folder / std::string(name(format)),
@@ -166,7 +174,7 @@ std::vector<BatchTransform> some_transforms(DType stored) {
   return all;
 }
 
-TEST_CASE("batches are transformed as single samples are", "[reader][loader]") {
+TEST_CASE("batches are transformed like single samples", "[reader][loader]") {
   const TempFolder folder;
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kFloat32}) {
     for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
@@ -193,7 +201,7 @@ TEST_CASE("batches are transformed as single samples are", "[reader][loader]") {
 }
 
 TEST_CASE("large batches are filled by many threads at once", "[reader][loader][concurrency]") {
-  // 192 KiB each, so that a batch is many chunks, and past the caches.
+  // 192 KiB each, so that a batch has many chunks and bypasses the caches.
   const TempFolder folder;
   const MadeDataset made =
       make_dataset(folder.path(), {.spec = spec_of(256, 256, 3), .shards = {40, 50}});
@@ -257,10 +265,10 @@ TEST_CASE("sequential batches inside a shard are views, others are gathered", "[
   }
 }
 
-TEST_CASE("batches that were given back are views again in later epochs", "[reader][loader]") {
+TEST_CASE("batches that were released are views again in later epochs", "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {12, 12}});
-  for (const std::uint64_t batch_size : {1, 2}) {  // epochs of more batches than are under way
+  for (const std::uint64_t batch_size : {1, 2}) {  // epochs of more batches than are prefetched
     LoaderOptions options;
     options.batch_size = batch_size;
     options.threads = 2;
@@ -271,7 +279,7 @@ TEST_CASE("batches that were given back are views again in later epochs", "[read
   }
 }
 
-TEST_CASE("stats tell what was done", "[reader][loader]") {
+TEST_CASE("stats count what was done", "[reader][loader]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {30}});
   LoaderOptions options;
@@ -298,7 +306,7 @@ TEST_CASE("stats tell what was done", "[reader][loader]") {
   CHECK_THAT(waiting.bottleneck(), test::contains("the consumer waits"));
 }
 
-TEST_CASE("who waits in pieces gets the same batches, and is counted once for each",
+TEST_CASE("a consumer that waits in steps gets the same batches, and is counted once for each",
           "[reader][loader][concurrency]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {30}});
@@ -325,7 +333,7 @@ TEST_CASE("who waits in pieces gets the same batches, and is counted once for ea
   CHECK(seen == all);
 }
 
-TEST_CASE("a crop that cannot move is warned of", "[reader][loader]") {
+TEST_CASE("a crop that cannot move is a warning", "[reader][loader]") {
   const TempFolder folder;
   const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
   const auto warnings = [&](const std::optional<Crop>& crop) {
@@ -342,7 +350,7 @@ TEST_CASE("a crop that cannot move is warned of", "[reader][loader]") {
   CHECK(warnings(std::nullopt).empty());
 }
 
-TEST_CASE("options that make no sense are refused", "[reader][loader]") {
+TEST_CASE("invalid options are refused", "[reader][loader]") {
   const TempFolder folder;
   const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
   const auto refused = [&](const auto& change) {

@@ -16,7 +16,8 @@ namespace {
 using test::below;
 using test::Random;
 
-constexpr LastBatch kLastBatches[] = {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep};
+constexpr LastBatch kLastBatches[] = {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep,
+                                      LastBatch::kEven};
 
 std::vector<RankSlices> ranks_of(std::uint64_t samples, std::uint64_t position,
                                  std::uint64_t batch_size, std::uint64_t world_size,
@@ -28,7 +29,7 @@ std::vector<RankSlices> ranks_of(std::uint64_t samples, std::uint64_t position,
   return ranks;
 }
 
-/// What all ranks together take in one epoch, from `position` to the end.
+/// The positions that all ranks together take in one epoch, from `position` to the end.
 void check_rest_of_epoch(std::uint64_t samples, std::uint64_t position, std::uint64_t batch_size,
                          std::uint64_t world_size, LastBatch last_batch) {
   const auto ranks = ranks_of(samples, position, batch_size, world_size, last_batch);
@@ -36,15 +37,21 @@ void check_rest_of_epoch(std::uint64_t samples, std::uint64_t position, std::uin
   const std::uint64_t left = samples - position;
   const std::uint64_t steps = ranks[0].steps();
   CHECK(steps == (last_batch == LastBatch::kDrop ? left / all : (left + all - 1) / all));
-  std::uint64_t next = position;  // what is taken is one range, in the order of steps and ranks
+  const bool is_shared = last_batch == LastBatch::kKeep || last_batch == LastBatch::kEven;
+  std::uint64_t next = position;  // the ranks take one range, in the order of steps and ranks
   for (std::uint64_t step = 0; step < steps; ++step) {
+    const std::uint64_t in_step = std::min(all, left - step * all);
     for (const RankSlices& rank : ranks) {
       CHECK(rank.position_after(step) == position + step * all);
       const auto [first, count] = rank.slice(step);
-      if (count != 0 || last_batch != LastBatch::kKeep) CHECK(first == next);
-      const std::uint64_t to_the_end = samples - std::min(next, samples);
-      CHECK(count ==
-            (last_batch == LastBatch::kKeep ? std::min(batch_size, to_the_end) : batch_size));
+      CHECK(first == next);
+      if (!is_shared || in_step == all) {
+        CHECK(count == batch_size);
+      } else if (last_batch == LastBatch::kEven) {
+        CHECK(count == (in_step + world_size - 1) / world_size);
+      } else {
+        CHECK(count == in_step / world_size + (rank.rank < in_step % world_size ? 1 : 0));
+      }
       next += count;
     }
   }
@@ -64,6 +71,10 @@ void check_rest_of_epoch(std::uint64_t samples, std::uint64_t position, std::uin
     case LastBatch::kKeep:
       CHECK(next == samples);
       break;
+    case LastBatch::kEven:
+      CHECK(next >= samples);
+      CHECK(next - samples < world_size);  // as many repeats as DistributedSampler's at most
+      break;
   }
 }
 
@@ -76,7 +87,7 @@ TEST_CASE("step t of rank r is the r-th slice of the t-th range", "[reader][orde
   }
 }
 
-TEST_CASE("ranks share the epoch as last_batch says", "[reader][order]") {
+TEST_CASE("ranks share the epoch according to last_batch", "[reader][order]") {
   for (const LastBatch last_batch : kLastBatches) {
     for (std::uint64_t samples = 0; samples <= 25; ++samples) {
       for (std::uint64_t position = 0; position <= samples; position += 1 + samples / 6) {
@@ -105,13 +116,16 @@ TEST_CASE("batches larger than the dataset do not overflow", "[reader][order]") 
     CHECK(pad.position_after(1) == 10);
     const RankSlices keep{10, 4, kMost, rank, kMost, LastBatch::kKeep};
     CHECK(keep.steps() == 1);
-    CHECK(keep.slice(0).count == (rank == 0 ? 6 : 0));
+    CHECK(keep.slice(0).count == (rank < 6 ? 1 : 0));
     CHECK(keep.position_after(1) == 10);
+    const RankSlices even{10, 4, kMost, rank, kMost, LastBatch::kEven};
+    CHECK(even.slice(0).first == 4 + rank);
+    CHECK(even.slice(0).count == 1);
   }
 }
 
-/// A run that is stopped and goes on with other ranks and batches, and how often each position was
-/// served meanwhile.
+/// A run that is stopped and resumed with other ranks and batches. Counts how often each position
+/// was returned.
 class StoppedRun {
  public:
   StoppedRun(std::uint64_t samples, LastBatch last_batch, Random& random)
@@ -119,7 +133,7 @@ class StoppedRun {
     state_.samples = samples;
   }
 
-  /// Some steps with some ranks; whether that was the end of the epoch.
+  /// Takes some steps with some ranks. True if that was the end of the epoch.
   bool go_on() {
     const std::uint64_t world_size = 1 + below(random_, 5);
     const std::uint64_t batch_size = 1 + below(random_, 9);
@@ -140,6 +154,7 @@ class StoppedRun {
     }
     state_ = OrderState::from_json(now.to_json());
     unit_ = world_size * batch_size;
+    world_size_ = world_size;
     return wanted >= steps;
   }
 
@@ -147,7 +162,8 @@ class StoppedRun {
     if (last_batch_ == LastBatch::kDrop) CHECK(samples_ - state_.position < unit_);
     if (last_batch_ != LastBatch::kDrop) CHECK(state_.position == samples_);
     if (last_batch_ == LastBatch::kPad) CHECK(padding_ < unit_);
-    if (last_batch_ != LastBatch::kPad) CHECK(padding_ == 0);
+    if (last_batch_ == LastBatch::kEven) CHECK(padding_ < world_size_);
+    if (last_batch_ == LastBatch::kDrop || last_batch_ == LastBatch::kKeep) CHECK(padding_ == 0);
     for (std::uint64_t i = 0; i < samples_; ++i) {
       if (served_[i] == (i < state_.position ? 1 : 0)) continue;
       CAPTURE(i, served_[i]);
@@ -169,7 +185,7 @@ class StoppedRun {
       if (i < samples_) {
         ++served_[i];
       } else {
-        CHECK(i == samples_ + padding_++);  // modulo `samples`: from the epoch's first on
+        CHECK(i == samples_ + padding_++);  // modulo `samples`: the first positions of the epoch
       }
     }
   }
@@ -178,13 +194,13 @@ class StoppedRun {
   LastBatch last_batch_;
   Random& random_;
   OrderState state_;
-  std::uint64_t unit_ = 1;     // positions of a step of all ranks, in the last segment
+  std::uint64_t unit_ = 1;  // positions of a step of all ranks, in the last segment
+  std::uint64_t world_size_ = 1;
   std::uint64_t padding_ = 0;  // positions beyond the last
   std::vector<int> served_;
 };
 
-TEST_CASE("every position is served once, however often ranks and batches change",
-          "[reader][order]") {
+TEST_CASE("every position is returned once, even if ranks and batches change", "[reader][order]") {
   Random random(2024);
   std::uint64_t segments = 0;
   for (const LastBatch last_batch : kLastBatches) {
@@ -202,7 +218,7 @@ TEST_CASE("every position is served once, however often ranks and batches change
   CHECK(segments > 4500);  // most runs were stopped at least once
 }
 
-TEST_CASE("what a longer world would drop a shorter one can still serve", "[reader][order]") {
+TEST_CASE("a smaller world returns samples that a larger world would drop", "[reader][order]") {
   const RankSlices four{10, 0, 2, 0, 4, LastBatch::kDrop};
   CHECK(four.steps() == 1);
   const RankSlices one{10, four.position_after(1), 2, 0, 1, LastBatch::kDrop};
@@ -210,8 +226,9 @@ TEST_CASE("what a longer world would drop a shorter one can still serve", "[read
   CHECK(one.slice(0).first == 8);
 }
 
-TEST_CASE("names of shuffles and tails are read back", "[reader][order]") {
-  for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull}) {
+TEST_CASE("names of shuffles and last batches are parsed", "[reader][order]") {
+  for (const Shuffle shuffle :
+       {Shuffle::kNone, Shuffle::kBlock, Shuffle::kFull, Shuffle::kWeighted}) {
     CHECK(parse_shuffle(name(shuffle)) == shuffle);
   }
   for (const LastBatch last_batch : kLastBatches)
@@ -222,13 +239,15 @@ TEST_CASE("names of shuffles and tails are read back", "[reader][order]") {
   CHECK(name(LastBatch::kDrop) == "drop");
   CHECK(name(LastBatch::kPad) == "pad");
   CHECK(name(LastBatch::kKeep) == "keep");
+  CHECK(name(LastBatch::kEven) == "even");
   for (const char* text : {"", "None", "blocks", "full ", "drop"}) {
-    CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)parse_shuffle(text); }),
-               test::contains(fmt::format("must be one of none, block, full; got '{}'", text)));
+    CHECK_THAT(
+        test::message_of<InvalidArgument>([&] { (void)parse_shuffle(text); }),
+        test::contains(fmt::format("must be one of none, block, full, weighted; got '{}'", text)));
   }
   for (const char* text : {"", "Drop", "none"}) {
     CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)parse_last_batch(text); }),
-               test::contains(fmt::format("must be one of drop, pad, keep; got '{}'", text)));
+               test::contains(fmt::format("must be one of drop, pad, keep, even; got '{}'", text)));
   }
 }
 
@@ -242,7 +261,7 @@ TEST_CASE("a state is one frozen line of JSON", "[reader][order][golden]") {
         R"("seed":18446744073709551615,"epoch":89,"position":123456})");
 }
 
-TEST_CASE("a state comes back from its text", "[reader][order][roundtrip]") {
+TEST_CASE("a state is parsed from its text", "[reader][order][roundtrip]") {
   CHECK(OrderState::from_json(example_state().to_json()) == example_state());
   CHECK(OrderState::from_json(OrderState().to_json()) == OrderState());
   Random random(5);
@@ -287,9 +306,10 @@ TEST_CASE("a malformed state is refused with a reason", "[reader][order][malform
   CHECK_THAT(message(example_state().to_json() + "x"), test::contains(no_state));
   CHECK_THAT(message(changed("version", 2)), test::contains("'version' must be 1, got 2"));
   CHECK_THAT(message(changed("shuffle", "best")),
-             test::contains("one of none, block, full; got 'best'"));
+             test::contains("one of none, block, full, weighted; got 'best'"));
   CHECK_THAT(message(changed("shuffle", 1)), test::contains(no_state));
-  CHECK_THAT(message(changed("position", 1'281'168)), test::contains("after the last sample"));
+  CHECK_THAT(message(changed("position", 1'281'168)),
+             test::contains("'position' must be at most 1281167, got 1281168"));
   for (const char* key :
        {"version", "samples", "block_rows", "window_blocks", "seed", "epoch", "position"}) {
     CAPTURE(key);
@@ -303,7 +323,7 @@ TEST_CASE("a malformed state is refused with a reason", "[reader][order][malform
   CHECK_THAT(message(changed("shuffle", nullptr)), test::contains("shuffle"));
 }
 
-/// Whether the text is read or refused; fails on any other error.
+/// True if the text is parsed, false if it is refused; fails on any other error.
 bool is_read(const std::string& text) {
   try {
     const OrderState state = OrderState::from_json(text);
@@ -318,7 +338,8 @@ bool is_read(const std::string& text) {
   return false;
 }
 
-TEST_CASE("a state that is cut or damaged is never read as rubbish", "[reader][order][malformed]") {
+TEST_CASE("a damaged state is parsed or refused, and has no other effect",
+          "[reader][order][malformed]") {
   const std::string whole = example_state().to_json();
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);
@@ -343,7 +364,7 @@ TEST_CASE("a state that is cut or damaged is never read as rubbish", "[reader][o
     }
     read += is_read(text) ? 1 : 0;
   }
-  CHECK(read > 0);  // a digit for a digit
+  CHECK(read > 0);  // a digit was replaced by a digit
   CHECK(read < 10'000);
 }
 

@@ -35,8 +35,8 @@ Values numbers_up_to(std::uint64_t size) {
   return values;
 }
 
-/// Where the windows of a block shuffle end, found from the order alone; empty where some window
-/// is not made of whole blocks, or not of as many as it should.
+/// The ends of the windows of a block shuffle, found from the order alone; empty if a window does
+/// not consist of the right number of whole blocks.
 Values window_ends(const Values& order, std::uint64_t rows, std::uint64_t window_blocks) {
   const std::uint64_t samples = order.size();
   const std::uint64_t blocks = (samples + rows - 1) / rows;
@@ -45,8 +45,7 @@ Values window_ends(const Values& order, std::uint64_t rows, std::uint64_t window
   std::uint64_t begin = 0;
   for (std::uint64_t left = blocks; left != 0;) {
     const std::uint64_t window = std::min(left, window_blocks);
-    // With the last block, the only short one, the window is shorter. Without, these are some of
-    // it.
+    // The window is shorter if it has the last block, the only short one.
     std::uint64_t size = window * rows - missing;
     if (begin + size > samples) return {};
     const auto at = order.begin() + static_cast<std::ptrdiff_t>(begin);
@@ -56,7 +55,7 @@ Values window_ends(const Values& order, std::uint64_t rows, std::uint64_t window
     if (begin + size > samples) return {};
     std::set<std::uint64_t> held;
     for (std::uint64_t i = begin; i < begin + size; ++i) held.insert(order[i] / rows);
-    // No value comes twice, so as many blocks as this make them whole.
+    // No value comes twice, so this many blocks are complete.
     if (held.size() != window) return {};
     begin += size;
     left -= window;
@@ -65,7 +64,7 @@ Values window_ends(const Values& order, std::uint64_t rows, std::uint64_t window
   return begin == samples ? ends : Values{};
 }
 
-/// Counts by bucket of position and bucket of value.
+/// Counts values by bucket of position and bucket of value.
 Values by_position(const Values& values, std::uint64_t end, std::uint64_t buckets) {
   Values counts(buckets * buckets);
   for (std::uint64_t i = 0; i < values.size(); ++i) {
@@ -112,7 +111,7 @@ TEST_CASE("larger orders are permutations too", "[reader][order]") {
   }
 }
 
-TEST_CASE("an order without shuffle is that of storage", "[reader][order]") {
+TEST_CASE("without a shuffle, the order is that of storage", "[reader][order]") {
   CHECK(order_of(1000, {}, 5, 6) == numbers_up_to(1000));
   CHECK(EpochOrder(UINT64_MAX, {}, 5, 6)[UINT64_MAX - 1] == UINT64_MAX - 1);
 }
@@ -145,7 +144,7 @@ TEST_CASE("the short block can be in any window and at any place", "[reader][ord
   CHECK(lengths_seen == std::set<std::uint64_t>{6 * 100 + 14, 8 * 100 + 14, 8 * 100 + 16});
 }
 
-TEST_CASE("an order of any size stays in its range and repeats nothing", "[reader][order]") {
+TEST_CASE("an order of any size stays in its range and repeats no value", "[reader][order]") {
   constexpr std::uint64_t kHuge = (std::uint64_t{1} << 62) + 12345;
   for (const OrderOptions& options :
        {OrderOptions{Shuffle::kFull, 0, 0}, OrderOptions{Shuffle::kBlock, 64, 64},
@@ -177,7 +176,7 @@ TEST_CASE("a block shuffle of empty blocks or windows is refused", "[reader][ord
   CHECK_THROWS_AS(EpochOrder(0, {Shuffle::kBlock, 0, 1}, 0, 0), InvalidArgument);
 }
 
-TEST_CASE("every seed and epoch has an order of its own", "[reader][order]") {
+TEST_CASE("every seed and epoch has a different order", "[reader][order]") {
   for (const Shuffle shuffle : {Shuffle::kBlock, Shuffle::kFull}) {
     CAPTURE(name(shuffle));
     const OrderOptions options{shuffle, 8, 4};
@@ -206,9 +205,9 @@ TEST_CASE("a full shuffle leaves no trace of the order of storage", "[reader][or
     CAPTURE(seed, epoch);
     const Values order = order_of(kSamples, {Shuffle::kFull}, seed, epoch);
     CHECK(std::abs(correlation(positions, order)) < 5 * sigma);
-    CHECK(std::abs(correlation(before, order)) < 5 * sigma);  // nor of the epoch before
+    CHECK(std::abs(correlation(before, order)) < 5 * sigma);  // nor of the previous epoch
     CHECK(neighbours_in(order) < 12);  // 2 on average: more than 11 in one case of 10^6
-    // All sums of rows and of columns are given.
+    // All sums of rows and columns are fixed.
     CHECK(std::abs(deviation(by_position(order, kSamples, 16), kSamples / 256.0, 31)) < 5);
     before = order;
   }
@@ -223,7 +222,7 @@ TEST_CASE("a block shuffle spreads blocks over the epoch", "[reader][order]") {
   for (const auto& [seed, epoch] : {std::pair{0, 0}, {0, 1}, {1, 0}, {2, 1}}) {
     CAPTURE(seed, epoch);
     const Values order = order_of(kBlocks * kRows, {Shuffle::kBlock, kRows, kWindow}, seed, epoch);
-    // Blocks move as one, so they are what is counted.
+    // Blocks move as a whole, so blocks are counted.
     const double sigma = 1 / std::sqrt(kBlocks - 1.0);
     CHECK(std::abs(correlation(positions, order)) < 5 * sigma);
     CHECK(std::abs(correlation(before, order)) < 5 * sigma);
@@ -249,7 +248,7 @@ TEST_CASE("a block shuffle mixes neighbours within a window", "[reader][order]")
   // are followed by the next one in the same block.
   const double expected = 2.0 / kSize * (kRows - 1) * kWindow * kWindows;
   CHECK(static_cast<double>(neighbours_in(order)) < expected + 6 * std::sqrt(expected));
-  // Which row of its block stands where in the window, over all windows.
+  // Counts of (row in its block, place in the window), over all windows.
   constexpr std::uint64_t kBuckets = 16;
   Values counts(kBuckets * kBuckets);
   for (std::uint64_t i = 0; i < order.size(); ++i) {
@@ -267,14 +266,14 @@ TEST_CASE("a block shuffle mixes neighbours within a window", "[reader][order]")
       rows_of_next.push_back(order[i + kSize] % kRows);
       if (rows.size() <= 256) in_one_batch.insert(order[i] / kRows);
     }
-    // No window is mixed as the one before.
+    // No two consecutive windows are mixed in the same way.
     CHECK(std::abs(correlation(rows, rows_of_next)) < 5 / std::sqrt(kSize - 1.0));
     // 256 draws from 64 blocks leave out 64 * (63/64)^256, or 1.1, on average.
     CHECK(in_one_batch.size() >= 56);
   }
 }
 
-TEST_CASE("any sample comes to any position equally often", "[reader][order]") {
+TEST_CASE("every sample is equally likely at every position", "[reader][order]") {
   for (const OrderOptions& options :
        {OrderOptions{Shuffle::kFull}, OrderOptions{Shuffle::kBlock, 8, 4},
         OrderOptions{Shuffle::kBlock, 1, 7}, OrderOptions{Shuffle::kBlock, 40, 1}}) {

@@ -30,8 +30,8 @@ constexpr DType kTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16, DT
 constexpr DType kFloatTypes[] = {DType::kFloat16, DType::kBfloat16, DType::kFloat32};
 const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 
-/// Memory that ends with its last byte, so that ASan sees one too far, and begins some bytes behind
-/// a boundary of 64.
+/// Memory without slack at its end, so that ASan sees one byte too far, which begins some bytes
+/// after a boundary of 64.
 class Buffer {
  public:
   Buffer(std::size_t size, std::size_t skip)
@@ -64,7 +64,7 @@ std::uint32_t bits_of(float value, DType dtype) {
   }
 }
 
-/// Each pixel in each channel by the definition.
+/// The result of each pixel in each channel by the definition.
 std::vector<std::uint32_t> pixel_table(const std::optional<Normalization>& normalize, DType dtype) {
   std::vector<std::uint32_t> table;
   for (std::size_t channel = 0; channel < 4; ++channel) {
@@ -145,7 +145,7 @@ BatchTransform transform_of(const std::optional<Crop>& crop, DType dtype, Layout
   return transform;
 }
 
-/// Offsets at all four corners of what is free, each both ways round.
+/// The crops at all four corners, flipped and not.
 std::vector<AugmentationDraw> corners(const TensorSpec& stored, const TensorSpec& result) {
   std::vector<AugmentationDraw> choices;
   for (const bool flip : {false, true}) {
@@ -158,7 +158,8 @@ std::vector<AugmentationDraw> corners(const TensorSpec& stored, const TensorSpec
   return choices;
 }
 
-/// All orders, types and normalisations from tensors of `channels` whose result has this size.
+/// Checks all layouts, types and normalisations of tensors of `channels` whose result has this
+/// size.
 void check_pixels(std::uint32_t channels, std::uint32_t height, std::uint32_t width,
                   std::uint32_t free, Random& random) {
   for (const Layout from : kOrders) {
@@ -188,8 +189,7 @@ void check_pixels(std::uint32_t channels, std::uint32_t height, std::uint32_t wi
   }
 }
 
-TEST_CASE("pixels of every size, order and type become what the definition says",
-          "[reader][pixels]") {
+TEST_CASE("pixels of every size, layout and type follow the definition", "[reader][pixels]") {
   test::on_every_target([] {
     Random random(1);
     for (const std::uint32_t channels : {1U, 3U, 4U}) {
@@ -203,14 +203,14 @@ TEST_CASE("pixels of every size, order and type become what the definition says"
   });
 }
 
-TEST_CASE("pixels of a usual size become what the definition says", "[reader][pixels]") {
+TEST_CASE("pixels of a usual size follow the definition", "[reader][pixels]") {
   Random random(2);
   check_pixels(3, 2, 224, 32, random);
   check_pixels(1, 3, 224, 0, random);
   check_pixels(3, 3, 224, 0, random);
 }
 
-/// From nearly nothing to nearly everything that a float holds, of both signs.
+/// A random float of any magnitude and sign.
 float random_float(Random& random, int smallest_exponent, int largest_exponent) {
   const int exponents = largest_exponent - smallest_exponent;
   const int exponent =
@@ -219,7 +219,7 @@ float random_float(Random& random, int smallest_exponent, int largest_exponent) 
   return static_cast<float>(std::ldexp(random() % 2 == 0 ? value : -value, exponent));
 }
 
-TEST_CASE("every normalisation is exact, whichever way it is computed", "[reader][pixels]") {
+TEST_CASE("every normalisation is exact with every arithmetic", "[reader][pixels]") {
   test::on_every_target([] {
     Random random(3);
     std::map<std::pair<DType, PixelMath>, int> seen;
@@ -251,8 +251,8 @@ TEST_CASE("every normalisation is exact, whichever way it is computed", "[reader
         }
       }
     }
-    // Which way a type goes depends on the instruction set: without FMA and its conversions few
-    // float16 are exact by arithmetic. But no way is never taken.
+    // The arithmetic depends on the type and the instruction set: without FMA and its conversions,
+    // few float16 are exact by arithmetic. But each arithmetic is used for some.
     std::set<PixelMath> ways;
     for (const auto& [kind, times] : seen) ways.insert(kind.second);
     CHECK(ways.size() == 3);
@@ -265,7 +265,7 @@ float value_of(std::uint32_t bits, DType dtype) {
   return std::bit_cast<float>(bits);
 }
 
-/// All orders and types from stored floats whose result has 5 rows of this width.
+/// Checks all layouts and types of stored floats whose result has 5 rows of this width.
 void check_floats(std::uint32_t channels, std::uint32_t width, std::uint32_t free, DType in,
                   Random& random) {
   for (const Layout from : kOrders) {
@@ -296,7 +296,7 @@ void check_floats(std::uint32_t channels, std::uint32_t width, std::uint32_t fre
   }
 }
 
-TEST_CASE("floats are moved and cast as the definition says", "[reader][pixels]") {
+TEST_CASE("floats are moved and cast by the definition", "[reader][pixels]") {
   test::on_every_target([] {
     Random random(4);
     for (const std::uint32_t channels : {1U, 3U, 4U}) {
@@ -310,7 +310,7 @@ TEST_CASE("floats are moved and cast as the definition says", "[reader][pixels]"
   });
 }
 
-/// Every float16 and bfloat16, and what lies half way between two of them and next to that.
+/// Every float16 and bfloat16, the values half-way between two of them, and their neighbours.
 std::vector<float> telling_floats() {
   std::vector<float> values;
   for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
@@ -326,7 +326,7 @@ std::vector<float> telling_floats() {
   return values;
 }
 
-TEST_CASE("casts round every number as the definition says", "[reader][pixels]") {
+TEST_CASE("casts round every number by the definition", "[reader][pixels]") {
   const std::vector<float> values = telling_floats();
   test::on_every_target([&] {
     for (const DType in : kFloatTypes) {

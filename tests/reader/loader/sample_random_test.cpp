@@ -45,7 +45,7 @@ TEST_CASE("a sample's random numbers are uniform", "[reader][order]") {
   CHECK(largest > UINT64_MAX / 50 * 49);
 }
 
-TEST_CASE("random numbers of neighbours tell nothing of each other", "[reader][order]") {
+TEST_CASE("random numbers of neighbours are independent", "[reader][order]") {
   constexpr std::uint64_t kEnd = 16;
   enum { kSample, kEpoch, kSeed, kNext, kKinds };
   std::vector<Values> pairs(kKinds, Values(kEnd * kEnd));
@@ -60,7 +60,7 @@ TEST_CASE("random numbers of neighbours tell nothing of each other", "[reader][o
   for (const Values& counts : pairs) CHECK(std::abs(deviation(counts, 100)) < 5);
 }
 
-TEST_CASE("random numbers depend on seed, epoch and sample alone", "[reader][order]") {
+TEST_CASE("random numbers depend only on seed, epoch and sample", "[reader][order]") {
   const auto three_of = [](SampleRandom random) {
     Values values;
     for (int i = 0; i < 3; ++i) values.push_back(random.below(UINT64_MAX));
@@ -75,7 +75,7 @@ TEST_CASE("random numbers depend on seed, epoch and sample alone", "[reader][ord
     }
   }
   CHECK(seen.size() == 10 * 10 * 50 * 3);
-  // Whoever else asks meanwhile.
+  // Draws of other samples in between make no difference.
   SampleRandom a(1, 2, 3);
   SampleRandom b(1, 2, 4);
   Values from_a;

@@ -21,7 +21,7 @@ using test::TempFolder;
 
 constexpr DType kTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32};
 
-/// Calls with a T{} of each element type, and whether that is the type of the tensors.
+/// Calls with a T{} of each element type, and true if it is the type of the tensors.
 template <typename Call>
 void for_each_type(DType stored, const Call& call) {
   const auto one = [&]<TensorElement T>(T zero) { call(zero, kDTypeOf<T> == stored); };
@@ -47,7 +47,7 @@ std::filesystem::path odd_floats(const TempFolder& folder) {
   return folder / "odd.tar";
 }
 
-TEST_CASE("samples, rows and batches have elements of their own type only", "[reader][typed]") {
+TEST_CASE("samples, rows and batches only have elements of the stored type", "[reader][typed]") {
   for (const DType stored : kTypes) {
     const TempFolder folder;
     const auto made =
@@ -97,7 +97,7 @@ TEST_CASE("encoded images have no elements", "[reader][typed]") {
              contains("not a tensor"));
 }
 
-TEST_CASE("floats at odd addresses are copied, as inspect says", "[reader][typed]") {
+TEST_CASE("floats at odd addresses are copied, as inspect reports", "[reader][typed]") {
   const TempFolder folder;
   const auto path = odd_floats(folder);
   const Dataset dataset = Dataset::open(path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards of others, and manifests that lie.
+// Third-party shards, and manifests that are wrong.
 #include <fmt/format.h>
 
 #include <functional>
@@ -23,7 +23,7 @@ using test::TempFolder;
 
 constexpr const char* kJpegMagic = "\xff\xd8\xff";
 
-/// Samples that are no tensors are served one by one, and by nothing else.
+/// Checks that samples that are not tensors can only be read one by one.
 void check_encoded(const Dataset& dataset, std::uint64_t samples, const std::string& magic) {
   REQUIRE(dataset.size() == samples);
   for (std::uint64_t i = 0; i < samples; ++i) {
@@ -37,7 +37,7 @@ void check_encoded(const Dataset& dataset, std::uint64_t samples, const std::str
   CHECK(message_of<Unsupported>([&] { const Loader loader(dataset); }) == reason);
 }
 
-TEST_CASE("encoded images of others are served one by one", "[reader][dataset]") {
+TEST_CASE("encoded images of third-party shards are read one by one", "[reader][dataset]") {
   struct Corpus {
     const char* path;
     std::uint64_t samples;
@@ -59,7 +59,7 @@ TEST_CASE("encoded images of others are served one by one", "[reader][dataset]")
   }
 }
 
-TEST_CASE("a folder of others' shards is opened in the order of names", "[reader][dataset]") {
+TEST_CASE("a folder of third-party shards is opened in the order of names", "[reader][dataset]") {
   const auto file = test::corpora() / "tfrecord/tfds/dmlab-train.tfrecord-00000-of-00001";
   const auto other = test::corpora() / "tfrecord/tfds/dmlab-validation.tfrecord-00000-of-00001";
   if (!std::filesystem::exists(file)) PRECACHE_SKIP("there is no " << file);
@@ -91,7 +91,7 @@ TEST_CASE("splits of a folder without a manifest are not mixed", "[reader][datas
              contains("several splits"));
 }
 
-TEST_CASE("splits of a folder are told by a word in the names of shards", "[reader][dataset]") {
+TEST_CASE("the names of shards have the split of a folder as a word", "[reader][dataset]") {
   const TempFolder folder;
   for (const std::string split : {"cars-train", "cars-test"}) {
     (void)make_dataset(folder.path(), {.shards = {split == "cars-test" ? 2U : 3U}, .split = split});
@@ -176,7 +176,7 @@ const std::vector<Lie> kLies{
     {"very many samples", [](ShardEntry& entry) { entry.samples = UINT64_MAX; }},
 };
 
-TEST_CASE("a manifest that lies about places is refused", "[reader][dataset][malformed]") {
+TEST_CASE("a manifest with wrong places is refused", "[reader][dataset][malformed]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     for (const Lie& lie : kLies) {
@@ -186,7 +186,7 @@ TEST_CASE("a manifest that lies about places is refused", "[reader][dataset][mal
       std::uint64_t& samples = made.manifest.splits.begin()->second.samples;
       samples -= entry.samples;
       lie.tell(entry);
-      samples += entry.samples;  // the sum may be as wrong as its parts
+      samples += entry.samples;  // the sum has to match
       made.write_manifest();
       CHECK_THROWS_AS(Dataset::open(folder.path()), CorruptData);
       CHECK_THROWS_AS(Dataset::open(made.shards[1]), CorruptData);
@@ -194,7 +194,7 @@ TEST_CASE("a manifest that lies about places is refused", "[reader][dataset][mal
   }
 }
 
-TEST_CASE("a shard of another size than the manifest says is refused",
+TEST_CASE("a shard whose size differs from the manifest is refused",
           "[reader][dataset][malformed]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
@@ -218,7 +218,7 @@ TEST_CASE("a shard of another size than the manifest says is refused",
   }
 }
 
-TEST_CASE("labels that are none are refused", "[reader][dataset][malformed]") {
+TEST_CASE("invalid labels are refused", "[reader][dataset][malformed]") {
   const TempFolder folder;
   for (const Format format : {Format::kTar, Format::kTfrecord}) {
     CAPTURE(name(format));
@@ -236,7 +236,7 @@ TEST_CASE("labels that are none are refused", "[reader][dataset][malformed]") {
   }
 }
 
-TEST_CASE("a spec of no extent is refused", "[reader][dataset]") {
+TEST_CASE("a spec without elements is refused", "[reader][dataset]") {
   const TempFolder folder;
   const MadeDataset made =
       make_dataset(folder / "made", {.format = Format::kTfrecord, .shards = {0, 2}});
@@ -248,7 +248,7 @@ TEST_CASE("a spec of no extent is refused", "[reader][dataset]") {
   }
 }
 
-TEST_CASE("a spec that shards contradict is refused", "[reader][dataset]") {
+TEST_CASE("a spec that differs from the shards is refused", "[reader][dataset]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     CAPTURE(name(format));
@@ -268,13 +268,13 @@ TEST_CASE("a spec that shards contradict is refused", "[reader][dataset]") {
                      contains(made.manifest.spec.text()));
     };
     check();
-    if (format == Format::kTfrecord) continue;  // without a manifest it does not say
+    if (format == Format::kTfrecord) continue;  // it has no spec without a manifest
     std::filesystem::remove(path / kManifestName);
     check();
   }
 }
 
-TEST_CASE("a manifest that is none is refused", "[reader][dataset][malformed]") {
+TEST_CASE("a file that is not a manifest is refused", "[reader][dataset][malformed]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {});
   const std::string good = test::read_text(folder / kManifestName);

@@ -24,7 +24,7 @@ using test::spec_of;
 using test::TempFolder;
 using Path = std::filesystem::path;
 
-/// Whether a dataset is these samples, one by one, and nothing else.
+/// True if a dataset has exactly these samples.
 void check_samples(const Dataset& dataset, std::span<const test::Sample> expected) {
   REQUIRE(dataset.size() == expected.size());
   for (std::uint64_t i = 0; i < expected.size(); ++i) {
@@ -39,7 +39,7 @@ void check_samples(const Dataset& dataset, std::span<const test::Sample> expecte
   CHECK_THROWS_AS(dataset[UINT64_MAX], InvalidArgument);
 }
 
-/// As above, and what the manifest says.
+/// The same, and the facts of the manifest.
 void check_whole(const Dataset& dataset, const MadeDataset& made) {
   check_samples(dataset, made.samples);
   CHECK(dataset.has_spec());
@@ -92,12 +92,12 @@ TEST_CASE("shards are opened one by one, by list and by pattern", "[reader][data
   }
   CHECK_THROWS_AS(open("train-@000003.tar"), IoError);
   CHECK_THROWS_AS(Dataset::open(std::vector<Path>{}), InvalidArgument);
-  // A file whose name looks like a pattern is itself.
+  // A file whose name looks like a pattern is opened by its name.
   std::filesystem::copy_file(made.shards[1], folder / "odd@12[a].tar");
   check_samples(open("odd@12[a].tar"), all.subspan(5, 3));
 }
 
-/// A scan finds all that the manifest says but, for TFRecords, the shape.
+/// A scan finds everything that is in the manifest, except for the shape of TFRecords.
 void check_scanned(const std::filesystem::path& path, Format format, Layout layout) {
   MadeDataset made = make_dataset(
       path,
@@ -131,7 +131,7 @@ void check_scanned(const std::filesystem::path& path, Format format, Layout layo
   }
 }
 
-TEST_CASE("shards without their manifest come out the same", "[reader][dataset]") {
+TEST_CASE("shards without their manifest give the same samples", "[reader][dataset]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     for (const Layout layout : {Layout::kChw, Layout::kHwc}) {
@@ -163,14 +163,14 @@ TEST_CASE("a split is chosen by name", "[reader][dataset]") {
   const MadeDataset a = make_dataset(others.path(), {.split = "a"});
   (void)make_dataset(others.path(), {.split = "b"}, &a);
   CHECK_THROWS_AS(Dataset::open(others.path()), InvalidArgument);  // two, and none is train
-  // Without a manifest a split is what the names begin with.
+  // Without a manifest, the beginning of the names is the split.
   std::filesystem::remove(folder / kManifestName);
   check_samples(Dataset::open(folder.path(), "val"), val.samples);
   check_samples(Dataset::open(folder.path()), train.samples);  // not mixed with val
   CHECK_THROWS_AS(Dataset::open(folder.path(), "test"), InvalidArgument);
 }
 
-TEST_CASE("what is not there is refused by name", "[reader][dataset]") {
+TEST_CASE("the error of something missing has its name", "[reader][dataset]") {
   const TempFolder folder;
   for (const char* path : {"missing", "missing/dataset.json", "missing.tar"}) {
     CHECK_THAT(message_of<IoError>([&] { (void)Dataset::open(folder / path); }), contains(path));
@@ -248,7 +248,7 @@ TEST_CASE("views outlive their dataset", "[reader][dataset]") {
   CHECK_NOTHROW(lease.check());
 }
 
-TEST_CASE("a dataset without samples is one", "[reader][dataset]") {
+TEST_CASE("a dataset may have no samples", "[reader][dataset]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     CAPTURE(name(format));
@@ -306,7 +306,7 @@ TEST_CASE("ten thousand shards are opened without touching them", "[reader][data
     for (std::size_t row = 0; row < batch->size(); ++row) {
       REQUIRE(same_bytes((*batch)[row], made.samples[batch->samples()[row] % 3].tensor));
     }
-    // Each thread may have one in its hands and one that it makes room with.
+    // Each thread may hold one shard and evict another.
     CHECK(test::open_descriptors() <= before + 8 + 2 * 3);
   }
 }

@@ -51,26 +51,26 @@ bool is_right(const Batch& batch, const MadeDataset& made) {
   return true;
 }
 
-/// To what sizes shards are cut: half, within the last page, nothing.
+/// The sizes that shards are truncated to: half, within the last page, nothing.
 std::vector<std::uint64_t> cuts_of(const std::filesystem::path& shard) {
   const std::uint64_t bytes = std::filesystem::file_size(shard);
   return {bytes / 2, (bytes - 1) / kPage * kPage + 1, bytes - 1, 0};
 }
 
-/// Takes batches, which must be right, until one is refused; which must be in time.
+/// Takes batches, which must be right, until an error; this must happen before the end.
 std::string refusal(Loader& loader, const MadeDataset& made, int most_epochs = 2) {
   return test::message_of<CorruptData>([&] {
     for (int epoch = 0; epoch < most_epochs;) {
       const auto batch = loader.next();
       if (!batch) ++epoch;
-      // Of a view the check is what counts: it is handed out before the pages are read.
+      // For a view, check() counts, because it is returned before its pages are read.
       if (batch && !batch->is_view()) CHECK(is_right(*batch, made));
       if (batch) batch->check();
     }
   });
 }
 
-TEST_CASE("a loader refuses a shard that was cut under it", "[reader][loader][fault]") {
+TEST_CASE("a loader refuses a shard that was truncated meanwhile", "[reader][loader][fault]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kFull}) {
@@ -100,7 +100,7 @@ TEST_CASE("a loader refuses a shard that was cut under it", "[reader][loader][fa
   }
 }
 
-TEST_CASE("reading views of a shard that was cut goes on, and is told of", "[reader][fault]") {
+TEST_CASE("views of a truncated shard stay readable, and check() throws", "[reader][fault]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     for (std::size_t cut = 0; cut < 4; ++cut) {
@@ -142,10 +142,9 @@ TEST_CASE("reading views of a shard that was cut goes on, and is told of", "[rea
   }
 }
 
-TEST_CASE("the loader tells of zeros that were read from an earlier view",
-          "[reader][loader][fault]") {
+TEST_CASE("the loader throws if zeros were read from an earlier view", "[reader][loader][fault]") {
   const TempFolder folder;
-  for (const std::size_t cut : {0U, 2U}) {  // half of it, and a byte, which gives no fault
+  for (const std::size_t cut : {0U, 2U}) {  // half of the file, and one byte, which causes no fault
     const MadeDataset made = make_large(folder.path(), Format::kTar);
     LoaderOptions options = options_of(Shuffle::kNone, 1);
     options.batch_size = 48;
@@ -156,14 +155,14 @@ TEST_CASE("the loader tells of zeros that were read from an earlier view",
     test::cut_file(made.shards[0], cuts_of(made.shards[0])[cut]);
     for (std::size_t i = 0; i < batch->size(); ++i) (void)sum_of((*batch)[i]);
     batch.reset();
-    for (int i = 0; i < 2; ++i) {  // what comes next is of another shard
+    for (int i = 0; i < 2; ++i) {  // the next batches are of another shard
       CHECK_THAT(test::message_of<CorruptData>([&] { (void)loader.next(); }),
                  test::contains(made.shards[0].filename().string()));
     }
   }
 }
 
-TEST_CASE("a fault is remembered though the file is whole again", "[reader][fault]") {
+TEST_CASE("a fault is remembered even if the file is restored", "[reader][fault]") {
   const TempFolder folder;
   const MadeDataset made = make_large(folder.path());
   const auto whole = test::read_text(made.shards[0]);
@@ -225,7 +224,7 @@ TEST_CASE("a shard that is written to in place is refused", "[reader][loader][fa
     CHECK_THROWS_AS(sample.lease().check(), CorruptData);
     CHECK_THROWS_AS(rows.lease().check(), CorruptData);
     if (batch.is_view()) CHECK_THROWS_AS(batch.check(), CorruptData);
-    if (!batch.is_view()) CHECK_NOTHROW(batch.check());  // a copy from before
+    if (!batch.is_view()) CHECK_NOTHROW(batch.check());  // copied before the change
     CHECK_THROWS_AS(dataset[0], CorruptData);
     CHECK_THROWS_AS(dataset.rows(0, 1), CorruptData);
     CHECK_THAT(refusal(loader, made),
@@ -233,7 +232,7 @@ TEST_CASE("a shard that is written to in place is refused", "[reader][loader][fa
   }
 }
 
-TEST_CASE("a view that was filled ahead is checked when it is handed out",
+TEST_CASE("a view that was prepared ahead is checked when it is returned",
           "[reader][loader][fault]") {
   const TempFolder folder;
   const MadeDataset made = make_large(folder.path());
@@ -254,11 +253,12 @@ TEST_CASE("a shard that was replaced while it was not mapped is refused", "[read
   options.max_open_shards = 1;
   const Dataset dataset = Dataset::open(made.folder, {}, options);
   CHECK(dataset[0].label() == made.samples[0].name.label);
-  (void)dataset[48];  // and the first is not mapped any more
+  (void)dataset[48];  // evicts the first shard
   std::filesystem::copy_file(made.shards[0], folder / "copy");
   std::filesystem::rename(folder / "copy", made.shards[0]);
-  CHECK_THAT(test::message_of<CorruptData>([&] { (void)dataset[0]; }),
-             test::contains(made.shards[0].filename().string()) && test::contains("not the one"));
+  CHECK_THAT(
+      test::message_of<CorruptData>([&] { (void)dataset[0]; }),
+      test::contains(made.shards[0].filename().string()) && test::contains("was replaced since"));
   CHECK_NOTHROW(dataset[48]);
   CHECK_NOTHROW(dataset[100]);
   std::filesystem::remove(made.shards[1]);
@@ -279,7 +279,7 @@ TEST_CASE("verify_on_read finds a flipped byte", "[reader][loader][fault]") {
   for (const Format format : {Format::kTfrecord, Format::kTar}) {
     MadeDataset made = make_large(folder.path(), format);
     const auto& columns = made.entries()[1].columns;
-    // In a tensor of a TFRecord; in the header of an entry of a tar, which is all it can tell.
+    // In a tensor of a TFRecord; in the header of a tar entry, the only part with a checksum.
     const auto& column = format == Format::kTar ? columns.key : columns.image;
     test::flip_byte(made.shards[1], column.base + 20 * column.stride + 30);
     OpenOptions options;
@@ -310,7 +310,8 @@ TEST_CASE("verify_on_read finds a flipped byte", "[reader][loader][fault]") {
   }
 }
 
-TEST_CASE("many threads may read a shard that is cut meanwhile", "[reader][fault][concurrency]") {
+TEST_CASE("many threads may read a shard that is truncated meanwhile",
+          "[reader][fault][concurrency]") {
   const TempFolder folder;
   for (int round = 0; round < 5; ++round) {
     const MadeDataset made = make_large(folder.path());

@@ -20,7 +20,7 @@ using test::MadeDataset;
 using test::make_dataset;
 using test::TempFolder;
 
-/// Whether `call` returns true in a child. One that hangs is ended, which is false too.
+/// True if `call` returns true in a child process; false if it hangs, and then it is ended.
 bool holds_in_child(const std::function<bool()>& call) {
   return test::ends_normally([&] {
     ::alarm(20);
@@ -45,7 +45,7 @@ TEST_CASE("a dataset can be read in a child that was forked while a loader runs"
           "[reader][concurrency]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), DatasetPlan{.shards = {5, 5, 5, 5}});
-  // One shard open at a time: threads are in the critical sections all the time.
+  // One open shard at a time, so that threads are almost always in critical sections.
   OpenOptions one_open;
   one_open.max_open_shards = 1;
   const Dataset dataset = Dataset::open(folder.path(), {}, one_open);
@@ -82,7 +82,7 @@ TEST_CASE("a loader of the parent refuses to work in a child, and can be destroy
       loader.reset();
       return same && refused;
     }));
-    CHECK(loader->next());  // the parent's goes on
+    CHECK(loader->next());  // continues in the parent
   }
 }
 

@@ -17,7 +17,7 @@ using test::MadeDataset;
 using test::same_bytes;
 using test::TempFolder;
 
-/// As a build does it: with the CRCs of its shards.
+/// Writes a dataset like a build does, with the CRCs of its shards.
 MadeDataset make_with_crcs(const std::filesystem::path& folder, std::uint64_t seed) {
   MadeDataset made = test::make_dataset(folder, {.shards = {8, 8, 8, 8}, .seed = seed});
   for (std::size_t i = 0; i < made.shards.size(); ++i) {
@@ -27,7 +27,7 @@ MadeDataset make_with_crcs(const std::filesystem::path& folder, std::uint64_t se
   return made;
 }
 
-/// In the order in which `build --overwrite` does it.
+/// Replaces a dataset in the same order as `build --overwrite`.
 void replace(const MadeDataset& made, const MadeDataset& other) {
   std::filesystem::remove(made.folder / kManifestName);
   for (std::size_t i = 0; i < made.shards.size(); ++i) {
@@ -66,7 +66,7 @@ TEST_CASE("threads that read a dataset while it is replaced never get a mixture"
         try {
           const Sample sample = dataset[i];
           wrong[thread] += same_bytes(sample.bytes(), made.samples[i].tensor) ? 0 : 1;
-        } catch (const Error&) {  // replaced, or the file is another one than before
+        } catch (const Error&) {  // the dataset or the file was replaced
           ++refused;
         }
       }
@@ -78,7 +78,8 @@ TEST_CASE("threads that read a dataset while it is replaced never get a mixture"
   }
 }
 
-TEST_CASE("a manifest that says the same of the open shards is taken", "[reader][fault]") {
+TEST_CASE("a new manifest with the same entries for the open shards is accepted",
+          "[reader][fault]") {
   const TempFolder folder;
   MadeDataset made = make_with_crcs(folder.path(), 0);
   const Dataset dataset = Dataset::open(made.folder);
@@ -89,7 +90,7 @@ TEST_CASE("a manifest that says the same of the open shards is taken", "[reader]
   CHECK(dataset[0].label() == made.samples[0].name.label);
   made.manifest.splits["val"].shards.push_back({"val-000000.tar", 0, 1024, 0, {}});
   rewrite();
-  CHECK_NOTHROW(dataset[8]);  // another shard, so that the manifest is looked at
+  CHECK_NOTHROW(dataset[8]);  // another shard, so that the manifest is checked
   made.manifest.splits["train"].shards[3].crc32c ^= 1;
   rewrite();
   CHECK(is_replaced([&] { (void)dataset[16]; }));

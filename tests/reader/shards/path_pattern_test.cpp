@@ -19,7 +19,7 @@ Texts expanded(const std::filesystem::path& pattern) {
   return texts;
 }
 
-/// The names that a pattern gives in a folder with these files.
+/// The result of a pattern in a folder with these files.
 class Folder {
  public:
   explicit Folder(const Texts& files) {
@@ -42,7 +42,7 @@ std::string refusal(const std::filesystem::path& pattern) {
   return test::message_of<InvalidArgument>([&] { (void)expand_pattern(pattern); });
 }
 
-TEST_CASE("braces list numbers as wide as the first is written", "[reader][pattern]") {
+TEST_CASE("braces list numbers with the width of the first", "[reader][pattern]") {
   CHECK(expanded("a-{0..3}.tar") == Texts{"a-0.tar", "a-1.tar", "a-2.tar", "a-3.tar"});
   CHECK(expanded("{8..11}") == Texts{"8", "9", "10", "11"});
   CHECK(expanded("{08..11}") == Texts{"08", "09", "10", "11"});
@@ -53,7 +53,7 @@ TEST_CASE("braces list numbers as wide as the first is written", "[reader][patte
   CHECK(expanded("{000000..000012}").back() == "000012");
 }
 
-TEST_CASE("braces list what stands between commas, in this order", "[reader][pattern]") {
+TEST_CASE("braces list names between commas, in this order", "[reader][pattern]") {
   CHECK(expanded("{b,a,c}.h5") == Texts{"b.h5", "a.h5", "c.h5"});
   CHECK(expanded("x{,-old}.tar") == Texts{"x.tar", "x-old.tar"});
   CHECK(expanded("{a,}") == Texts{"a", ""});
@@ -63,7 +63,7 @@ TEST_CASE("braces list what stands between commas, in this order", "[reader][pat
   CHECK(expanded("{a,b}/{c,d}/{1..2}")[5] == "b/c/2");
 }
 
-TEST_CASE("an at sign with digits lists from zero on", "[reader][pattern]") {
+TEST_CASE("an at sign with digits lists numbers from zero", "[reader][pattern]") {
   CHECK(expanded("a@2.tar") == Texts{"a0.tar", "a1.tar", "a2.tar"});
   CHECK(expanded("a-@000012.tar") == expanded("a-{000000..000012}.tar"));
   CHECK(expanded("@1-@1") == Texts{"0-0", "0-1", "1-0", "1-1"});
@@ -71,7 +71,8 @@ TEST_CASE("an at sign with digits lists from zero on", "[reader][pattern]") {
   CHECK(expanded("me@").front() == "me@");
 }
 
-TEST_CASE("a name without signs means itself, there or not", "[reader][pattern]") {
+TEST_CASE("a name without pattern characters means itself, whether it exists or not",
+          "[reader][pattern]") {
   CHECK(expanded("/nowhere/a.tar") == Texts{"/nowhere/a.tar"});
   CHECK(expanded("a b.tar") == Texts{"a b.tar"});
   CHECK(expanded("/nowhere/{a,b}") == Texts{"/nowhere/a", "/nowhere/b"});
@@ -84,7 +85,7 @@ TEST_CASE("matches are sorted by their bytes", "[reader][pattern]") {
   CHECK(folder("a?.tar") == Texts{"a2.tar"});
   CHECK(folder("[ab].tar") == Texts{"a.tar", "b.tar"});
   CHECK(folder("{b,a}*.tar") == Texts{"b.tar", "a-1.tar", "a.tar", "a10.tar", "a2.tar"});
-  // The order of a run must not depend on the language of its user.
+  // The order of a run must not depend on the user's locale.
   const std::string before = std::setlocale(LC_COLLATE, nullptr);
   for (const char* locale : {"en_US.UTF-8", "de_DE.UTF-8", "C.UTF-8"}) {
     if (std::setlocale(LC_COLLATE, locale) == nullptr) continue;
@@ -100,7 +101,7 @@ TEST_CASE("matches are found in folders that match too", "[reader][pattern]") {
   CHECK(folder("{y,x}/[0-9].tar") == Texts{"y/0.tar", "y/1.tar", "x/1.tar"});
 }
 
-TEST_CASE("a path that exists means itself, whatever signs it has", "[reader][pattern]") {
+TEST_CASE("a path that exists means itself, even with pattern characters", "[reader][pattern]") {
   for (const std::string file : {"a{0..3}.tar", "a@12.tar", "a{b,c}", "a[b].tar", "a*.tar", "a?",
                                  "a{.tar", "x@000001/b.tar", "a}b{c"}) {
     CAPTURE(file);
@@ -109,7 +110,7 @@ TEST_CASE("a path that exists means itself, whatever signs it has", "[reader][pa
   }
 }
 
-TEST_CASE("patterns that name nothing are refused", "[reader][pattern][malformed]") {
+TEST_CASE("patterns that match nothing are refused", "[reader][pattern][malformed]") {
   const Folder folder({"a.tar"});
   const auto in_folder = [&](const std::string& pattern) {
     return refusal(folder.temp() / pattern);
@@ -135,7 +136,7 @@ TEST_CASE("malformed lists are refused", "[reader][pattern][malformed]") {
   }
   for (const char* pattern : {"{}", "{a}", "x{12}y", "{a,b}{c}"}) {
     CAPTURE(pattern);
-    CHECK_THAT(refusal(pattern), test::contains("not hold a list"));
+    CHECK_THAT(refusal(pattern), test::contains("not contain a list"));
   }
   for (const char* pattern : {"{a,{b,c}}", "{a,{b,c},d}", "{{a,b}}", "{{0..1},x}"}) {
     CAPTURE(pattern);
@@ -143,7 +144,7 @@ TEST_CASE("malformed lists are refused", "[reader][pattern][malformed]") {
   }
 }
 
-TEST_CASE("a range may end with the largest number there is", "[reader][pattern]") {
+TEST_CASE("a range may end with the largest 64-bit number", "[reader][pattern]") {
   CHECK(expanded("{18446744073709551614..18446744073709551615}") ==
         Texts{"18446744073709551614", "18446744073709551615"});
 }
@@ -160,7 +161,7 @@ TEST_CASE("a million names are listed and more refused", "[reader][pattern][malf
         std::string("{0..999999}{0..999999}{0..999999}{0..999999}"), many}) {
     const std::string text = refusal(pattern);
     CHECK_THAT(text, test::contains("million"));
-    CHECK_THAT(text, test::contains(pattern));  // and not a part of what it stands for
+    CHECK_THAT(text, test::contains(pattern));  // and not a part of its expansion
   }
 }
 

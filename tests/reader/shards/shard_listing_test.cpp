@@ -5,7 +5,7 @@
 
 namespace precache {
 
-TEST_CASE("shards are known by their names", "[reader][listing]") {
+TEST_CASE("shards are recognised by their names", "[reader][listing]") {
   for (const char* name :
        {"a.tar", "a.tar.gz", "a.tgz", "train-000000.tfrecord", "a.tfrecords", "a.tfrecord.gz",
         "a.record", "a.h5", "a.hdf5", "train-00000-of-01024", "a.tfrecord-00000-of-00002",
@@ -20,7 +20,7 @@ TEST_CASE("shards are known by their names", "[reader][listing]") {
   }
 }
 
-TEST_CASE("what stands before a shard's number", "[reader][listing]") {
+TEST_CASE("the prefix of a shard's name", "[reader][listing]") {
   CHECK(shard_prefix("out/train-000012.tar") == "train");
   CHECK(shard_prefix("train_7.tfrecord") == "train");
   CHECK(shard_prefix("train-00012-of-01024") == "train");
@@ -32,7 +32,7 @@ TEST_CASE("what stands before a shard's number", "[reader][listing]") {
   CHECK(shard_prefix("a-3.bin") == "a");
 }
 
-TEST_CASE("names tell of splits by a word like train or test", "[reader][listing]") {
+TEST_CASE("names have splits if they contain a word like train or test", "[reader][listing]") {
   const auto groups = [](const std::vector<std::filesystem::path>& shards) {
     std::vector<std::string> names;
     for (const auto& [name, paths] : groups_by_name(shards)) names.push_back(name);

@@ -10,14 +10,14 @@ using namespace fake_cudart;
 
 namespace {
 
-/// A context is told by its device alone.
+/// A context is identified by its device.
 CUcontext context_of(int device) {
   return reinterpret_cast<CUcontext>(static_cast<Address>(device) + 1);
 }
 
 int device_of(CUcontext context) { return static_cast<int>(address_of(context)) - 1; }
 
-/// The driver's results have the numbers of the runtime's errors.
+/// The driver's results have the same numbers as the runtime's errors.
 CUresult as_driver(cudaError_t error) { return static_cast<CUresult>(error); }
 
 CUresult retain(CUcontext* context, CUdevice device) {

@@ -16,7 +16,7 @@ std::size_t digest_of(const Place& place, std::size_t size) {
       {reinterpret_cast<const char*>(bytes_at(place.address)), size});
 }
 
-/// Whether nothing but the host may rightly change the source from now until the copy's turn.
+/// True if only the host may change the source before the copy runs.
 bool only_host_writes(const Op& op, const Piece& piece) {
   if (!piece.from.region || piece.from.on_device()) return false;
   for (const OpPtr& body : state().pending_bodies)
@@ -46,7 +46,7 @@ void record_piece(const OpPtr& op, const Piece& piece) {
 
 bool usable(const Op& op, const Place& place, std::size_t size) {
   if (!place.region) return true;
-  if (!place.region->alive) return false;  // whoever freed it too early has had his fault
+  if (!place.region->alive) return false;  // freeing it too early was already reported
   if (place.region->kind != RegionKind::kRegistered || is_mapped(place.address, size)) return true;
   add_fault(FaultKind::kFreed, op.call,
             std::string(op.call) + " uses a range that was unmapped while it was registered");

@@ -23,12 +23,12 @@ struct Piece {
   std::size_t size = 0;
   bool from_call_on = false;          ///< the source may be read before the copy's turn
   bool read_at_call = false;          ///< the source is read before the call returns
-  std::vector<std::byte> staged;      ///< what was read at the call
+  std::vector<std::byte> staged;      ///< the bytes read at the call
   std::optional<std::size_t> digest;  ///< of the source at the call
 };
 
-/// The place of `size` bytes at `pointer`, which must be alive and whole, and on the device of
-/// `stream` or in host memory. After a fault nothing.
+/// The place of `size` bytes at `pointer`, which must be alive, and on the device of `stream` or in
+/// host memory. None after a fault.
 std::optional<Place> find_place(Call& call, const Stream& stream, const void* pointer,
                                 std::size_t size, bool write);
 

@@ -10,7 +10,7 @@ using namespace fake_cudart;
 
 namespace {
 
-/// CUDA lets copies use a stream of another device than the current one; here it is a mistake.
+/// CUDA lets copies use a stream of a device that is not current; here it is a fault.
 StreamPtr find_copy_stream(Call& call, cudaStream_t handle) {
   StreamPtr stream = find_stream(call, handle);
   if (!stream || stream->device == call.device()) return stream;
@@ -82,7 +82,7 @@ bool bad_pitch(Call& call, const char* which, std::size_t pitch, std::size_t wid
   return true;
 }
 
-/// One piece a row; where rows follow each other closely on both sides, one piece for all.
+/// One piece for each row; one piece for all if rows have no gaps on both sides.
 std::vector<Piece> rows_of(const Piece& whole, std::size_t to_pitch, std::size_t from_pitch,
                            std::size_t width, std::size_t height) {
   const bool close = to_pitch == width && from_pitch == width;
@@ -130,7 +130,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMe
                             cudaStream_t handle) {
   Call call("cudaMemcpyAsync");
   if (call.refused()) return call.result();
-  // CUDA would read it at the call, in pieces, through pinned memory of its own.
+  // CUDA would read it at the call, in pieces, through its own pinned memory.
   if (size != 0 && in_device_range(address_of(to)) && !in_device_range(address_of(from)) &&
       !find_region(address_of(from)))
     add_fault(FaultKind::kUnregistered, call.name(),

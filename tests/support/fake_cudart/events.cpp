@@ -84,7 +84,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
   if (!event) return call.result();
   if (flags != cudaEventWaitDefault)
     return call.fault(FaultKind::kBadArgument, "flags are not provided", cudaErrorInvalidValue);
-  if (!event->record) return call.result();  // as CUDA: nothing to wait for
+  if (!event->record) return call.result();  // nothing to wait for, as in CUDA
   const OpPtr op = new_op(call.name(), *stream);
   op->clock.join(event->record->clock);
   if (!event->record->done) op->waits_for.push_back(event->record);

@@ -11,15 +11,16 @@
 #include <utility>
 #include <vector>
 
-/// The test's side of libfake_cudart, which stands in for the CUDA runtime where there is no GPU.
+/// The interface of libfake_cudart for tests. It replaces the CUDA runtime on machines without a
+/// GPU.
 ///
-/// A stream is a thread that works off its queue with random small delays; nothing but events,
-/// the legacy stream's rules and host synchronisation orders two streams. Device memory is an
-/// address range that nobody may touch: a host access traps, the fake and kernel bodies reach it
-/// through a second mapping (device_view()). Misuse never aborts, it becomes a Fault.
+/// A stream is a thread that runs its queue with small random delays. Only events, the rules of the
+/// legacy stream and host synchronisation order two streams. Device memory is an address range that
+/// traps on host accesses; the fake and kernel bodies use a second mapping (device_view()). Misuse
+/// never aborts; it becomes a Fault.
 ///
-/// The host counts as one actor: what its threads do to each other is left to ThreadSanitizer. It
-/// knows that work is done only from a CUDA call that said so, never from what a host function did.
+/// The host counts as one actor; races between its threads are left to ThreadSanitizer. The host
+/// knows that work is done only from CUDA calls, never from the effects of a host function.
 ///
 /// Every function may be called from any thread, except reset().
 namespace fake_cudart {
@@ -36,7 +37,7 @@ enum class FaultKind {
   kWrongDevice,  ///< stream, event or memory of another device than the one in use, or given back
                  ///< or waited for with another one current
   kDoubleFree,   ///< memory, stream or event given back twice
-  kBadHandle,    ///< a stream or event that never was, or is no more
+  kBadHandle,    ///< a stream or event that never existed or was destroyed
   kBadArgument,  ///< an argument that CUDA refuses: attributes of a batch, launch dimensions, flags
   kLegacyStream,    ///< a batch copy to the legacy default stream
   kNoKernelBody,    ///< launch of a kernel that has no body here
@@ -45,7 +46,7 @@ enum class FaultKind {
   kBodyThrew,       ///< a kernel body or host function ended by an exception
 };
 
-/// The word of a FaultKind, "race" for kRace.
+/// The name of a FaultKind: "race" for kRace.
 [[nodiscard]] const char* name_of(FaultKind kind);
 
 struct Fault {
@@ -54,8 +55,8 @@ struct Fault {
   std::string text;
 };
 
-/// What was done wrong since reset(), in the order it was noticed. A race shows at the latest when
-/// both operations have run, so synchronise before you ask.
+/// The faults since reset(), in the order in which they were noticed. A race is noticed at the
+/// latest when both operations have run, so synchronise before this call.
 [[nodiscard]] std::vector<Fault> faults();
 
 /// One line each, sorted, for what is alive: device memory, pinned memory, registrations, streams,
@@ -67,10 +68,10 @@ struct Fault {
 
 /// Lets go of all streams, waits until they are idle, then forgets everything but kernels and their
 /// bodies: memory, handles, faults, counts, settings. REQUIRES: no other thread is in a call, and
-/// no host function waits for ever.
+/// no host function waits forever.
 void reset();
 
-// What the machine is. Defaults: one device, driver 13.0, no limit.
+// The machine. Defaults: one device, driver 13.0, no limits.
 
 /// 0: cudaErrorNoDevice.
 void set_device_count(int count);
@@ -84,20 +85,20 @@ void set_register_limit(std::size_t bytes);
 /// cudaMalloc beyond `bytes` a device gives cudaErrorMemoryAllocation.
 void set_device_memory(std::size_t bytes);
 
-// How it runs.
+// The execution.
 
-/// Each operation is put off by 0 to `max_delay_us`, drawn from `seed` and the stream's number.
+/// Each operation is delayed by 0 to `max_delay_us`, drawn from `seed` and the stream's number.
 /// (1, 200) after reset().
 void set_delays(std::uint64_t seed, unsigned max_delay_us);
 
-/// The stream starts nothing more until let_go(), or until it is destroyed.
+/// The stream starts no more operations until let_go(), or until it is destroyed.
 void hold(cudaStream_t stream);
 void let_go(cudaStream_t stream);
 
-// Failures to order. A call that fails does nothing and returns `error`, with two exceptions: one
-// that gives something back (cudaFree, cudaStreamDestroy ...) has given it back, and one that waits
-// (cudaStreamSynchronize ...) has waited, as after a failed kernel. What only reports errors
-// (cudaGetLastError, cudaGetErrorName ...) is not counted and never fails.
+// Injected failures. A call that fails does nothing and returns `error`, with two exceptions: a
+// call that frees something (cudaFree, cudaStreamDestroy ...) still frees it, and a call that waits
+// (cudaStreamSynchronize ...) still waits, as after a failed kernel. Calls that only report errors
+// (cudaGetLastError, cudaGetErrorName ...) are not counted and never fail.
 
 enum class Repeat { kOnce, kForever };
 
@@ -107,32 +108,34 @@ void fail_call(const std::string& name, std::uint64_t nth, cudaError_t error,
 /// The `nth` call (from 1, counted from now) of any function fails, or all from there on.
 void fail_any_call(std::uint64_t nth, cudaError_t error, Repeat repeat = Repeat::kOnce);
 
-/// How often each function was called since reset(); a launch counts as "cudaLaunchKernel".
+/// The number of calls of each function since reset(); a launch counts as "cudaLaunchKernel".
 [[nodiscard]] std::map<std::string, std::uint64_t> calls();
 /// The sum of calls().
 [[nodiscard]] std::uint64_t call_count();
 
-/// Whether this thread is in a call of the runtime's, for tests that take memory from all others.
+/// True while this thread is in a call of the runtime, for tests in which all other code runs out
+/// of memory.
 [[nodiscard]] bool in_call();
 
-/// Living streams of a device by priority, rising; the legacy stream is not among them.
+/// The priorities of the existing streams of a device, ascending, without the legacy stream.
 [[nodiscard]] std::vector<int> stream_priorities(int device);
-/// What an event was made with.
+/// The flags of an event.
 [[nodiscard]] unsigned event_flags(cudaEvent_t event);
 
-/// The devices that have a context by now, in rising order: those that a thread chose, and those
-/// that were current in a call that needs one.
+/// The devices that have a context, in ascending order: those that a thread chose, and those that
+/// were current in a call that needs one.
 [[nodiscard]] std::vector<int> contexts();
 
 // Memory.
 
-/// Tells that the test, as the host, reads or writes this range now. A use by pending work, or by
-/// work that the host has not waited for, is a fault. Memory that CUDA does not know is ignored.
+/// Notes that the test, as the host, reads or writes this range now. It is a fault if pending work,
+/// or work that the host has not waited for, uses the range. Memory that CUDA does not know is
+/// ignored.
 void host_access(const void* pointer, std::size_t size, bool write);
 
-/// In a kernel body: tells that the kernel reads or writes the range, which must lie within one
-/// allocation of its device or in pinned memory, and gives the address where its bytes are. A range
-/// that is not allowed is a fault; then nullptr comes back.
+/// In a kernel body: notes that the kernel reads or writes the range, which must be within one
+/// allocation of its device or in pinned memory. Returns the address of its bytes, or nullptr after
+/// a fault.
 [[nodiscard]] void* device_view(const void* pointer, std::size_t size, bool write);
 
 template <class T>
@@ -146,11 +149,12 @@ template <class T>
 
 // Kernels.
 
-/// Runs once a launch, on the stream's thread; `arguments` point to copies made at the launch.
+/// Runs once for each launch, on the stream's thread; `arguments` point to copies made at the
+/// launch.
 using KernelBody = std::function<void(dim3 grid, dim3 block, void** arguments)>;
 
-/// Gives the kernel with this mangled name a body. The sizes of its parameters, which a launch does
-/// not tell, say how much of each argument to keep. Replaces an earlier body; survives reset().
+/// Gives the kernel with this mangled name a body. A launch does not know the sizes of the
+/// parameters, so they are given here. Replaces an earlier body; survives reset().
 void register_kernel_body(const std::string& mangled_name, std::vector<std::size_t> parameter_sizes,
                           KernelBody body);
 
@@ -167,7 +171,7 @@ void register_kernel(const std::string& mangled_name, Body body) {
                        });
 }
 
-/// The mangled names of all kernels that linked objects brought along.
+/// The mangled names of all kernels in linked objects.
 [[nodiscard]] std::vector<std::string> kernel_names();
 
 }  // namespace fake_cudart

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures to order and machines to choose.
+// Tests of injected failures and of machine settings.
 #include <thread>
 
 #include "tests/support/fake_cudart/testing.hpp"
 
 using namespace fake_cudart;
 
-TEST_CASE("fake cudart: a call fails when it was told to", "[device]") {
+TEST_CASE("fake cudart: an injected failure happens", "[device]") {
   const Fresh fresh;
   void* memory = nullptr;
   SECTION("the second of its name, once") {
@@ -30,7 +30,7 @@ TEST_CASE("fake cudart: a call fails when it was told to", "[device]") {
     CHECK(cudaGetDevice(&device) == cudaErrorLaunchFailure);
     CHECK(leaks().empty());
   }
-  SECTION("the last error is the thread's own, and read once") {
+  SECTION("the last error belongs to the thread, and is read once") {
     fail_call("cudaMalloc", 1, cudaErrorMemoryAllocation);
     CHECK(cudaMalloc(&memory, 10) == cudaErrorMemoryAllocation);
     cudaError_t of_other = cudaErrorUnknown;
@@ -45,7 +45,7 @@ TEST_CASE("fake cudart: a call fails when it was told to", "[device]") {
   CHECK(faults().empty());
 }
 
-TEST_CASE("fake cudart: a call that gives back or waits does so even when it fails", "[device]") {
+TEST_CASE("fake cudart: a call that frees or waits does so even when it fails", "[device]") {
   const Fresh fresh;
   const Rig rig;
   for (const char* name : {"cudaStreamSynchronize", "cudaStreamDestroy", "cudaEventDestroy",
@@ -74,11 +74,11 @@ TEST_CASE("fake cudart: an operation that fails is not done", "[device]") {
   CHECK(cudaEventRecord(rig.event, rig.a) == cudaSuccess);
   CHECK(cudaStreamWaitEvent(rig.b, rig.event, 0) == cudaErrorLaunchFailure);
   CHECK(faults().empty());
-  CHECK(cudaMemsetAsync(rig.device, 2, 1, rig.b) == cudaSuccess);  // went on as if it had waited
+  CHECK(cudaMemsetAsync(rig.device, 2, 1, rig.b) == cudaSuccess);  // continues as if it had waited
   CHECK(fault_names() == Names{"race"});
 }
 
-TEST_CASE("fake cudart: the machine is what the test says", "[device]") {
+TEST_CASE("fake cudart: a test sets the machine", "[device]") {
   const Fresh fresh;
   int value = -1;
   void* memory = nullptr;
@@ -135,7 +135,7 @@ TEST_CASE("fake cudart: the machine is what the test says", "[device]") {
   CHECK(faults().empty());
 }
 
-TEST_CASE("fake cudart: time between events is asked of events with time", "[device]") {
+TEST_CASE("fake cudart: only events with timing have times", "[device]") {
   const Fresh fresh;
   cudaEvent_t start = nullptr;
   cudaEvent_t end = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each misuse that needs no second operation is found by the stand-in for the CUDA runtime.
+// The fake CUDA runtime finds each misuse that involves a single operation.
 #include <sys/mman.h>
 
 #include <array>
@@ -81,7 +81,7 @@ TEST_CASE("fake cudart: a copy must stay within memory that is alive", "[device]
   }
 }
 
-TEST_CASE("fake cudart: rows and batches come from pinned memory alone", "[device]") {
+TEST_CASE("fake cudart: rows and batches come only from pinned memory", "[device]") {
   const Fresh fresh;
   const Rig rig;
   std::vector<unsigned char> pageable(rig.size);
@@ -117,7 +117,7 @@ TEST_CASE("fake cudart: rows and batches come from pinned memory alone", "[devic
     CHECK(batch(rig.device, pageable.data(), 16, rig.a) == cudaErrorInvalidValue);
     CHECK(fault_names() == Names{"unregistered memory"});
   }
-  SECTION("a batch from a range that is registered no more") {
+  SECTION("a batch from a range that is no longer registered") {
     REQUIRE(cudaHostRegister(pageable.data(), rig.size, 0) == cudaSuccess);
     CHECK(batch(rig.device, pageable.data(), 16, rig.a) == cudaSuccess);
     CHECK(cudaStreamSynchronize(rig.a) == cudaSuccess);
@@ -221,7 +221,7 @@ TEST_CASE("fake cudart: registering has CUDA's limits", "[device]") {
   munmap(read_only, size);
 }
 
-TEST_CASE("fake cudart: things are given back once, and are used no more", "[device]") {
+TEST_CASE("fake cudart: resources are freed once, and not used afterwards", "[device]") {
   const Fresh fresh;
   const Rig rig;
   SECTION("twice") {
@@ -280,7 +280,7 @@ TEST_CASE("fake cudart: devices are not mixed up", "[device]") {
     CHECK(cudaEventRecord(rig.event, Rig::new_stream()) == cudaErrorInvalidResourceHandle);
     CHECK(fault_names() == Names{"wrong device"});
   }
-  SECTION("given back or waited for with another device current") {
+  SECTION("freed or waited for while another device is current") {
     CHECK(cudaEventSynchronize(rig.event) == cudaSuccess);
     CHECK(cudaEventQuery(rig.event) == cudaSuccess);
     CHECK(cudaStreamSynchronize(rig.a) == cudaSuccess);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses of the same bytes that nothing orders are found, those in order are not. No case depends on
-// what happens to run first: each gives the same faults with streams that wait and that do not.
+// Unordered uses of the same bytes are found, ordered ones are not reported. The result does
+// not depend on the order of execution: each case gives the same faults with and without streams
+// that wait.
 #include <cstring>
 
 #include "tests/support/fake_cudart/probe_kernels.hpp"
@@ -10,7 +11,7 @@ using namespace fake_cudart;
 
 namespace {
 
-/// A kernel that touches, without its bytes, what it is given.
+/// A kernel that notes accesses to its arguments but does not use their bytes.
 void touch(const unsigned char* from, unsigned char* to, std::size_t size, cudaStream_t stream) {
   register_kernel<ProbeJob, int>("probe_add", [](dim3, dim3, const ProbeJob& job, const int&) {
     const auto count = static_cast<std::size_t>(job.size);
@@ -73,7 +74,7 @@ TEST_CASE("fake cudart: streams that share memory need an event", "[device]") {
   }
 }
 
-TEST_CASE("fake cudart: what does not touch the same bytes is no race", "[device]") {
+TEST_CASE("fake cudart: accesses to different bytes are not a race", "[device]") {
   const Fresh fresh;
   const Rig rig;
   SECTION("reads") {
@@ -106,7 +107,7 @@ TEST_CASE("fake cudart: what does not touch the same bytes is no race", "[device
   CHECK(after_all(rig).empty());
 }
 
-TEST_CASE("fake cudart: an order goes through any chain of streams and waits", "[device]") {
+TEST_CASE("fake cudart: order passes through any chain of streams and waits", "[device]") {
   const Fresh fresh;
   const Rig rig;
   const cudaStream_t middle = Rig::new_stream();
@@ -116,7 +117,7 @@ TEST_CASE("fake cudart: an order goes through any chain of streams and waits", "
     rig.order(middle, rig.b);
   }
   SECTION("the host waits for the stream") { CHECK(cudaStreamSynchronize(rig.a) == cudaSuccess); }
-  SECTION("the host asks until it is told") {
+  SECTION("the host polls until the work is done") {
     while (cudaStreamQuery(rig.a) == cudaErrorNotReady) {
     }
   }
@@ -135,7 +136,7 @@ TEST_CASE("fake cudart: the event must come after the use", "[device]") {
   CHECK(after_all(rig) == Names{"race"});
 }
 
-TEST_CASE("fake cudart: the host keeps off what is in use", "[device]") {
+TEST_CASE("fake cudart: the host must not use memory that is in use", "[device]") {
   const Fresh fresh;
   const Rig rig;
   const bool synced = GENERATE(false, true);
@@ -183,7 +184,7 @@ TEST_CASE("fake cudart: the host keeps off what is in use", "[device]") {
   }
 }
 
-TEST_CASE("fake cudart: a source that changes before its copy runs is seen", "[device]") {
+TEST_CASE("fake cudart: a source that changes before its copy runs is a fault", "[device]") {
   const Fresh fresh;
   const Rig rig;
   hold(rig.a);
@@ -191,18 +192,18 @@ TEST_CASE("fake cudart: a source that changes before its copy runs is seen", "[d
     CHECK(rig.upload(rig.a) == cudaSuccess);
     rig.pinned[rig.size - 1] = 1;
     CHECK(after_all(rig) == Names{"source changed"});
-    std::vector<unsigned char> back(rig.size);  // the copy takes what is there when it runs
+    std::vector<unsigned char> back(rig.size);  // the copy reads the source when it runs
     CHECK(cudaMemcpy(back.data(), rig.device, rig.size, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(back[rig.size - 1] == 1);
   }
-  SECTION("changed by what the stream does before") {
+  SECTION("changed by earlier work of the stream") {
     CHECK(cudaMemsetAsync(rig.pinned, 3, rig.size, rig.a) == cudaSuccess);
     CHECK(rig.upload(rig.a) == cudaSuccess);
     CHECK(after_all(rig).empty());
   }
 }
 
-TEST_CASE("fake cudart: a batch may read its source before its turn if told so", "[device]") {
+TEST_CASE("fake cudart: a batch may read its source early if its attributes allow it", "[device]") {
   const Fresh fresh;
   const Rig rig;
   cudaMemcpyAttributes attributes{};
@@ -221,8 +222,7 @@ TEST_CASE("fake cudart: a batch may read its source before its turn if told so",
   CHECK(after_all(rig) == (in_order ? Names{} : Names{"race"}));
 }
 
-TEST_CASE("fake cudart: a long life of slots in turn stays silent and is still watched",
-          "[device]") {
+TEST_CASE("fake cudart: a ring used for long has no faults and is still checked", "[device]") {
   const Fresh fresh;
   set_delays(3, 0);
   const Rig rig;
@@ -239,7 +239,7 @@ TEST_CASE("fake cudart: a long life of slots in turn stays silent and is still w
   SECTION("the last use") {
     CHECK(cudaMemsetAsync(rig.device + 10, 0, 1, rig.a) == cudaSuccess);  // forgot to wait
   }
-  SECTION("the first use, which nothing came over since") {
+  SECTION("the first use, which nothing has overwritten since") {
     touch(rig.device, nullptr, 1, Rig::new_stream());
   }
   CHECK(after_all(rig) == Names{"race"});

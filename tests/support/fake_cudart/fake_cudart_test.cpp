@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stand-in for the CUDA runtime does where all is well.
+// Tests of the fake CUDA runtime without misuse.
 #include "tests/support/fake_cudart/fake_cudart.hpp"
 
 #include <sys/mman.h>
@@ -32,12 +32,12 @@ std::vector<unsigned char> device_bytes(const void* device, std::size_t size) {
   return bytes;
 }
 
-/// For what must not happen to happen.
+/// Gives time for things that must not happen.
 void give_time() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
 }  // namespace
 
-TEST_CASE("fake cudart: copies of all kinds arrive and leave no trace", "[device]") {
+TEST_CASE("fake cudart: copies of all kinds arrive and leak nothing", "[device]") {
   const Fresh fresh;
   const Rig rig;
   const auto bytes = counting(rig.size);
@@ -51,7 +51,7 @@ TEST_CASE("fake cudart: copies of all kinds arrive and leave no trace", "[device
     CHECK(cudaStreamSynchronize(rig.a) == cudaSuccess);
     CHECK(std::equal(bytes.begin(), bytes.end(), rig.pinned));
   }
-  SECTION("a copy to pageable memory is over when the call returns") {
+  SECTION("a copy to pageable memory is finished when the call returns") {
     CHECK(cudaMemcpy(rig.device, bytes.data(), rig.size, cudaMemcpyHostToDevice) == cudaSuccess);
     std::vector<unsigned char> back(rig.size);
     CHECK(cudaMemcpyAsync(back.data(), rig.device, rig.size, cudaMemcpyDeviceToHost, rig.a) ==
@@ -78,7 +78,7 @@ TEST_CASE("fake cudart: copies of all kinds arrive and leave no trace", "[device
   CHECK(report() == "");
 }
 
-TEST_CASE("fake cudart: an asynchronous copy of pageable memory is none", "[device]") {
+TEST_CASE("fake cudart: a copy of pageable memory is not asynchronous", "[device]") {
   const Fresh fresh;
   const Rig rig;
   std::vector<unsigned char> source(rig.size, 3);
@@ -93,7 +93,8 @@ TEST_CASE("fake cudart: an asynchronous copy of pageable memory is none", "[devi
   CHECK(fault_names() == Names{"unregistered memory"});
 }
 
-TEST_CASE("fake cudart: device memory is closed to the host, and freed memory to all", "[device]") {
+TEST_CASE("fake cudart: the host cannot access device memory, and nothing can access freed memory",
+          "[device]") {
   const Fresh fresh;
   const Rig rig;
   std::array<int, 2> pipe_ends{};
@@ -105,7 +106,7 @@ TEST_CASE("fake cudart: device memory is closed to the host, and freed memory to
   };
   CHECK(readable(rig.pinned));
   CHECK_FALSE(readable(rig.device));
-  CHECK_FALSE(readable(rig.pinned + rig.size));  // a page behind every buffer
+  CHECK_FALSE(readable(rig.pinned + rig.size));  // a closed page after every buffer
   CHECK(cudaFreeHost(rig.pinned) == cudaSuccess);
   CHECK_FALSE(readable(rig.pinned));
   close(pipe_ends[0]);
@@ -200,7 +201,7 @@ TEST_CASE("fake cudart: kernels that nvcc compiled run their bodies", "[device]"
   CHECK(report() == "");
 }
 
-TEST_CASE("fake cudart: events order streams and tell the host", "[device]") {
+TEST_CASE("fake cudart: events order streams and inform the host", "[device]") {
   const Fresh fresh;
   const Rig rig;
   CHECK(cudaEventQuery(rig.event) == cudaSuccess);  // never recorded
@@ -225,7 +226,7 @@ TEST_CASE("fake cudart: events order streams and tell the host", "[device]") {
   CHECK(report() == "");
 }
 
-TEST_CASE("fake cudart: a wait holds to the record that it saw", "[device]") {
+TEST_CASE("fake cudart: a wait is for the record at the time of the call", "[device]") {
   const Fresh fresh;
   const Rig rig;
   hold(rig.a);
@@ -260,7 +261,7 @@ TEST_CASE("fake cudart: the legacy stream takes turns with blocking streams", "[
   CHECK(report() == "");
 }
 
-TEST_CASE("fake cudart: a stream that is destroyed does what it was given", "[device]") {
+TEST_CASE("fake cudart: a stream that is destroyed finishes its work", "[device]") {
   const Fresh fresh;
   const Rig rig;
   std::memset(rig.pinned, 4, rig.size);
@@ -304,7 +305,7 @@ TEST_CASE("fake cudart: two devices, each thread with its own current one", "[de
   CHECK(report() == "");
 }
 
-TEST_CASE("fake cudart: contexts are where devices were chosen or used", "[device]") {
+TEST_CASE("fake cudart: devices that were chosen or used have contexts", "[device]") {
   const Fresh fresh;
   set_device_count(4);
   int value = 0;
@@ -320,7 +321,7 @@ TEST_CASE("fake cudart: contexts are where devices were chosen or used", "[devic
   CHECK(contexts() == std::vector{0, 2, 3});
 }
 
-TEST_CASE("fake cudart: threads with streams of their own do not meet", "[device][concurrency]") {
+TEST_CASE("fake cudart: threads with their own streams are independent", "[device][concurrency]") {
   const Fresh fresh;
   std::vector<std::thread> threads;
   std::array<int, 4> wrong{};

@@ -170,7 +170,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
                                                                 shared_size, 0);
 }
 
-// What the host code of nvcc 13 calls; declared nowhere outside of it.
+// Functions that the host code of nvcc 13 calls; no header declares them.
 
 void** __cudaRegisterFatBinary(void* binary) { return new void*(binary); }
 

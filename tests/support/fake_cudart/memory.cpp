@@ -21,7 +21,7 @@ constexpr std::size_t kRange = std::size_t{64} << 30;  // addresses alone; pages
 
 Address page_up(Address address) { return (address + kPage - 1) & ~(kPage - 1); }
 
-/// The addresses of all devices: one file mapped twice, closed to everybody and open to the fake.
+/// The addresses of all devices: one file that is mapped twice, without access and for the fake.
 struct DeviceRange {
   int file = -1;
   Address closed = 0;
@@ -79,7 +79,7 @@ struct Protection {
   bool writable = true;
 };
 
-/// What all pages of the range allow; nothing where a page is not mapped.
+/// The access that all pages of the range allow; none if a page is not mapped.
 Protection protection_of(Address begin, std::size_t size) {
   std::ifstream maps("/proc/self/maps");
   std::string line;
@@ -109,7 +109,7 @@ cudaError_t allocate_host(Call& call, void** pointer, std::size_t size, unsigned
     return call.fault(FaultKind::kBadArgument, "unknown flags", cudaErrorInvalidValue);
   *pointer = nullptr;
   if (size == 0) return call.result();
-  // A closed page behind it stops the host that runs too far.
+  // A closed page after it traps an overrun of the host.
   void* const memory = mmap(nullptr, page_up(size) + kPage, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return call.result(cudaErrorMemoryAllocation);
@@ -119,7 +119,7 @@ cudaError_t allocate_host(Call& call, void** pointer, std::size_t size, unsigned
   return call.result();
 }
 
-/// The living region of this kind that begins at `pointer`; after a fault nullptr.
+/// The region of this kind that begins at `pointer` and is alive; nullptr after a fault.
 RegionPtr find_to_free(Call& call, const void* pointer, RegionKind kind) {
   const Address begin = address_of(pointer);
   const RegionPtr region = find_region(begin);
@@ -272,7 +272,7 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t size, unsigned flags) {
     return call.result(cudaErrorMemoryAllocation);
   add_region(RegionKind::kRegistered, begin, size, call.device(), flags)->writable = !read_only;
   state().unregistered.erase(begin);
-  // As pinning does: private pages become the process's own. A kernel that cannot only lacks that.
+  // Like pinning: private pages become the process's own. Old kernels do not support that.
   if (!read_only) (void)::madvise(pointer, size, MADV_POPULATE_WRITE);
   return call.result();
 }

@@ -12,7 +12,7 @@
 
 #include "clock.hpp"
 
-/// The things that the fake keeps account of: operations, what they touch, streams and events.
+/// The model of the fake: operations, their accesses, streams and events.
 namespace fake_cudart {
 
 using Address = std::uintptr_t;
@@ -25,7 +25,7 @@ struct Op {
   const char* call = "";
   std::size_t actor = kHost;
   std::uint64_t step = 0;
-  Clock clock;       ///< all that surely happened before the operation starts, and itself
+  Clock clock;       ///< everything that happened before the operation starts, and itself
   Clock host_clock;  ///< the host's at the call
   int device = 0;
   std::vector<std::shared_ptr<Op>> waits_for;
@@ -33,7 +33,7 @@ struct Op {
   std::function<void()> unlocked_work;
   bool done = false;
   std::chrono::steady_clock::time_point done_at{};
-  const Op* raced_with = nullptr;  ///< so that one race of many rows is told once
+  const Op* raced_with = nullptr;  ///< so that a race of many rows is reported once
 };
 using OpPtr = std::shared_ptr<Op>;
 
@@ -47,7 +47,7 @@ struct Access {
 enum class RegionKind { kDevice, kPinned, kRegistered };
 
 /// An allocation or registration. Those on the device and of cudaHostAlloc stay in the table when
-/// they are freed: until reset() nobody else gets their addresses.
+/// they are freed: their addresses are not used again until reset().
 struct Region {
   Address begin = 0;
   std::size_t size = 0;

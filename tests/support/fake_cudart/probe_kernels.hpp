@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-/// What the test's kernels work on.
+/// The argument of the test's kernels.
 struct ProbeJob {
   const unsigned char* from;
   unsigned char* to;

@@ -41,7 +41,7 @@ void check(const Region& region, const Access& access, bool write,
   }
 }
 
-/// Nothing that comes later can be found to race with `access` and with nothing that is kept.
+/// True if every later access that races with `access` also races with one that is kept.
 bool outdated(const Region& region, const Access& access) {
   const State& s = state();
   const Op& op = *access.op;

@@ -7,7 +7,7 @@ namespace fake_cudart {
 
 namespace {
 
-/// The error of the failure that this call has to suffer, or cudaSuccess.
+/// The error of the failure injected into this call, or cudaSuccess.
 cudaError_t draw(std::vector<Failure>& failures) {
   cudaError_t error = cudaSuccess;
   for (auto it = failures.begin(); it != failures.end();) {

@@ -15,7 +15,7 @@
 #include "fake_cudart.hpp"
 #include "model.hpp"
 
-/// What the fake knows. One lock guards all of it; copies run under the lock, kernel bodies and
+/// The state of the fake. One lock guards all of it. Copies run under the lock; kernel bodies and
 /// host functions do not.
 namespace fake_cudart {
 
@@ -36,7 +36,7 @@ struct Failure {
   Repeat repeat = Repeat::kOnce;
 };
 
-/// What reset() puts back to its beginning.
+/// The part that reset() restores.
 struct Settings {
   int device_count = 1;
   int driver_version = 13000;
@@ -60,7 +60,7 @@ struct State {
   std::vector<Failure> any_failures;
 
   std::set<int> contexts;      ///< devices that have one
-  bool choice_failed = false;  ///< somebody was kept from choosing a device
+  bool choice_failed = false;  ///< a thread failed to choose a device
 
   Clock host;
   std::size_t actors = 1;
@@ -79,7 +79,7 @@ struct State {
 /// The one State. Never destroyed: stream threads and exit handlers of objects may outlive main().
 State& state();
 
-/// What CUDA keeps per host thread.
+/// The state that CUDA keeps for each host thread.
 struct ThreadState {
   std::uint64_t generation = 0;
   int device = 0;           ///< of cudaSetDevice()
@@ -88,7 +88,7 @@ struct ThreadState {
   OpPtr running;  ///< on a stream's thread, the body it runs
   [[nodiscard]] int current() const { return pushed.empty() ? device : pushed.back(); }
 };
-/// Brought back to its beginning by the first use after a reset().  REQUIRES: the lock is held.
+/// Restored by the first use after a reset().  REQUIRES: the lock is held.
 ThreadState& this_thread();
 
 void add_fault(FaultKind kind, const char* call, std::string text);
@@ -96,9 +96,9 @@ void add_fault(FaultKind kind, const char* call, std::string text);
 /// One call of the runtime: takes the lock, counts, finds out whether it has to fail.
 class Call {
  public:
-  /// kPlain and kGivesBack make a context on the current device. kGivesBack and kRestoresDevice go
-  /// on where a failure was ordered and report it at the end. Where kChoosesDevice has to fail,
-  /// nobody is blamed for a wrong device.
+  /// kPlain and kGivesBack make a context on the current device. kGivesBack and kRestoresDevice
+  /// continue after an injected failure and report it at the end. If kChoosesDevice fails, a wrong
+  /// device is not a fault.
   enum class Kind {
     kPlain,
     kGivesBack,
@@ -111,12 +111,12 @@ class Call {
   explicit Call(const char* name, Kind kind = Kind::kPlain);
   /// Must return result() at once.
   [[nodiscard]] bool refused() const { return refused_; }
-  /// What the call returns, which also is the thread's last error: `error`, else that of the last
-  /// fault(), else the failure that was ordered.
+  /// The result of the call, which is also the thread's last error: `error`, else that of the last
+  /// fault(), else the injected failure.
   [[nodiscard]] cudaError_t result(cudaError_t error = cudaSuccess);
   /// Records a fault of this call, which then fails with `error`.
   cudaError_t fault(FaultKind kind, const std::string& text, cudaError_t error);
-  /// A fault if `device` is not the current one, though CUDA would do it: it makes a context there.
+  /// A fault if `device` is not the current one. CUDA would allow it, but make a context there.
   void expect_device(int device, const std::string& what);
   [[nodiscard]] const char* name() const { return name_; }
   [[nodiscard]] Lock& lock() { return lock_; }
@@ -142,12 +142,12 @@ class Call {
 // devices.cpp
 
 bool is_device(int device);
-/// What was set, or what a plain device of today has.
+/// The value that was set, or that of a current device.
 int attribute_of(cudaDeviceAttr attribute);
 
 // streams.cpp
 
-/// The stream behind a handle; after a fault nullptr.
+/// The stream of a handle; nullptr after a fault.
 StreamPtr find_stream(Call& call, cudaStream_t handle);
 /// A step at the stream's end, ordered as CUDA orders it; not queued yet.
 OpPtr new_op(const char* call, Stream& stream);
@@ -155,7 +155,7 @@ OpPtr new_op(const char* call, Stream& stream);
 void push(const StreamPtr& stream, const OpPtr& op);
 /// Waits until the step is done; the host then knows so.
 void wait_for(Lock& lock, const OpPtr& op);
-/// Streams with unfinished work run dry; their threads end.
+/// Lets streams finish their work and ends their threads.
 void end_all_streams(Lock& lock);
 
 // memory.cpp

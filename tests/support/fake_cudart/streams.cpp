@@ -71,7 +71,7 @@ void run(Lock& lock, Stream& stream, const OpPtr& op) {
   if (op->unlocked_work) run_unlocked(lock, op);
   op->done = true;
   op->done_at = std::chrono::steady_clock::now();
-  // Work holds memory alive, and what it waited for would hold all of the past.
+  // Work keeps memory alive, and its dependencies would keep everything before it.
   op->locked_work = nullptr;
   op->unlocked_work = nullptr;
   op->waits_for.clear();
@@ -93,7 +93,7 @@ void work_off(const StreamPtr& stream) {
   s.changed.notify_all();
 }
 
-/// The step starts after all that `other` was given so far.
+/// The step starts after all earlier work of `other`.
 void wait_for_stream(Op& op, const Stream& other) {
   op.clock.join(other.clock);
   if (other.last && !other.last->done) op.waits_for.push_back(other.last);
@@ -231,7 +231,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     return call.fault(FaultKind::kDoubleFree, "the stream is destroyed already",
                       cudaErrorInvalidResourceHandle);
   call.expect_device(found->second->device, "the stream");
-  found->second->alive = false;  // what it still has to do is done
+  found->second->alive = false;  // it still finishes its work
   state().changed.notify_all();
   return call.result();
 }
@@ -242,7 +242,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   const StreamPtr stream = find_stream(call, handle);
   if (!stream) return call.result();
   call.expect_device(stream->device, "the stream");
-  if (stream->legacy) push(stream, new_op(call.name(), *stream));  // behind all blocking streams
+  if (stream->legacy) push(stream, new_op(call.name(), *stream));  // after all blocking streams
   const OpPtr last = stream->last;
   wait_for(call.lock(), last);
   return call.result();

@@ -10,7 +10,7 @@
 
 namespace fake_cudart {
 
-/// A machine as new for the time of a test, whatever the test leaves behind.
+/// A new machine for the duration of a test.
 struct Fresh {
   Fresh() { reset(); }
   ~Fresh() { reset(); }
@@ -27,7 +27,7 @@ inline std::vector<std::string> fault_names() {
 
 using Names = std::vector<std::string>;
 
-/// Things of a device for a test, of the sort that may be left lying around when it is over.
+/// Streams, events and memory of a device for a test. The destructor frees them.
 struct Rig {
   cudaStream_t a = new_stream();
   cudaStream_t b = new_stream();
@@ -62,7 +62,7 @@ struct Rig {
   cudaError_t download(cudaStream_t stream) const {
     return cudaMemcpyAsync(pinned, device, size, cudaMemcpyDeviceToHost, stream);
   }
-  /// The order of stream `first`'s work so far before stream `second`'s from now on.
+  /// Orders the earlier work of stream `first` before later work of stream `second`.
   void order(cudaStream_t first, cudaStream_t second) const {
     REQUIRE(cudaEventRecord(event, first) == cudaSuccess);
     REQUIRE(cudaStreamWaitEvent(second, event, 0) == cudaSuccess);

@@ -32,7 +32,7 @@ struct Outcome {
 
 template <typename T>
 Outcome decode(const std::vector<T>& numbers, const ArrayImage& image, const Region& region) {
-  // Off by one byte: rows of a file are not aligned.
+  // Shifted by one byte, because rows of a file are not aligned.
   std::vector<std::byte> bytes(1);
   const auto raw = std::as_bytes(std::span(numbers));
   bytes.insert(bytes.end(), raw.begin(), raw.end());
@@ -76,16 +76,16 @@ TEST_CASE("numbers of arrays become brightness", "[convert][decode]") {
         Ints{0, 128, 255, 1});
 }
 
-TEST_CASE("numbers that are no brightness reject an array", "[convert][decode]") {
+TEST_CASE("an array with a number out of range is rejected", "[convert][decode]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK_THAT(decode_row<std::int32_t>({0, 256}, PixelType::kInt32).reason,
-             test::contains("256 is outside of 0 to 255"));
+             test::contains("256 is not between 0 and 255"));
   CHECK_THAT(decode_row<std::int32_t>({-1}, PixelType::kInt32).reason, test::contains("-1"));
   CHECK_THAT(decode_row<float>({0, nan}, PixelType::kFloat32).reason, test::contains("nan"));
   CHECK_THAT(decode_row<float>({INFINITY}, PixelType::kFloat32).reason, test::contains("inf"));
   CHECK_THAT(decode_row<float>({1.01F}, PixelType::kFloat32, true).reason,
-             test::contains("outside of 0 to 1"));
-  // Also where a recipe does not look.
+             test::contains("not between 0 and 1"));
+  // Also outside the region that a recipe uses.
   CHECK_FALSE(
       decode<float>({0, nan}, {{PixelType::kFloat32, Layout::kHwc, 2, 1, 1}, false}, {0, 0, 1, 1})
           .reason.empty());

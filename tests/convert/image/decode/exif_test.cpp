@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/image/decode/exif.hpp"
 
-#include "convert/image/decode/image_kind.hpp"
 #include "formats/shard/file_kind.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/pictures.hpp"
@@ -58,7 +57,7 @@ TEST_CASE("EXIF that points anywhere is read within its bytes", "[convert][exif]
       }
       CHECK(orientation_of(exif, {}) == 1);
     }
-    for (int count = 0; count < 256; ++count) {  // as many entries as one likes
+    for (int count = 0; count < 256; ++count) {  // any number of entries
       const Bytes exif =
           with_byte(with_byte(whole, kPrefixBytes + 8, count), kPrefixBytes + 9, 255);
       static_cast<void>(exif_orientation(exif));
@@ -86,7 +85,7 @@ TEST_CASE("EXIF cut or changed anywhere gives an orientation from 1 to 8",
   }
 }
 
-TEST_CASE("XMP is asked where EXIF says nothing", "[convert][exif]") {
+TEST_CASE("XMP is read if EXIF has no orientation", "[convert][exif]") {
   CHECK(xmp_orientation(bytes_of("<x tiff:Orientation=\"6\"/>")) == 6);
   CHECK(xmp_orientation(bytes_of("<tiff:Orientation>3</tiff:Orientation>")) == 3);
   CHECK_FALSE(xmp_orientation(bytes_of("")));
@@ -106,17 +105,17 @@ TEST_CASE("XMP is asked where EXIF says nothing", "[convert][exif]") {
   }
 }
 
-TEST_CASE("the kind of a file is told by its first bytes", "[convert][kind]") {
+TEST_CASE("the kind of a file is detected from its first bytes", "[convert][kind]") {
   const auto picture = test::make_picture(3, 3);
-  CHECK(image_kind(test::encode_jpeg(picture)) == ImageKind::kJpeg);
-  CHECK(image_kind(test::encode_png(picture)) == ImageKind::kPng);
-  CHECK(image_kind({}) == ImageKind::kOther);
-  CHECK(image_kind(bytes_of("\xff\xd8")) == ImageKind::kOther);
-  CHECK(image_kind(bytes_of("\x89PNG\r\n\x1a")) == ImageKind::kOther);
-  CHECK(image_kind(bytes_of("\x89PNG\n\x1a\n        ")) == ImageKind::kOther);
+  CHECK(image_file_kind(test::encode_jpeg(picture)) == "JPEG");
+  CHECK(image_file_kind(test::encode_png(picture)) == "PNG");
+  CHECK_FALSE(is_decoded(image_file_kind({})));
+  CHECK_FALSE(is_decoded(image_file_kind(bytes_of("\xff\xd8"))));
+  CHECK_FALSE(is_decoded(image_file_kind(bytes_of("\x89PNG\r\n\x1a"))));
+  CHECK_FALSE(is_decoded(image_file_kind(bytes_of("\x89PNG\n\x1a\n        "))));
 }
 
-TEST_CASE("what is no image of ours has a name in messages", "[convert][kind]") {
+TEST_CASE("messages name the kind of other files", "[convert][kind]") {
   using namespace std::string_view_literals;
   for (const auto& [bytes, words] : std::vector<std::pair<std::string_view, std::string_view>>{
            {""sv, "an empty file"},
@@ -134,7 +133,7 @@ TEST_CASE("what is no image of ours has a name in messages", "[convert][kind]") 
            {"RIFF"sv, "of an unknown kind"}}) {
     CAPTURE(words);
     const Bytes exact = bytes_of(bytes);
-    CHECK(image_kind(exact) == ImageKind::kOther);
+    CHECK_FALSE(is_decoded(image_file_kind(exact)));
     CHECK(describe_file(exact) == words);
   }
 }

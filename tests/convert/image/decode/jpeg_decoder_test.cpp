@@ -22,10 +22,10 @@ std::string describe(const Region& region) {
          std::to_string(region.width) + "x" + std::to_string(region.height);
 }
 
-/// A lone column at the left edge: see the test of its own.
+/// A single column at the left edge, which has its own test.
 bool is_left_column(const Region& region) { return region.x == 0 && region.width == 1; }
 
-/// Any region has to equal that part of all. False if the file is rejected.
+/// Any region must equal that part of the whole. False if the file is rejected.
 bool check_regions(JpegDecoder& decoder, const Bytes& file, Random& random, int regions) {
   const Decoded all = decode_all(decoder, file);
   if (all.rejection) return false;
@@ -91,7 +91,7 @@ TEST_CASE("any region of a JPEG equals that part of the whole", "[convert][jpeg]
 
 TEST_CASE("any region of a JPEG that lacks coefficients equals that part of the whole",
           "[convert][jpeg]") {
-  // libjpeg guesses them from the neighbours of a block, which a cut must not take away.
+  // libjpeg guesses them from neighbouring blocks, so a region must include these.
   JpegDecoder decoder;
   Random random(6);
   for (const bool coarse : {false, true}) {
@@ -108,7 +108,7 @@ TEST_CASE("any region of a JPEG that lacks coefficients equals that part of the 
 }
 
 TEST_CASE("the left column of a JPEG equals that part of the whole", "[convert][jpeg]") {
-  // libjpeg upsamples an image of one chroma column by another rule than a wider one, cut or not.
+  // libjpeg upsamples an image of one chroma column by another rule than a wider one.
   JpegDecoder decoder;
   for (const auto& options : all_options()) {
     const Bytes file = test::encode_jpeg(test::make_picture(61, 47), options);
@@ -120,7 +120,7 @@ TEST_CASE("the left column of a JPEG equals that part of the whole", "[convert][
   }
 }
 
-TEST_CASE("any region of JPEGs made by others equals that part of the whole", "[convert][jpeg]") {
+TEST_CASE("any region of third-party JPEGs equals that part of the whole", "[convert][jpeg]") {
   const auto files = test::corpus("jpeg-good", test::kJpegExtensions);
   if (files.empty()) PRECACHE_SKIP("there is no corpus jpeg-good");
   JpegDecoder decoder;
@@ -144,7 +144,7 @@ TEST_CASE("any region of photos equals that part of the whole", "[convert][jpeg]
   }
 }
 
-TEST_CASE("a JPEG without tables gets none from the file before it", "[convert][jpeg]") {
+TEST_CASE("a JPEG without tables does not use those of the file before it", "[convert][jpeg]") {
   const auto path = test::corpora() / "jpeg-good/jpeg-decoder/mjpeg.jpg";
   if (!std::filesystem::exists(path)) PRECACHE_SKIP("there is no corpus jpeg-good");
   const Bytes file = read_file(path);
@@ -159,7 +159,8 @@ TEST_CASE("a JPEG without tables gets none from the file before it", "[convert][
   }
 }
 
-/// Accepts a cut file only with the pixels of the whole. Returns how many cuts were accepted.
+/// Checks that a cut file is accepted only with the pixels of the whole. Returns the number of
+/// accepted cuts.
 std::size_t check_truncation(const Bytes& file, std::size_t size) {
   JpegDecoder decoder;
   std::size_t accepted = 0;
@@ -179,7 +180,7 @@ std::size_t check_truncation(const Bytes& file, std::size_t size) {
   return accepted;
 }
 
-TEST_CASE("a JPEG cut anywhere is rejected unless all rows were there",
+TEST_CASE("a JPEG cut anywhere is rejected unless all rows are complete",
           "[convert][jpeg][malformed]") {
   for (const bool progressive : {false, true}) {
     for (const int restart_rows : {0, 1}) {
@@ -194,7 +195,7 @@ TEST_CASE("a JPEG cut anywhere is rejected unless all rows were there",
   }
 }
 
-TEST_CASE("a photo cut anywhere is rejected unless all rows were there",
+TEST_CASE("a photo cut anywhere is rejected unless all rows are complete",
           "[convert][jpeg][malformed]") {
   const auto files = test::corpus("imagenet-sample", test::kJpegExtensions);
   if (files.empty()) PRECACHE_SKIP("there is no corpus imagenet-sample");
@@ -230,7 +231,7 @@ TEST_CASE("a JPEG with any bytes changed is decoded or rejected", "[convert][jpe
   }
 }
 
-TEST_CASE("damage that libjpeg only warns of is counted", "[convert][jpeg][malformed]") {
+TEST_CASE("damage that libjpeg only warns about is counted", "[convert][jpeg][malformed]") {
   JpegDecoder decoder;
   const Bytes file = test::encode_jpeg(test::make_picture(64, 64), {75, 2, 2, false, 1});
   std::size_t warned = 0;
@@ -244,10 +245,10 @@ TEST_CASE("damage that libjpeg only warns of is counted", "[convert][jpeg][malfo
   }
   CHECK(warned > 50);
   CHECK(rejected < 50);
-  CHECK_FALSE(decode_all(decoder, file).warned);  // it does not stick
+  CHECK_FALSE(decode_all(decoder, file).warned);  // the warning is reset
 }
 
-TEST_CASE("bytes behind the end of a JPEG do no harm", "[convert][jpeg]") {
+TEST_CASE("bytes after the end of a JPEG are ignored", "[convert][jpeg]") {
   JpegDecoder decoder;
   Bytes file = test::encode_jpeg(test::make_picture(50, 40));
   const Decoded before = decode_region(decoder, file, test::middle_region);

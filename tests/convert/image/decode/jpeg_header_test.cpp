@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/image/decode/jpeg_header.hpp"
-
+#include "convert/image/decode/jpeg_decoder.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/pictures.hpp"
 
@@ -15,7 +14,7 @@ Bytes small_jpeg(int orientation = 6) {
   return test::encode_jpeg(test::make_picture(23, 17), options);
 }
 
-/// Where the segment with this marker begins.
+/// The offset of the segment with this marker.
 std::size_t find_marker(const Bytes& jpeg, int marker) {
   for (std::size_t at = 2; at + 4 <= jpeg.size();) {
     if (std::to_integer<int>(jpeg[at + 1]) == marker) return at;
@@ -31,7 +30,7 @@ std::size_t segment_end(const Bytes& jpeg, std::size_t at) {
           std::to_integer<std::size_t>(jpeg[at + 3]));
 }
 
-/// Puts bytes between two segments.
+/// Inserts bytes between two segments.
 Bytes with_bytes_at(const Bytes& jpeg, std::size_t at, std::string_view extra) {
   Bytes result = jpeg;
   const Bytes bytes = test::bytes_of(extra);
@@ -40,30 +39,28 @@ Bytes with_bytes_at(const Bytes& jpeg, std::size_t at, std::string_view extra) {
 }
 
 TEST_CASE("a JPEG header gives size and orientation", "[convert][jpeg]") {
-  JpegHeaderReader reader;
   ImageHeader header;
   for (int orientation = 1; orientation <= 8; ++orientation) {
-    CHECK_FALSE(reader.read(small_jpeg(orientation), header));
+    CHECK_FALSE(read_jpeg_header(small_jpeg(orientation), header));
     CHECK(header.width == 23);
     CHECK(header.height == 17);
     CHECK(header.orientation == orientation);
   }
-  // Nothing of one file is left in the next.
-  CHECK_FALSE(reader.read(test::encode_jpeg(test::make_picture(5, 4)), header));
+  // One file does not affect the next.
+  CHECK_FALSE(read_jpeg_header(test::encode_jpeg(test::make_picture(5, 4)), header));
   CHECK(header.width == 5);
   CHECK(header.orientation == 1);
 }
 
-TEST_CASE("a JPEG header cut anywhere is rejected until it is whole",
+TEST_CASE("a JPEG header cut anywhere is rejected unless it is complete",
           "[convert][jpeg][malformed]") {
   const Bytes whole = small_jpeg();
   const std::size_t scan = find_marker(whole, 0xda);
   REQUIRE(scan != 0);
   const std::size_t header_end = segment_end(whole, scan);
-  JpegHeaderReader reader;
   for (std::size_t size = 3; size <= whole.size(); ++size) {
     ImageHeader header;
-    const auto rejection = reader.read(test::cut(whole, size), header);
+    const auto rejection = read_jpeg_header(test::cut(whole, size), header);
     CAPTURE(size);
     REQUIRE(rejection.has_value() == (size < header_end));
     if (rejection) {
@@ -80,13 +77,12 @@ TEST_CASE("a JPEG header with any byte changed is read within its bytes",
           "[convert][jpeg][malformed]") {
   const Bytes whole = small_jpeg();
   const std::size_t header_end = segment_end(whole, find_marker(whole, 0xda));
-  JpegHeaderReader reader;
   for (std::size_t at = 2; at < header_end; ++at) {
     for (const int value : {0x00, 0x01, 0x7f, 0x80, 0xc0, 0xc4, 0xd8, 0xd9, 0xda, 0xe1, 0xff}) {
       Bytes changed = test::cut(whole, header_end);
       changed[at] = static_cast<std::byte>(value);
       ImageHeader header;
-      const auto rejection = reader.read(changed, header);
+      const auto rejection = read_jpeg_header(changed, header);
       if (rejection) continue;
       REQUIRE(header.width > 0);
       REQUIRE(header.height > 0);
@@ -96,15 +92,14 @@ TEST_CASE("a JPEG header with any byte changed is read within its bytes",
   }
 }
 
-TEST_CASE("bytes between JPEG segments are passed over as Pillow does", "[convert][jpeg]") {
+TEST_CASE("bytes between JPEG segments are skipped, as in Pillow", "[convert][jpeg]") {
   const Bytes whole = small_jpeg();
   const std::size_t tables = find_marker(whole, 0xdb);
-  JpegHeaderReader reader;
   for (const std::string_view extra :
        {std::string_view("\xff\xff\xff", 3), std::string_view("ab\0c", 4),
         std::string_view("\xff\0", 2)}) {
     ImageHeader header;
-    CHECK_FALSE(reader.read(with_bytes_at(whole, tables, extra), header));
+    CHECK_FALSE(read_jpeg_header(with_bytes_at(whole, tables, extra), header));
     CHECK(header.width == 23);
   }
 }
@@ -118,7 +113,7 @@ TEST_CASE("JPEG headers of kinds that are not supported are rejected with a reas
     Bytes changed = whole;
     changed[frame + offset] = static_cast<std::byte>(value);
     ImageHeader header;
-    const auto rejection = JpegHeaderReader().read(changed, header);
+    const auto rejection = read_jpeg_header(changed, header);
     REQUIRE(rejection);
     return rejection->reason;
   };
@@ -129,25 +124,24 @@ TEST_CASE("JPEG headers of kinds that are not supported are rejected with a reas
   CHECK_THAT(reason(6, 0), test::contains("no size"));    // height
   CHECK_THAT(reason(3, 5), test::contains("too short"));  // the segment's own length
   ImageHeader header;
-  CHECK(
-      JpegHeaderReader().read(with_bytes_at(whole, frame, "\xff\x02"), header));  // reserved marker
-  CHECK(JpegHeaderReader().read(test::bytes_of("\xff\xd8\xff\xd9"), header));
+  CHECK(read_jpeg_header(with_bytes_at(whole, frame, "\xff\x02"), header));  // reserved marker
+  CHECK(read_jpeg_header(test::bytes_of("\xff\xd8\xff\xd9"), header));
 }
 
-TEST_CASE("a JPEG header that claims more pixels than its bytes can hold is known",
+TEST_CASE("a JPEG header that claims more pixels than its bytes can hold is implausible",
           "[convert][jpeg][malformed]") {
   ImageHeader header;
   Bytes file = small_jpeg();
-  CHECK_FALSE(JpegHeaderReader().read(file, header));
+  CHECK_FALSE(read_jpeg_header(file, header));
   CHECK_FALSE(header.is_implausible);
   file[find_marker(file, 0xc0) + 5] = std::byte{0xff};  // 17 rows become 65,297
-  CHECK_FALSE(JpegHeaderReader().read(file, header));
+  CHECK_FALSE(read_jpeg_header(file, header));
   CHECK(header.height == 65'297);
   CHECK(header.is_implausible);
-  // An even picture is as small as a JPEG can be, and to be believed.
+  // A picture of one colour is as small as a JPEG can be, and plausible.
   test::Picture even{4000, 3000, 3, std::vector<std::uint8_t>(std::size_t{4000} * 3000 * 3, 128)};
   for (const bool progressive : {false, true}) {
-    CHECK_FALSE(JpegHeaderReader().read(test::encode_jpeg(even, {1, 2, 2, progressive}), header));
+    CHECK_FALSE(read_jpeg_header(test::encode_jpeg(even, {1, 2, 2, progressive}), header));
     CHECK_FALSE(header.is_implausible);
   }
 }

@@ -35,10 +35,10 @@ Bytes chunk(std::string_view type, std::span<const std::byte> data) {
   return bytes;
 }
 
-constexpr std::size_t kBehindHeader = 8 + 25;  // signature and IHDR
+constexpr std::size_t kAfterHeader = 8 + 25;  // signature and IHDR
 
 Bytes with_chunk(const Bytes& png, std::string_view type, std::span<const std::byte> data,
-                 std::size_t at = kBehindHeader) {
+                 std::size_t at = kAfterHeader) {
   const Bytes extra = chunk(type, data);
   Bytes result = png;
   result.insert(result.begin() + static_cast<std::ptrdiff_t>(at), extra.begin(), extra.end());
@@ -54,7 +54,7 @@ Bytes deflated(std::string_view text) {
   return bytes;
 }
 
-/// Four bytes a pixel, as the decoder gives them: gray spread over three channels, alpha dropped.
+/// Four bytes per pixel, as the decoder gives them: gray copied to three channels, alpha dropped.
 std::vector<std::uint8_t> expected_pixels(const Picture& picture) {
   std::vector<std::uint8_t> pixels;
   for (std::uint32_t y = 0; y < picture.height; ++y) {
@@ -94,7 +94,7 @@ TEST_CASE("a PNG decodes to its pixels", "[convert][png]") {
   }
 }
 
-TEST_CASE("a PNG cut anywhere is rejected unless all rows were there",
+TEST_CASE("a PNG cut anywhere is rejected unless all rows are complete",
           "[convert][png][malformed]") {
   PngDecoder decoder;
   for (const bool interlaced : {false, true}) {
@@ -109,7 +109,7 @@ TEST_CASE("a PNG cut anywhere is rejected unless all rows were there",
           continue;
         }
         REQUIRE(size >= whole.size() -
-                            16);  // only IEND, 12 bytes, and the check sum before it may be missing
+                            16);  // only IEND, 12 bytes, and the checksum before it may be missing
         REQUIRE(same_colors(part.pixels,
                             test::part_of(expected_pixels(picture), 13, choose(part.header))));
       }
@@ -137,7 +137,7 @@ TEST_CASE("a PNG with any byte changed is decoded or rejected", "[convert][png][
   }
 }
 
-TEST_CASE("a PNG tells its orientation in several ways", "[convert][png]") {
+TEST_CASE("the orientation of a PNG is read from all places", "[convert][png]") {
   PngDecoder decoder;
   const Bytes png = test::encode_png(test::make_picture(4, 3));
   const auto orientation = [&](const Bytes& file) {
@@ -149,7 +149,7 @@ TEST_CASE("a PNG tells its orientation in several ways", "[convert][png]") {
   const auto tiff = std::span(exif).subspan(6);
   CHECK(orientation(png) == 1);
   CHECK(orientation(with_chunk(png, "eXIf", tiff)) == 6);
-  CHECK(orientation(with_chunk(png, "eXIf", tiff, png.size() - 12)) == 6);  // behind the pixels
+  CHECK(orientation(with_chunk(png, "eXIf", tiff, png.size() - 12)) == 6);  // after the pixels
   const std::string xmp = "<x tiff:Orientation=\"8\"/>";
   CHECK(orientation(with_chunk(
             png, "iTXt", test::bytes_of(std::string("XML:com.adobe.xmp\0\0\0\0\0", 22) + xmp))) ==
@@ -201,7 +201,7 @@ TEST_CASE("PNG text that inflates beyond bounds is rejected", "[convert][png][ma
   }
 }
 
-TEST_CASE("PNG headers that are no headers are rejected", "[convert][png][malformed]") {
+TEST_CASE("invalid PNG headers are rejected", "[convert][png][malformed]") {
   PngDecoder decoder;
   ImageHeader header;
   const Bytes png = test::encode_png(test::make_picture(4, 3));
@@ -214,11 +214,11 @@ TEST_CASE("PNG headers that are no headers are rejected", "[convert][png][malfor
   CHECK(decoder.open(empty, header));
 }
 
-TEST_CASE("a PNG header that claims more pixels than its bytes can hold is known",
+TEST_CASE("a PNG header that claims more pixels than its bytes can hold is implausible",
           "[convert][png][malformed]") {
   PngDecoder decoder;
   ImageHeader header;
-  // An even picture is as small as a PNG can be, and to be believed.
+  // A picture of one colour is as small as a PNG can be, and plausible.
   for (const std::uint32_t channels : {1U, 3U, 4U}) {
     const std::size_t samples = std::size_t{4000} * 3000 * channels;
     const Picture even{4000, 3000, channels, std::vector<std::uint8_t>(samples)};
@@ -231,7 +231,7 @@ TEST_CASE("a PNG header that claims more pixels than its bytes can hold is known
   CHECK(header.is_implausible);
 }
 
-TEST_CASE("any region of PNGs made by others equals that part of the whole", "[convert][png]") {
+TEST_CASE("any region of third-party PNGs equals that part of the whole", "[convert][png]") {
   const auto files = test::corpus("png-good", test::kPngExtensions);
   if (files.empty()) PRECACHE_SKIP("there is no corpus png-good");
   PngDecoder decoder;

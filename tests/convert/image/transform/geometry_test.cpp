@@ -74,7 +74,7 @@ void check_equal(const Geometry& a, const Geometry& b) {
   REQUIRE(show(a.vertical) == show(b.vertical));
 }
 
-// What every geometry has to keep for the rest of the pipeline.
+// The invariants on which the rest of the pipeline relies.
 void check_sound(const Geometry& geometry, const Recipe& recipe) {
   for (const auto& [axis, size] :
        {std::pair{geometry.horizontal, recipe.width}, {geometry.vertical, recipe.height}}) {
@@ -149,13 +149,13 @@ TEST_CASE("pad is ImageOps.pad of Pillow", "[convert][geometry]") {
   CHECK(nothing.vertical.count == 0);  // round(1 / 65535 * 224)
 }
 
-TEST_CASE("stretch fills the tensor whatever the image", "[convert][geometry]") {
+TEST_CASE("stretch fills the tensor for any image", "[convert][geometry]") {
   const Geometry geometry = make_geometry(recipe_of(Fit::kStretch, 5, 9), 1000, 3);
   CHECK(geometry.horizontal == AxisGeometry{1000, 9, 0, 9, 0});
   CHECK(geometry.vertical == AxisGeometry{3, 5, 0, 5, 0});
 }
 
-TEST_CASE("the vertical pass comes first where it saves more than twice as much",
+TEST_CASE("the vertical pass comes first if it saves more than twice as much",
           "[convert][geometry]") {
   const auto vertical_first = [](std::uint32_t w, std::uint32_t h, std::uint32_t new_w,
                                  std::uint32_t new_h) {

@@ -32,7 +32,7 @@ Recipe recipe_of(std::uint32_t height, std::uint32_t width, Fit fit, Filter filt
   return recipe;
 }
 
-/// One pass over a whole picture, in the plainest way. `along` is the distance of neighbours, in
+/// One pass over a whole picture, in the simplest way. `along` is the distance of neighbours, in
 /// samples.
 Picture resized(const Picture& in, const Taps& taps, bool horizontal) {
   const auto count = static_cast<std::uint32_t>(taps.outputs.size());
@@ -56,7 +56,7 @@ Picture resized(const Picture& in, const Taps& taps, bool horizontal) {
   return out;
 }
 
-/// What the transform has to make of a picture: the whole is resized, then placed into the tensor.
+/// The expected tensor: the whole picture is resized, then placed into the tensor.
 Picture expected_tensor(const Recipe& recipe, const Picture& picture) {
   const Geometry geometry = make_geometry(recipe, picture.width, picture.height);
   const Taps horizontal = make_taps(geometry.horizontal, recipe.filter);
@@ -86,7 +86,7 @@ std::vector<std::uint8_t> transformed(ImageTransform& transform, const Recipe& r
   return tensor;
 }
 
-TEST_CASE("rows that stream through give what the whole picture gives", "[convert][transform]") {
+TEST_CASE("streamed rows give the same result as the whole picture", "[convert][transform]") {
   const std::vector<std::pair<std::uint32_t, std::uint32_t>> sizes{
       {50, 40}, {40, 50}, {16, 12}, {7, 90},  {90, 7},
       {1, 1},   {1, 30},  {30, 1},  {12, 16}, {200, 31}};
@@ -107,8 +107,7 @@ TEST_CASE("rows that stream through give what the whole picture gives", "[conver
   }
 }
 
-TEST_CASE("a crop smaller or larger than the resized image is placed in its middle",
-          "[convert][transform]") {
+TEST_CASE("a crop smaller or larger than the resized image is centred", "[convert][transform]") {
   for (const std::uint32_t resize : {5U, 12U, 40U, 200U}) {
     Recipe recipe = recipe_of(20, 30, Fit::kCrop, Filter::kBicubic);
     recipe.resize = resize;
@@ -122,7 +121,7 @@ TEST_CASE("a crop smaller or larger than the resized image is placed in its midd
   }
 }
 
-TEST_CASE("very long images are resized like others", "[convert][transform]") {
+TEST_CASE("very long images are resized correctly", "[convert][transform]") {
   for (const auto& [width, height] : {std::pair{20'000U, 1U}, {1U, 20'000U}, {9000U, 3U}}) {
     const Picture picture = test::make_picture(width, height);
     const Bytes file = test::encode_png(picture);
@@ -132,7 +131,7 @@ TEST_CASE("very long images are resized like others", "[convert][transform]") {
       CAPTURE(width, height, name(fit));
       REQUIRE(transformed(transform, recipe, file) == expected_tensor(recipe, picture).samples);
     }
-    // Fitted into the tensor, nothing of it is left.
+    // Fitted into the tensor, no pixel is left.
     const Recipe recipe = recipe_of(5, 4, Fit::kPad, Filter::kLanczos);
     ImageTransform transform(recipe, kDefaultMaxPixels);
     if (height == 1)
@@ -181,7 +180,7 @@ TEST_CASE("oriented JPEGs are resized as a viewer shows them", "[convert][transf
   }
 }
 
-TEST_CASE("gray is made of colours before the resize as Pillow does", "[convert][transform]") {
+TEST_CASE("colours become gray before the resize, as in Pillow", "[convert][transform]") {
   const Picture picture = test::make_picture(40, 30);
   Picture gray{40, 30, 1, {}};
   for (std::uint32_t y = 0; y < 30; ++y) {
@@ -224,7 +223,7 @@ TEST_CASE("files of the wrong kind and images over the limit are rejected",
   CHECK_FALSE(transform.run(test::encode_jpeg(test::make_picture(100, 1)), tensor));
 }
 
-TEST_CASE("a bad file leaves no trace in the next image", "[convert][transform][malformed]") {
+TEST_CASE("a bad file does not affect the next image", "[convert][transform][malformed]") {
   const Recipe recipe = recipe_of(12, 16, Fit::kCrop, Filter::kBilinear);
   ImageTransform transform(recipe, kDefaultMaxPixels);
   Bytes tensor(recipe.spec().size_bytes());
@@ -242,7 +241,7 @@ TEST_CASE("a bad file leaves no trace in the next image", "[convert][transform][
   }
 }
 
-TEST_CASE("tables of many image sizes are kept without mixing them up", "[convert][transform]") {
+TEST_CASE("cached tables of many image sizes are not mixed up", "[convert][transform]") {
   const Recipe recipe = recipe_of(6, 5, Fit::kCrop, Filter::kBilinear);
   ImageTransform transform(recipe, kDefaultMaxPixels);
   for (int round = 0; round < 2; ++round) {
@@ -279,7 +278,7 @@ TEST_CASE("transforms on several threads do not disturb each other",
   CHECK(wrong == std::array<int, 4>{});
 }
 
-TEST_CASE("bad files made by others are decoded or rejected in bounded memory",
+TEST_CASE("third-party bad files are decoded or rejected in bounded memory",
           "[convert][transform][malformed]") {
   auto files = test::corpus("jpeg-bad");
   const auto pngs = test::corpus("png-bad");
@@ -308,8 +307,7 @@ TEST_CASE("bad files made by others are decoded or rejected in bounded memory",
     }
   }
   CHECK(rejected > files.size());
-  // 80 MB for the pixels of an interlaced or progressive image, some more for all that is around
-  // it.
+  // 80 MB for the pixels of an interlaced or progressive image, and some more for the rest.
   CHECK(peak_kib() - before < 600 * 1024);
 }
 

@@ -20,7 +20,7 @@ std::uint8_t rounded(std::int64_t sum) {
   return static_cast<std::uint8_t>(std::clamp<std::int64_t>((sum + (1 << 21)) >> 22, 0, 255));
 }
 
-/// Weights with signs whose sum of magnitudes is as large as 32-bit sums of 255 times them allow.
+/// Signed weights with the largest sum of magnitudes that 32-bit sums of 255 times them allow.
 std::vector<std::int32_t> random_weights(Random& random, std::size_t count) {
   std::vector<std::int32_t> weights(count);
   std::int64_t left = 8'388'607;
@@ -73,7 +73,7 @@ void check_horizontal(const Taps& taps, const Octets& row) {
   }
 }
 
-/// The pixels [begin, end) of the source with the slack that every row has, in memory of just that
+/// The pixels [begin, end) of the source with the slack of every row, in memory of exactly that
 /// size.
 Octets random_row(Random& random, const Taps& taps, int kind = 0) {
   Octets row = test::random_octets(random, (taps.end - taps.begin) * kPixelBytes + kRowSlack);
@@ -101,7 +101,7 @@ TEST_CASE("the horizontal pass is a sum of products on every instruction set",
   });
 }
 
-TEST_CASE("the horizontal pass does what Pillow's tables say on every instruction set",
+TEST_CASE("the horizontal pass follows Pillow's tables on every instruction set",
           "[convert][kernels]") {
   on_every_target([] {
     Random random(2);
@@ -165,7 +165,7 @@ TEST_CASE("planes and packed pixels are written exactly on every instruction set
     Random random(5);
     for (std::size_t count = 0; count <= 130; ++count) {
       const Octets pixels = test::random_octets(random, count * kPixelBytes);
-      std::vector<Octets> planes(3, Octets(count));  // exact sizes: ASan sees one byte too far
+      std::vector<Octets> planes(3, Octets(count));  // exact sizes, so that ASan detects an overrun
       split_planes(pixels.data(), count, planes[0].data(), planes[1].data(), planes[2].data());
       Octets packed(count * 3);
       pack_rgb(pixels.data(), count, packed.data());

@@ -10,8 +10,7 @@
 namespace precache {
 namespace {
 
-// Where the pixel (x, y) of the oriented image lies in the stored one, as EXIF defines the eight
-// values.
+// The position in the stored image of the pixel (x, y) of the oriented one, as EXIF defines it.
 std::pair<std::uint32_t, std::uint32_t> stored_pixel(int orientation, std::uint32_t x,
                                                      std::uint32_t y, std::uint32_t width,
                                                      std::uint32_t height) {
@@ -95,7 +94,7 @@ TEST_CASE("an orienting sink can be used again for an image of another size",
   OrientingSink sink;
   const std::vector<std::uint8_t> row(100 * kPixelBytes + kRowSlack, 7);
   sink.start(100, 2);
-  sink.take_row(row.data());  // given up before its end
+  sink.take_row(row.data());  // abandoned before the end
   sink.start(2, 1);
   sink.take_row(row.data());
   test::CollectingSink collected(1);

@@ -17,8 +17,8 @@ AxisGeometry whole(std::uint32_t source, std::uint32_t resized) {
   return {source, resized, 0, resized, 0};
 }
 
-/// What kernels rely on: taps inside the image, weights that add up to one, halves of 16 bits, sums
-/// of 32.
+/// The invariants of the kernels: taps inside the image, weights that add up to one, halves of 16
+/// bits, sums of 32.
 void check_taps(const AxisGeometry& axis, const Taps& taps) {
   REQUIRE(taps.outputs.size() == axis.count);
   std::uint32_t begin = axis.source;
@@ -78,8 +78,8 @@ TEST_CASE("taps of common and extreme sizes are sound", "[convert][taps]") {
   }
 }
 
-TEST_CASE("taps far out in a huge enlargement are sound", "[convert][taps]") {
-  // A line of pixels whose short side is blown up: only the middle of it is computed.
+TEST_CASE("taps at the edge of a huge enlargement are sound", "[convert][taps]") {
+  // Only the middle of a line of pixels with an enlarged short side is computed.
   for (const Filter filter : kFilters) {
     for (const std::uint32_t source : {3000U, 65535U, kLongestSide}) {
       const std::uint32_t resized = source * 16384;
@@ -133,7 +133,7 @@ TEST_CASE("taps are the same from both ends", "[convert][taps]") {
   }
 }
 
-TEST_CASE("taps of small cases are what a pencil gives", "[convert][taps][golden]") {
+TEST_CASE("taps of small cases equal those computed by hand", "[convert][taps][golden]") {
   const auto weights_of = [](const Taps& taps, std::size_t i) {
     const auto begin = taps.weights.begin() + static_cast<std::ptrdiff_t>(taps.outputs[i].weights);
     return std::vector<std::int32_t>(begin,
@@ -152,7 +152,7 @@ TEST_CASE("taps of small cases are what a pencil gives", "[convert][taps][golden
   const Taps bilinear = make_taps(whole(4, 2), Filter::kBilinear);
   CHECK(weights_of(bilinear, 0) == fixed({3.0 / 7, 3.0 / 7, 1.0 / 7}));
   CHECK(bilinear.outputs[1].first == 1);
-  // Twice as large: pixel 1 lies at 0.75 of the source.
+  // Twice as large: pixel 1 is at 0.75 of the source.
   const Taps larger = make_taps(whole(2, 4), Filter::kBilinear);
   CHECK(weights_of(larger, 1) == fixed({0.75, 0.25}));
   CHECK(weights_of(larger, 0) == fixed({1.0}));

@@ -24,14 +24,14 @@ float value_of_half(std::uint32_t bits) {
 
 float value_of_bfloat(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
 
-/// Walks up from one value to the next of a 16-bit type and asks for all that lies between: below
-/// the middle it rounds down, above it up, in the middle to the even one. `infinity` has the bits
-/// of infinity.
+/// Visits all values of a 16-bit type and checks the numbers between two neighbours: below the
+/// middle they round down, above it up, in the middle to the even one. `infinity` has the bits of
+/// infinity.
 template <typename Convert, typename Value>
 void check_rounding(const Convert& convert, const Value& value, std::uint32_t infinity) {
   for (std::uint32_t bits = 0; bits < infinity; ++bits) {
     const float low = value(bits);
-    // Beyond the largest number the next would be a power of two, were there one more exponent.
+    // After the largest number, the next would be a power of two with one more exponent.
     const double high =
         bits + 1 == infinity ? 2.0 * low - value(bits - 1) : static_cast<double>(value(bits + 1));
     const double middle_exact = (static_cast<double>(low) + high) / 2;
@@ -81,7 +81,7 @@ TEST_CASE("bfloat16 rounds to nearest even over its whole range", "[convert][ten
   }
 }
 
-/// The element of a tensor at a pixel and channel, as its bytes stand there.
+/// The element of a tensor at a pixel and channel, as bytes.
 std::uint64_t element(const TensorSpec& spec, std::span<const std::byte> tensor, std::size_t y,
                       std::size_t x, std::size_t channel) {
   const std::size_t index = spec.layout == Layout::kChw
@@ -92,7 +92,7 @@ std::uint64_t element(const TensorSpec& spec, std::span<const std::byte> tensor,
 }
 
 std::uint64_t expected_element(const Recipe& recipe, std::uint8_t pixel, std::size_t channel) {
-  volatile float x = static_cast<float>(pixel) / 255.0F;  // volatile: each step rounds by itself
+  volatile float x = static_cast<float>(pixel) / 255.0F;  // volatile: each step rounds separately
   if (recipe.normalize) {
     x = x - recipe.normalize->mean[channel];
     x = x / recipe.normalize->std[channel];
@@ -137,11 +137,12 @@ TEST_CASE("rows of pixels become tensors of every type and layout", "[convert][t
     for (const Recipe& recipe : all_recipes(3, width)) {
       const TensorSpec spec = recipe.spec();
       const TensorWriter writer(recipe);
-      test::Bytes tensor(spec.size_bytes());  // exact size: ASan sees one byte too far
+      test::Bytes tensor(
+          spec.size_bytes());  // exact size, so that ASan detects an overrun of one byte
       std::vector<std::vector<std::uint8_t>> rows;
       for (std::uint32_t y = 0; y < 3; ++y) {
         rows.push_back(test::random_octets(random, width * kPixelBytes + kRowSlack));
-        for (std::size_t i = 0; i < std::min(width, 64U); ++i) {  // see that all values come
+        for (std::size_t i = 0; i < std::min(width, 64U); ++i) {  // include all values
           rows[y][i * kPixelBytes] = static_cast<std::uint8_t>(i * 4 + y);
         }
         writer.write(tensor, y, 0, rows[y].data(), width);
@@ -161,7 +162,7 @@ TEST_CASE("rows of pixels become tensors of every type and layout", "[convert][t
   }
 }
 
-TEST_CASE("pixels are written to their place and nowhere else", "[convert][tensor]") {
+TEST_CASE("pixels are written only to their place", "[convert][tensor]") {
   for (const Recipe& recipe : all_recipes(4, 50)) {
     const TensorSpec spec = recipe.spec();
     const TensorWriter writer(recipe);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/source/protobuf/message_images.hpp"
 
+#include <google/protobuf/descriptor.h>
+
 #include "tests/support/bytes.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/example_writer.hpp"
@@ -8,6 +10,7 @@
 namespace precache {
 namespace {
 
+using Type = google::protobuf::FieldDescriptor;
 using test::bytes_of;
 using test::delimited;
 using test::varint;
@@ -70,12 +73,12 @@ TEST_CASE("a record without repeated fields on the path is one sample", "[conver
 
 TEST_CASE("a label belongs to what both paths have in common", "[convert][protobuf]") {
   const auto label = [](std::vector<MessageStep> steps) {
-    return LabelField{std::move(steps), LabelType::kInt32};
+    return LabelField{std::move(steps), Type::TYPE_INT32};
   };
   const auto image = [](const std::string& bytes, std::uint64_t number) {
     return delimited(3, number_field(5, number) + delimited(4, bytes));
   };
-  // The label stands before the images, behind them, and nowhere.
+  // The label comes before the images, after them, and not at all.
   const std::string message = delimited(1, number_field(7, 1) + image("a", 10) + image("b", 11)) +
                               delimited(1, image("c", 12) + number_field(7, 2)) +
                               delimited(1, image("d", 13)) + number_field(8, 3);
@@ -90,33 +93,33 @@ TEST_CASE("a label belongs to what both paths have in common", "[convert][protob
 }
 
 TEST_CASE("labels of all types have the value that protobuf gives them", "[convert][protobuf]") {
-  const auto labelled = [](LabelType type, const std::string& bytes, bool is_repeated = false) {
+  const auto labelled = [](Type::Type type, const std::string& bytes, bool is_repeated = false) {
     LabelField label{{is_repeated ? many(2) : one(2)}, type};
     label.enum_names = {{1, "ONE"}};
     return find({{one(1)}, label}, bytes)[0].label;
   };
   const auto minus = static_cast<std::uint64_t>(-3);
-  CHECK(labelled(LabelType::kInt32, number_field(2, minus)) == "-3");
-  CHECK(labelled(LabelType::kInt64, number_field(2, minus)) == "-3");
-  CHECK(labelled(LabelType::kUint32, number_field(2, UINT32_MAX)) == "4294967295");
-  CHECK(labelled(LabelType::kUint64, number_field(2, UINT64_MAX)) == std::nullopt);
-  CHECK(labelled(LabelType::kSint32, number_field(2, 5)) == "-3");
-  CHECK(labelled(LabelType::kSint64, number_field(2, 5)) == "-3");
-  CHECK(labelled(LabelType::kBool, number_field(2, 7)) == "1");
-  CHECK(labelled(LabelType::kEnum, number_field(2, 1)) == "1");
-  CHECK(labelled(LabelType::kEnum, number_field(2, 2)) == std::nullopt);
-  CHECK(labelled(LabelType::kString, delimited(2, " cat\n")) == "cat");
-  CHECK(labelled(LabelType::kString, delimited(2, std::string(300, 'x'))) == std::nullopt);
+  CHECK(labelled(Type::TYPE_INT32, number_field(2, minus)) == "-3");
+  CHECK(labelled(Type::TYPE_INT64, number_field(2, minus)) == "-3");
+  CHECK(labelled(Type::TYPE_UINT32, number_field(2, UINT32_MAX)) == "4294967295");
+  CHECK(labelled(Type::TYPE_UINT64, number_field(2, UINT64_MAX)) == std::nullopt);
+  CHECK(labelled(Type::TYPE_SINT32, number_field(2, 5)) == "-3");
+  CHECK(labelled(Type::TYPE_SINT64, number_field(2, 5)) == "-3");
+  CHECK(labelled(Type::TYPE_BOOL, number_field(2, 7)) == "1");
+  CHECK(labelled(Type::TYPE_ENUM, number_field(2, 1)) == "1");
+  CHECK(labelled(Type::TYPE_ENUM, number_field(2, 2)) == std::nullopt);
+  CHECK(labelled(Type::TYPE_STRING, delimited(2, " cat\n")) == "cat");
+  CHECK(labelled(Type::TYPE_STRING, delimited(2, std::string(300, 'x'))) == std::nullopt);
   const std::string fixed = test::little_endian_text(static_cast<std::uint64_t>(-3), 8);
-  CHECK(labelled(LabelType::kSfixed64, varint(2 << 3 | 1) + fixed) == "-3");
-  CHECK(labelled(LabelType::kSfixed32, varint(2 << 3 | 5) + fixed.substr(0, 4)) == "-3");
-  CHECK(labelled(LabelType::kFixed32, varint(2 << 3 | 5) + fixed.substr(0, 4)) == "4294967293");
-  CHECK(labelled(LabelType::kInt32, delimited(2, varint(300)), true) == "300");
-  CHECK(labelled(LabelType::kSfixed32, delimited(2, fixed.substr(0, 4)), true) == "-3");
-  CHECK(labelled(LabelType::kInt32, delimited(2, varint(300) + varint(1)), true) == std::nullopt);
-  CHECK(labelled(LabelType::kInt32, number_field(2, 1) + number_field(2, 2), true) == std::nullopt);
-  CHECK(labelled(LabelType::kInt32, number_field(2, 1) + number_field(2, 2)) == "2");
-  CHECK(labelled(LabelType::kInt32, delimited(2, "x")) == std::nullopt);  // an unknown field
+  CHECK(labelled(Type::TYPE_SFIXED64, varint(2 << 3 | 1) + fixed) == "-3");
+  CHECK(labelled(Type::TYPE_SFIXED32, varint(2 << 3 | 5) + fixed.substr(0, 4)) == "-3");
+  CHECK(labelled(Type::TYPE_FIXED32, varint(2 << 3 | 5) + fixed.substr(0, 4)) == "4294967293");
+  CHECK(labelled(Type::TYPE_INT32, delimited(2, varint(300)), true) == "300");
+  CHECK(labelled(Type::TYPE_SFIXED32, delimited(2, fixed.substr(0, 4)), true) == "-3");
+  CHECK(labelled(Type::TYPE_INT32, delimited(2, varint(300) + varint(1)), true) == std::nullopt);
+  CHECK(labelled(Type::TYPE_INT32, number_field(2, 1) + number_field(2, 2), true) == std::nullopt);
+  CHECK(labelled(Type::TYPE_INT32, number_field(2, 1) + number_field(2, 2)) == "2");
+  CHECK(labelled(Type::TYPE_INT32, delimited(2, "x")) == std::nullopt);  // an unknown field
 }
 
 TEST_CASE("a member of a oneof replaces the image", "[convert][protobuf]") {
@@ -143,8 +146,8 @@ TEST_CASE("groups are messages", "[convert][protobuf]") {
         std::vector<Found>{{"a", {}}, {"b", {}}});
 }
 
-TEST_CASE("messages that are malformed on the path are none", "[convert][protobuf][malformed]") {
-  MessageImages images({{many(1), one(2)}, LabelField{{one(3)}, LabelType::kInt32}});
+TEST_CASE("messages that are malformed on the path are refused", "[convert][protobuf][malformed]") {
+  MessageImages images({{many(1), one(2)}, LabelField{{one(3)}, Type::TYPE_INT32}});
   const auto whole = bytes_of(number_field(3, 300) + delimited(1, delimited(2, "image")));
   REQUIRE(images.find(whole) != nullptr);
   for (std::size_t size = 1; size < whole.size(); ++size) {

@@ -16,7 +16,7 @@
 namespace precache {
 namespace {
 
-/// A program in the place of `precache` that does this.
+/// A script that takes the place of `precache`.
 std::filesystem::path script(const test::TempFolder& folder, const std::string& lines) {
   const auto path = folder / "program";
   test::write_text(path, "#!/bin/sh\n" + lines + "\n");
@@ -41,7 +41,7 @@ ShardIndex table() {
 
 TEST_CASE("an index arrives as it was sent", "[formats][hdf5][roundtrip]") {
   const ShardIndex sent = table();
-  const ShardIndex got = hdf5::decode_index(hdf5::encode(sent), "a.h5", sent.bytes);
+  const ShardIndex got = hdf5::decode<ShardIndex>(hdf5::encode(sent), "a.h5", sent.bytes);
   CHECK(got.format == sent.format);
   CHECK(got.bytes == sent.bytes);
   CHECK(got.samples == sent.samples);
@@ -54,7 +54,7 @@ TEST_CASE("an index arrives as it was sent", "[formats][hdf5][roundtrip]") {
   ShardIndex bare = sent;
   bare.spec.reset();
   bare.obstacle = "its samples are arrays of int64";
-  const ShardIndex again = hdf5::decode_index(hdf5::encode(bare), "a.h5", bare.bytes);
+  const ShardIndex again = hdf5::decode<ShardIndex>(hdf5::encode(bare), "a.h5", bare.bytes);
   CHECK_FALSE(again.spec);
   CHECK(again.obstacle == bare.obstacle);
 }
@@ -75,30 +75,30 @@ Hdf5Contents contents() {
   return contents;
 }
 
-TEST_CASE("the contents arrives as it was sent", "[formats][hdf5][roundtrip]") {
+TEST_CASE("contents arrive as they were sent", "[formats][hdf5][roundtrip]") {
   const Hdf5Contents sent = contents();
   const auto message = hdf5::encode(sent);
-  const Hdf5Contents got = hdf5::decode_contents(message, "a.h5");
+  const Hdf5Contents got = hdf5::decode<Hdf5Contents>(message, "a.h5", 1000);
   CHECK(got.objects == sent.objects);
   CHECK(got.has_more);
   for (std::size_t size = 0; size < message.size(); ++size) {
     const std::vector<std::uint8_t> cut(message.begin(),
                                         message.begin() + static_cast<std::ptrdiff_t>(size));
-    CHECK_THROWS_AS(hdf5::decode_contents(cut, "a.h5"), CorruptData);
+    CHECK_THROWS_AS(hdf5::decode<Hdf5Contents>(cut, "a.h5", 1000), CorruptData);
   }
-  CHECK_THROWS_AS(hdf5::decode_contents(hdf5::encode(table()), "a.h5"), CorruptData);
+  CHECK_THROWS_AS(hdf5::decode<Hdf5Contents>(hdf5::encode(table()), "a.h5", 1000), CorruptData);
   const auto error = hdf5::encode(std::make_exception_ptr(Unsupported("not this", "")));
-  CHECK_THROWS_AS(hdf5::decode_contents(error, "a.h5"), Unsupported);
+  CHECK_THROWS_AS(hdf5::decode<Hdf5Contents>(error, "a.h5", 1000), Unsupported);
 }
 
-TEST_CASE("errors arrive as what they were", "[formats][hdf5][roundtrip]") {
+TEST_CASE("errors arrive with their type and text", "[formats][hdf5][roundtrip]") {
   const auto send = [](const auto& error) {
-    (void)hdf5::decode_index(hdf5::encode(std::make_exception_ptr(error)), "a.h5", 1);
+    (void)hdf5::decode<ShardIndex>(hdf5::encode(std::make_exception_ptr(error)), "a.h5", 1);
   };
   const auto corrupt = [&] { send(CorruptData("b.h5", 7, "no \xff good")); };
   try {
     corrupt();
-    FAIL("it is no error");
+    FAIL("no error was thrown");
   } catch (const CorruptData& error) {
     CHECK(error.path() == "a.h5");
     CHECK(error.offset() == 7);
@@ -106,7 +106,7 @@ TEST_CASE("errors arrive as what they were", "[formats][hdf5][roundtrip]") {
   }
   try {
     send(Unsupported("not this", "Do that."));
-    FAIL("it is no error");
+    FAIL("no error was thrown");
   } catch (const Unsupported& error) {
     CHECK(error.what() == std::string("not this"));
     CHECK(error.hint() == "Do that.");
@@ -115,19 +115,19 @@ TEST_CASE("errors arrive as what they were", "[formats][hdf5][roundtrip]") {
   CHECK_THROWS_AS(send(std::runtime_error("odd")), IoError);
 }
 
-TEST_CASE("a message that was cut or lies is refused", "[formats][hdf5][malformed]") {
+TEST_CASE("a truncated or false message is refused", "[formats][hdf5][malformed]") {
   const auto whole = hdf5::encode(table());
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);
     const std::vector<std::uint8_t> cut(whole.begin(),
                                         whole.begin() + static_cast<std::ptrdiff_t>(size));
-    CHECK_THROWS_AS(hdf5::decode_index(cut, "a.h5", 1000), CorruptData);
+    CHECK_THROWS_AS(hdf5::decode<ShardIndex>(cut, "a.h5", 1000), CorruptData);
   }
-  CHECK_THROWS_AS(hdf5::decode_index(whole, "a.h5", 999), CorruptData);  // of another file
+  CHECK_THROWS_AS(hdf5::decode<ShardIndex>(whole, "a.h5", 999), CorruptData);  // of another file
   const std::function<void(void (*)(ShardIndex&))> refuse = [](void (*change)(ShardIndex&)) {
     ShardIndex index = table();
     change(index);
-    CHECK_THROWS_AS(hdf5::decode_index(hdf5::encode(index), "a.h5", 1000), CorruptData);
+    CHECK_THROWS_AS(hdf5::decode<ShardIndex>(hdf5::encode(index), "a.h5", 1000), CorruptData);
   };
   refuse([](ShardIndex& index) { index.places[1].payload = 983; });
   refuse([](ShardIndex& index) { index.places[1].payload_bytes = UINT64_MAX; });
@@ -136,7 +136,7 @@ TEST_CASE("a message that was cut or lies is refused", "[formats][hdf5][malforme
   refuse([](ShardIndex& index) { index.samples = 3; });
 }
 
-TEST_CASE("the death of a scanning process is the file's fault", "[formats][hdf5][malformed]") {
+TEST_CASE("if the scanning process crashes, the file is corrupt", "[formats][hdf5][malformed]") {
   const test::TempFolder folder;
   const auto message = [&](const std::string& lines) {
     return test::message_of<CorruptData>(
@@ -160,7 +160,7 @@ TEST_CASE("rows of images arrive as they were sent", "[formats][hdf5][roundtrip]
                              .keys = {"a", ""},
                              .classes = {"cat"}};
   const auto message = hdf5::encode(sent);
-  const hdf5::ImageRows got = hdf5::decode_rows(message, "a.h5", 244);
+  const hdf5::ImageRows got = hdf5::decode<hdf5::ImageRows>(message, "a.h5", 244);
   CHECK(got.name == sent.name);
   CHECK(got.array->size_bytes() == 72);
   CHECK(got.offset == sent.offset);
@@ -170,15 +170,16 @@ TEST_CASE("rows of images arrive as they were sent", "[formats][hdf5][roundtrip]
   for (std::size_t size = 0; size < message.size(); ++size) {
     const std::vector<std::uint8_t> cut(message.begin(),
                                         message.begin() + static_cast<std::ptrdiff_t>(size));
-    CHECK_THROWS_AS(hdf5::decode_rows(cut, "a.h5", 244), CorruptData);
+    CHECK_THROWS_AS(hdf5::decode<hdf5::ImageRows>(cut, "a.h5", 244), CorruptData);
   }
-  CHECK_THROWS_AS(hdf5::decode_rows(message, "a.h5", 243), CorruptData);  // past the end
-  const std::function<void(void (*)(hdf5::ImageRows&))> refuse =
-      [&](void (*change)(hdf5::ImageRows&)) {
-        hdf5::ImageRows rows = sent;
-        change(rows);
-        CHECK_THROWS_AS(hdf5::decode_rows(hdf5::encode(rows), "a.h5", 244), CorruptData);
-      };
+  CHECK_THROWS_AS(hdf5::decode<hdf5::ImageRows>(message, "a.h5", 243),
+                  CorruptData);  // past the end
+  const std::function<void(void (*)(hdf5::ImageRows&))> refuse = [&](void (*change)(
+                                                                     hdf5::ImageRows&)) {
+    hdf5::ImageRows rows = sent;
+    change(rows);
+    CHECK_THROWS_AS(hdf5::decode<hdf5::ImageRows>(hdf5::encode(rows), "a.h5", 244), CorruptData);
+  };
   refuse([](hdf5::ImageRows& rows) { rows.count = UINT64_MAX; });
   refuse([](hdf5::ImageRows& rows) { rows.labels.pop_back(); });
   refuse([](hdf5::ImageRows& rows) { rows.keys.emplace_back(); });
@@ -187,7 +188,7 @@ TEST_CASE("rows of images arrive as they were sent", "[formats][hdf5][roundtrip]
   refuse([](hdf5::ImageRows& rows) { rows.array->channels = 0x40000003; });
 }
 
-TEST_CASE("an answer of another version is refused as such", "[formats][hdf5]") {
+TEST_CASE("an answer of another version is refused with that reason", "[formats][hdf5]") {
   const test::TempFolder folder;
   const auto answer = [&](const std::string& lines) {
     return test::message_of<Unsupported>(
@@ -197,7 +198,7 @@ TEST_CASE("an answer of another version is refused as such", "[formats][hdf5]") 
   CHECK_THAT(answer("exit 2"), test::contains("does not read HDF5 files"));
 }
 
-TEST_CASE("a scanning process that cannot do its work is not the file's fault", "[formats][hdf5]") {
+TEST_CASE("if the scanning process cannot run, the file is not to blame", "[formats][hdf5]") {
   const test::TempFolder folder;
   const auto call = [&](const std::filesystem::path& program) {
     return [=] { (void)hdf5::scan_in_helper(program, "a.h5", 10); };
@@ -207,7 +208,7 @@ TEST_CASE("a scanning process that cannot do its work is not the file's fault", 
   CHECK_THROWS_AS(call(script(folder, "kill -KILL $$"))(), IoError);
 }
 
-TEST_CASE("a scanning process gets the words of the request whatever they are", "[formats][hdf5]") {
+TEST_CASE("the scanning process gets any words of a request unchanged", "[formats][hdf5]") {
   const test::TempFolder folder;
   const auto program = script(folder, "printf '%s|' \"$@\" > \"${0%/*}/words\"; kill -SEGV $$");
   CHECK_THROWS_AS(hdf5::scan_in_helper(program, "-a b.h5", 10, {"x y", "", true}), CorruptData);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured, and counted, and refused; never how fast anything is.
+// Tests what is measured, counted and refused, but no speeds.
 #include "precache/tools/measure.hpp"
 
 #include "precache/formats/error.hpp"
@@ -68,13 +68,13 @@ TEST_CASE("all three paths to a device are measured", "[device]") {
     check_wait(result.loading, 7, 1e-4);
     const bool staged = result.path == DevicePath::kStaged;
     CHECK(result.bytes_registered == (staged ? 0 : fixture.bytes));
-    // Four rows of 144 bytes and four labels; staged also what aligns labels to 256 bytes.
+    // Four rows of 144 bytes and four labels; staged batches also have padding to 256 bytes.
     CHECK(result.loading.rate.bytes == 7U * (staged ? 768 + 32 : 576 + 32));
   }
   const auto calls = fake_cudart::calls();
   CHECK(calls.at("cudaMemcpy2DAsync") > 0);
   CHECK(calls.at("cudaMemcpyBatchAsync") >= 14);  // 7 batches each for rate and steps, and more
-  CHECK(calls.count("cudaLaunchKernel") == 0);    // nothing to change
+  CHECK(calls.count("cudaLaunchKernel") == 0);    // no transform
 }
 
 TEST_CASE("a path that is asked for is measured with its transform", "[device]") {
@@ -103,7 +103,7 @@ TEST_CASE("a path that is asked for is measured with its transform", "[device]")
              contains("shuffled"));
 }
 
-TEST_CASE("paths that are not possible say why, and the others are measured", "[device]") {
+TEST_CASE("impossible paths have a reason, and the others are measured", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   SECTION("a shuffled order") {
@@ -147,14 +147,14 @@ TEST_CASE("a device that fails while it is measured is an error", "[device]") {
   }
 }
 
-TEST_CASE("options that no path can take are errors", "[device]") {
+TEST_CASE("options that are invalid for every path are errors", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   fixture.options.transform.crop = Crop{100, 100};
   CHECK_THAT(message_of<InvalidArgument>([&] { (void)fixture.paths(); }), contains("crop"));
 }
 
-TEST_CASE("a measurement has one batch at least", "[device]") {
+TEST_CASE("a measurement has at least one batch", "[device]") {
   const FakeMachine machine;
   Fixture fixture;
   fixture.measure = {.seconds = 0, .step_seconds = 1e-4};
@@ -167,7 +167,7 @@ TEST_CASE("a measurement has one batch at least", "[device]") {
   check_wait(host, 1, 1e-4);
 }
 
-TEST_CASE("a loader without a device is measured, too", "[device]") {
+TEST_CASE("a loader without a device is measured too", "[device]") {
   Fixture fixture;
   fixture.measure.step_seconds = 1e-4;
   fixture.options.transform.crop = Crop{4, 4};
@@ -178,7 +178,7 @@ TEST_CASE("a loader without a device is measured, too", "[device]") {
   check_wait(result, 7, 1e-4);
   CHECK(result.rate.bytes == 28U * 4 * 4 * 3 * 4);
 
-  fixture.options.batch_size = 50;  // more than there are
+  fixture.options.batch_size = 50;  // more than the samples
   CHECK(measure_loading(fixture.dataset, fixture.options, fixture.measure).rate.images == 350);
 }
 
@@ -197,11 +197,12 @@ TEST_CASE("there is nothing to measure without samples", "[device]") {
              says);
 }
 
-TEST_CASE("the link to a device is measured by copies alone", "[device]") {
+TEST_CASE("the link to a device is measured only by copies", "[device]") {
   const FakeMachine machine(2);
   const MeasureOptions six{.seconds = 3600, .batches = 6};
   CHECK(measure_link(1, six) > 0);
-  CHECK(fake_cudart::calls().at("cudaMemcpyAsync") == 7);  // with the first, which does not count
+  CHECK(fake_cudart::calls().at("cudaMemcpyAsync") ==
+        7);  // including the first, which does not count
   CHECK(fake_cudart::report() == "");
   CHECK_THAT(message_of<InvalidArgument>([&] { (void)measure_link(2, six); }),
              contains("`device` must be below 2"));

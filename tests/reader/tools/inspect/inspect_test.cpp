@@ -5,7 +5,6 @@
 #include <set>
 
 #include "precache/formats/error.hpp"
-#include "precache/tools/inspect_text.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/corpora.hpp"
@@ -55,7 +54,7 @@ TEST_CASE("a dataset is described by its manifest", "[reader][inspect]") {
   }
 }
 
-TEST_CASE("a shard of a dataset is known by the manifest beside it", "[reader][inspect]") {
+TEST_CASE("a shard of a dataset is described by the manifest next to it", "[reader][inspect]") {
   const TempFolder folder;
   const auto made = test::make_dataset(folder / "set", {});
   const Inspection facts = inspect(made.shards[1]);
@@ -65,7 +64,7 @@ TEST_CASE("a shard of a dataset is known by the manifest beside it", "[reader][i
   CHECK(headline(facts) == "tar shard of a precache dataset");
 }
 
-TEST_CASE("shards that are missing, cut or not what the manifest says are faults",
+TEST_CASE("shards that are missing, truncated or different from the manifest are faults",
           "[reader][inspect][malformed]") {
   const TempFolder folder;
   const auto made = test::make_dataset(folder / "set", {});
@@ -78,7 +77,7 @@ TEST_CASE("shards that are missing, cut or not what the manifest says are faults
   CHECK(facts.samples == 4);  // of the last
 }
 
-TEST_CASE("a manifest that lies is a fault", "[reader][inspect][malformed]") {
+TEST_CASE("a wrong manifest is a fault", "[reader][inspect][malformed]") {
   const TempFolder folder;
   auto made = test::make_dataset(folder / "set", {});
   made.entries()[0].columns.image.stride = 1;
@@ -88,7 +87,7 @@ TEST_CASE("a manifest that lies is a fault", "[reader][inspect][malformed]") {
   CHECK_THAT(facts.faults[0].reason, test::contains("overlap"));
 }
 
-TEST_CASE("splits with different strides are views, each of its own", "[reader][inspect]") {
+TEST_CASE("splits with different strides are views", "[reader][inspect]") {
   const TempFolder folder;
   const auto train = test::make_dataset(folder.path(), {});
   DatasetPlan plan;
@@ -106,7 +105,7 @@ TEST_CASE("splits with different strides are views, each of its own", "[reader][
         both.manifest.splits.at("val").shards[0].columns.image.stride);
 }
 
-TEST_CASE("records at different distances are no views", "[reader][inspect]") {
+TEST_CASE("records at different distances are not views", "[reader][inspect]") {
   const TempFolder folder;
   const std::string npy =
       test::npy_file("{'descr': '|u1', 'fortran_order': False, 'shape': (5, 5, 3), }", 75);
@@ -128,14 +127,14 @@ TEST_CASE("records at different distances are no views", "[reader][inspect]") {
   CHECK(facts.classes->counts[1].label == 4);
 }
 
-TEST_CASE("paths that name nothing are refused", "[reader][inspect]") {
+TEST_CASE("paths that do not exist are refused", "[reader][inspect]") {
   const TempFolder folder;
   CHECK_THROWS_AS(inspect(folder / "none.tar"), IoError);
   CHECK_THROWS_AS(inspect(folder / "*.tar"), InvalidArgument);
   CHECK_THROWS_AS(inspect(folder.path()), InvalidArgument);
 }
 
-TEST_CASE("JSON holds names that are no UTF-8", "[reader][inspect][malformed]") {
+TEST_CASE("names that are not UTF-8 are replaced in JSON", "[reader][inspect][malformed]") {
   const TempFolder folder;
   test::write_text(folder / "a.tar",
                    test::tar_entry("\xff\x1b\"<.jpg", "no image") + test::kTarEnd);
@@ -144,7 +143,7 @@ TEST_CASE("JSON holds names that are no UTF-8", "[reader][inspect][malformed]") 
   CHECK(json["paths"][0]["first_keys"][0] == "\ufffd\x1b\"<");
 }
 
-TEST_CASE("numbers are spread over all", "[reader][inspect]") {
+TEST_CASE("spread numbers cover the whole range", "[reader][inspect]") {
   using Numbers = std::vector<std::uint64_t>;
   CHECK(spread(3, 10) == Numbers{0, 1, 2});
   CHECK(spread(0, 10).empty());
@@ -156,7 +155,7 @@ TEST_CASE("numbers are spread over all", "[reader][inspect]") {
   CHECK(some == spread(1'000'000, 100));
 }
 
-TEST_CASE("text is cut between letters", "[reader][inspect]") {
+TEST_CASE("text is shortened between letters", "[reader][inspect]") {
   CHECK(shortened("abcdef", 6) == "abcdef");
   CHECK(shortened("abcdefg", 6) == "abc...");
   CHECK(shortened("\u00fc\u00fc\u00fc\u00fc\u00fc", 4) == "\u00fc...");

@@ -82,7 +82,7 @@ TEST_CASE("values that are not finite are counted and left out", "[reader][inspe
   CHECK(nothing.channels[0].mean == 0);
 }
 
-TEST_CASE("the number of threads does not show in values", "[reader][inspect][concurrency]") {
+TEST_CASE("values do not depend on the number of threads", "[reader][inspect][concurrency]") {
   test::Random random(3);
   const TensorSpec spec = test::spec_of(5, 7, 3, DType::kFloat32);
   std::vector<Bytes> tensors;
@@ -109,7 +109,7 @@ TEST_CASE("many channels are measured as one", "[reader][inspect]") {
   CHECK(facts.channels[0].max == 16);
 }
 
-TEST_CASE("what a tensor's owner throws ends the measuring", "[reader][inspect]") {
+TEST_CASE("an exception from a tensor's owner ends the measurement", "[reader][inspect]") {
   const TensorSpec spec = test::spec_of(1, 1, 1);
   const auto refuse = [](std::uint64_t) -> HeldTensor { throw std::runtime_error("gone"); };
   CHECK_THROWS_AS(measure_values(spec, 100, refuse, 4), std::runtime_error);

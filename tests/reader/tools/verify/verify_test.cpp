@@ -22,7 +22,7 @@ VerifyReport verified(const std::filesystem::path& path, unsigned threads = 1,
   return verify({path}, {split, threads}, progress);
 }
 
-/// With the checksums that a build would have put into the manifest.
+/// Writes a dataset with the checksums that a build puts into the manifest.
 MadeDataset make_dataset(const std::filesystem::path& folder, const test::DatasetPlan& plan) {
   MadeDataset made = test::make_dataset(folder, plan);
   for (std::size_t i = 0; i < made.shards.size(); ++i) {
@@ -32,7 +32,7 @@ MadeDataset make_dataset(const std::filesystem::path& folder, const test::Datase
   return made;
 }
 
-TEST_CASE("whole datasets are found whole", "[reader][verify]") {
+TEST_CASE("intact datasets have no faults", "[reader][verify]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
     for (const DType dtype : {DType::kUint8, DType::kBfloat16}) {
@@ -66,7 +66,7 @@ TEST_CASE("with a manifest any flipped byte is found", "[reader][verify][malform
     const std::uint64_t bytes = std::filesystem::file_size(made.shards[0]);
     std::uint64_t unseen = 0;
     for (std::uint64_t offset = 0; offset < bytes; ++offset) {
-      // HDF5's own bytes are parsed by its library, which is slow: some of them will do.
+      // The HDF5 library parses its own bytes slowly, so only some of them are tested.
       if (format == Format::kHdf5 && offset % 7 != 0) continue;
       test::flip_byte(made.shards[0], offset);
       const VerifyReport report = verified(path);
@@ -79,7 +79,7 @@ TEST_CASE("with a manifest any flipped byte is found", "[reader][verify][malform
   }
 }
 
-/// The one fault of a shard in which a byte was flipped for the while.
+/// The only fault of a shard with one flipped byte; restores the byte.
 ShardFault fault_of_flip(const std::filesystem::path& path, const std::filesystem::path& shard,
                          std::uint64_t offset) {
   test::flip_byte(shard, offset);
@@ -111,7 +111,7 @@ TEST_CASE("any flipped byte of a tar or TFRecord is located, and its record name
           CAPTURE(name(format), has_manifest, key_bytes, offset, fault.reason);
           const std::uint64_t record = offset / image.stride;
           REQUIRE(fault.offset.value() / image.stride == record);
-          // Framing that is broken ends the scan, before there are records to name.
+          // Broken framing ends the scan before there are records to name.
           const bool is_image = offset >= image.base + record * image.stride &&
                                 offset < image.base + record * image.stride + 6;
           if (has_manifest || is_image) CHECK(fault.record == record);
@@ -121,7 +121,7 @@ TEST_CASE("any flipped byte of a tar or TFRecord is located, and its record name
   }
 }
 
-TEST_CASE("any flipped value of an HDF5 file of ours is located, and its record named",
+TEST_CASE("any flipped value of a precache HDF5 file is located, and its record named",
           "[reader][verify][malformed][hdf5]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(
@@ -141,7 +141,7 @@ TEST_CASE("any flipped value of an HDF5 file of ours is located, and its record 
   }
 }
 
-TEST_CASE("a tar of ours that is cut anywhere is damaged, with or without a manifest",
+TEST_CASE("a precache tar that is truncated anywhere is damaged, with or without a manifest",
           "[reader][verify][malformed]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {3}});
@@ -154,7 +154,7 @@ TEST_CASE("a tar of ours that is cut anywhere is damaged, with or without a mani
   }
 }
 
-TEST_CASE("damage behind the records of a tar is located", "[reader][verify][malformed]") {
+TEST_CASE("damage after the records of a tar is located", "[reader][verify][malformed]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {2}});
   const std::uint64_t bytes = std::filesystem::file_size(made.shards[0]);
@@ -176,7 +176,7 @@ TEST_CASE("a damaged header of a tar names its record", "[reader][verify][malfor
   CHECK(report.faults[0].offset == 2 * stride);
 }
 
-TEST_CASE("what nothing locates has no offset", "[reader][verify][malformed][hdf5]") {
+TEST_CASE("damage that cannot be located has no offset", "[reader][verify][malformed][hdf5]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.format = Format::kHdf5, .shards = {4}});
   const ShardColumns columns = made.entries()[0].columns;
@@ -185,10 +185,10 @@ TEST_CASE("what nothing locates has no offset", "[reader][verify][malformed][hdf
   const ShardFault fault = fault_of_flip(folder.path(), made.shards[0], gap);
   CHECK_FALSE(fault.record);
   CHECK_FALSE(fault.offset);
-  CHECK_THAT(fault.reason, contains("its records are whole"));
+  CHECK_THAT(fault.reason, contains("its records are intact"));
 }
 
-TEST_CASE("damage in several records is named one by one", "[reader][verify][malformed]") {
+TEST_CASE("damage in several records is reported for each of them", "[reader][verify][malformed]") {
   const TempFolder folder;
   for (const bool has_manifest : {true, false}) {
     const MadeDataset made =
@@ -216,7 +216,7 @@ std::string fault_after(Format format, const std::function<void(const MadeDatase
   return report.faults.empty() ? "" : report.faults[0].reason;
 }
 
-TEST_CASE("shards that are missing, cut, longer or exchanged are faults",
+TEST_CASE("shards that are missing, truncated, longer or swapped are faults",
           "[reader][verify][malformed]") {
   for (const Format format : kFormats) {
     CAPTURE(name(format));
@@ -237,7 +237,7 @@ TEST_CASE("shards that are missing, cut, longer or exchanged are faults",
   }
 }
 
-TEST_CASE("a manifest that tells wrong places is a fault", "[reader][verify][malformed]") {
+TEST_CASE("a manifest with wrong places is a fault", "[reader][verify][malformed]") {
   const TempFolder folder;
   const std::vector<std::function<void(Column&)>> changes{
       [](Column& image) { image.base += 1; }, [](Column& image) { image.stride /= 2; },
@@ -255,7 +255,7 @@ TEST_CASE("a manifest that tells wrong places is a fault", "[reader][verify][mal
   }
 }
 
-TEST_CASE("a manifest that tells another number of samples or format is a fault",
+TEST_CASE("a manifest with another number of samples or format is a fault",
           "[reader][verify][malformed]") {
   const TempFolder folder;
   for (const Format format : {Format::kTar, Format::kTfrecord}) {
@@ -279,7 +279,7 @@ TEST_CASE("a manifest that tells another number of samples or format is a fault"
   }
 }
 
-TEST_CASE("rubbish behind the records is seen where its CRC is right",
+TEST_CASE("garbage after the records is found even if the CRC is right",
           "[reader][verify][malformed]") {
   const TempFolder folder;
   for (const Format format : {Format::kTar, Format::kTfrecord}) {
@@ -301,7 +301,7 @@ TEST_CASE("rubbish behind the records is seen where its CRC is right",
 TEST_CASE("records are named in shards that several threads read", "[reader][verify][malformed]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
-    // More than a thread takes at a time, and records of which nine or one are read at once.
+    // More than one thread's chunk, and records of which nine or one are read at once.
     for (const std::uint32_t width : {100U, 1800U}) {
       const auto path = folder / fmt::format("{}-{}", name(format), width);
       const MadeDataset made = make_dataset(path, {.format = format,
@@ -335,7 +335,7 @@ TEST_CASE("one split can be verified alone", "[reader][verify]") {
   CHECK_THROWS_AS(verified(folder.path(), 1, "test"), InvalidArgument);
 }
 
-TEST_CASE("what cannot be checked is told apart from what is damaged", "[reader][verify]") {
+TEST_CASE("unsupported content is not reported as damage", "[reader][verify]") {
   const TempFolder folder;
   test::write_text(folder / "a.tar", "\x28\xb5\x2f\xfd and more");
   const VerifyReport report = verified(folder / "a.tar");
@@ -345,11 +345,11 @@ TEST_CASE("what cannot be checked is told apart from what is damaged", "[reader]
   test::write_text(folder / "a.tar", "\x1f\x8b\x08 and more");
   const VerifyReport cut = verified(folder / "a.tar");
   REQUIRE(cut.faults.size() == 1);
-  CHECK_THAT(cut.faults[0].reason, contains("what is compressed"));
+  CHECK_THAT(cut.faults[0].reason, contains("the compressed data"));
   CHECK_THROWS_AS(verified(folder / "none.tar"), IoError);
 }
 
-TEST_CASE("verifying ends when it is told to", "[reader][verify]") {
+TEST_CASE("verifying stops on request", "[reader][verify]") {
   const TempFolder folder;
   (void)make_dataset(folder.path(), {.shards = {6}});
   VerifyProgress progress;
