@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes batches to JAX by DLPack, without a copy.
 
-    samples/jax_batches.py CACHE     # CACHE was made by `precache build`
+samples/jax_batches.py CACHE     # CACHE was made by `precache build`
 """
 
 import argparse
@@ -30,7 +30,9 @@ def main():
         on_device = jnp.from_dlpack(images)  # the batch itself; its memory is not reused while JAX holds it
         shared = on_device.unsafe_buffer_pointer() == images.ctypes.data
         means = ", ".join(f"{mean:+.3f}" for mean in mean_of_channels(on_device))
-        print(f"batch {batch}: {on_device.shape} {on_device.dtype}, {'not copied' if shared else 'copied'}, means {means}")
+        print(
+            f"batch {batch}: {on_device.shape} {on_device.dtype}, {'not copied' if shared else 'copied'}, means {means}"
+        )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the images of a cache as they are stored and as a trainer gets them. Editors that support `# %%` run it cell by cell.
 
-    samples/look_at_pictures.py CACHE --out sheet.png     # CACHE is made by `precache build`
+samples/look_at_pictures.py CACHE --out sheet.png     # CACHE is made by `precache build`
 """
 
 # %% Choose the cache
@@ -28,7 +28,9 @@ for label, count in zip(names, counts):
 
 # %% Take one sample: it is a view of the file, and only the pages that are used are read
 image, label = dataset[0]
-print(f"{dataset.keys[0]}: {image.dtype} {image.shape}, label {label}, mean {image.mean():.1f}, writable: {image.flags.writeable}")
+print(
+    f"{dataset.keys[0]}: {image.dtype} {image.shape}, label {label}, mean {image.mean():.1f}, writable: {image.flags.writeable}"
+)
 
 
 # %% Take a row of stored images, and three rows that are cropped and flipped as for training
@@ -48,7 +50,9 @@ sheet = np.full((len(rows) * (height + gap) + gap, len(rows[0]) * (width + gap) 
 for y, row in enumerate(rows):
     for x, picture in enumerate(row):
         top, left = gap + y * (height + gap), gap + x * (width + gap)
-        sheet[top : top + picture.shape[0], left : left + picture.shape[1]] = picture  # grey images fill all three channels
+        sheet[top : top + picture.shape[0], left : left + picture.shape[1]] = (
+            picture  # grey images fill all three channels
+        )
 Image.fromarray(sheet).save(args.out)
 print(f"{args.out}: {sheet.shape[1]}x{sheet.shape[0]} pixels")
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains with Accelerate: gradient accumulation, a schedule, metrics over all processes, and a checkpoint of everything.
 
-    accelerate launch samples/train_accelerate.py CACHE     # made by `precache build`
+accelerate launch samples/train_accelerate.py CACHE     # made by `precache build`
 """
 
 import argparse
@@ -29,7 +29,9 @@ def main():
     # each process, which is Accelerate's default.
     accelerator = Accelerator(gradient_accumulation_steps=args.accumulate, step_scheduler_with_optimizer=False)
     device = accelerator.device if accelerator.device.type == "cuda" else None
-    train = precache.torch.Loader(args.cache, args.batch_size, shuffle=True, flip=True, normalize="imagenet", device=device)
+    train = precache.torch.Loader(
+        args.cache, args.batch_size, shuffle=True, flip=True, normalize="imagenet", device=device
+    )
     # "even": all ranks have equal batches, which can be gathered; gather_for_metrics removes the repeats.
     check = precache.torch.Loader(args.cache, args.batch_size, last_batch="even", normalize="imagenet", device=device)
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains and validates with several processes, in the style of PyTorch's ImageNet example.
 
-    torchrun --nproc-per-node 2 samples/train_ddp.py IMAGES     # IMAGES has train/ and val/ with a subfolder for each class
-    torchrun --nproc-per-node 2 samples/train_ddp.py IMAGES --resume
+torchrun --nproc-per-node 2 samples/train_ddp.py IMAGES     # IMAGES has train/ and val/ with a subfolder for each class
+torchrun --nproc-per-node 2 samples/train_ddp.py IMAGES --resume
 """
 
 import argparse

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains with Lightning. Its checkpoints contain the position of the loader, in the middle of an epoch, too.
 
-    samples/train_lightning.py CACHE                       # made by `precache build`
-    samples/train_lightning.py CACHE --resume runs/last.ckpt
+samples/train_lightning.py CACHE                       # made by `precache build`
+samples/train_lightning.py CACHE --resume runs/last.ckpt
 """
 
 import argparse

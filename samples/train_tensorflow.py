@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a small Keras network on a folder of images.
 
-    samples/train_tensorflow.py IMAGES --epochs 3     # IMAGES has a subfolder for each class
+samples/train_tensorflow.py IMAGES --epochs 3     # IMAGES has a subfolder for each class
 """
 
 import argparse
@@ -16,12 +16,18 @@ import precache.tensorflow
 
 def network(size, classes):
     layers = keras.layers
-    return keras.Sequential([
-        keras.Input((size, size, 3)),
-        *(layer for width in (16, 32, 64) for layer in (layers.Conv2D(width, 3, padding="same", activation="relu"), layers.MaxPool2D())),
-        layers.GlobalAveragePooling2D(),
-        layers.Dense(classes),
-    ])
+    return keras.Sequential(
+        [
+            keras.Input((size, size, 3)),
+            *(
+                layer
+                for width in (16, 32, 64)
+                for layer in (layers.Conv2D(width, 3, padding="same", activation="relu"), layers.MaxPool2D())
+            ),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(classes),
+        ]
+    )
 
 
 def main():
@@ -39,10 +45,24 @@ def main():
         precache.build(args.images, cache, size=args.size * 9 // 8)  # larger than the crop, so that crops can vary
     classes = precache.open(cache).classes
     # Each iteration, and so each epoch of fit, has a new order, new crops and new flips.
-    train = precache.tensorflow.dataset(cache, args.batch_size, shuffle="full", seed=args.seed,
-                                        crop=args.size, flip=True, normalize="imagenet", layout="hwc")
-    check = precache.tensorflow.dataset(cache, args.batch_size, last_batch="keep", crop=precache.Crop(args.size, args.size, "center"),
-                                        normalize="imagenet", layout="hwc")
+    train = precache.tensorflow.dataset(
+        cache,
+        args.batch_size,
+        shuffle="full",
+        seed=args.seed,
+        crop=args.size,
+        flip=True,
+        normalize="imagenet",
+        layout="hwc",
+    )
+    check = precache.tensorflow.dataset(
+        cache,
+        args.batch_size,
+        last_batch="keep",
+        crop=precache.Crop(args.size, args.size, "center"),
+        normalize="imagenet",
+        layout="hwc",
+    )
 
     keras.utils.set_random_seed(args.seed)
     model = network(args.size, len(classes))

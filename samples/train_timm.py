@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a timm model with timm's MixUp, its schedule and its averaged weights.
 
-    samples/train_timm.py CACHE --model resnet10t     # CACHE is made by `precache build`
+samples/train_timm.py CACHE --model resnet10t     # CACHE is made by `precache build`
 """
 
 import argparse

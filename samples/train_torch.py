@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a small network on a folder of images. After a kill, the same command resumes where it stopped.
 
-    samples/train_torch.py IMAGES --epochs 3     # IMAGES has a subfolder for each class
+samples/train_torch.py IMAGES --epochs 3     # IMAGES has a subfolder for each class
 """
 
 import argparse
@@ -20,7 +20,9 @@ def network(classes):
     def block(inputs, outputs):
         return [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)]
 
-    return nn.Sequential(*block(3, 16), *block(16, 32), *block(32, 64), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
+    return nn.Sequential(
+        *block(3, 16), *block(16, 32), *block(32, 64), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes)
+    )
 
 
 def save(path, **parts):
@@ -46,8 +48,9 @@ def main():
 
     if not (cache / "dataset.json").exists():  # the manifest is written last; an interrupted build resumes
         precache.build(args.images, cache, size=args.size * 9 // 8)  # larger than the crop, so that crops can vary
-    loader = precache.torch.Loader(cache, args.batch_size, shuffle="full", seed=args.seed,
-                                   crop=args.size, flip=True, normalize="imagenet")
+    loader = precache.torch.Loader(
+        cache, args.batch_size, shuffle="full", seed=args.seed, crop=args.size, flip=True, normalize="imagenet"
+    )
 
     torch.manual_seed(args.seed)
     if args.threads:
@@ -66,8 +69,13 @@ def main():
         print(f"resuming after step {steps}, in epoch {loader.epoch}", flush=True)
 
     def save_checkpoint():
-        save(checkpoint, model=model.state_dict(), optimizer=optimizer.state_dict(), loader=loader.state_dict(),
-             counts=(steps, seen, right, loss_sum))
+        save(
+            checkpoint,
+            model=model.state_dict(),
+            optimizer=optimizer.state_dict(),
+            loader=loader.state_dict(),
+            counts=(steps, seen, right, loss_sum),
+        )
 
     for epoch in range(loader.epoch, args.epochs):
         for images, labels in loader:  # after load_state_dict: the rest of the epoch

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains with the Trainer of transformers, which resumes from its checkpoints.
 
-    samples/train_transformers.py CACHE [--resume]     # CACHE is made by `precache build`
+samples/train_transformers.py CACHE [--resume]     # CACHE is made by `precache build`
 """
 
 import argparse

@@ -32,6 +32,7 @@ fi
 
 sources '*.cpp' '*.hpp' '*.cu' | xargs -0 clang-format --dry-run --Werror
 "$tools/bin/ruff" check --quiet
+"$tools/bin/ruff" format --check --quiet
 sources ':!LICENSE' ':!tests/data' ':!tests/cli/cases' | xargs -0 "$tools/bin/codespell" --quiet-level 3
 python3 tests/plain_english.py
 cmake -P formats/cmake/check_includes.cmake

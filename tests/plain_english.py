@@ -65,7 +65,9 @@ def shape(lines):
         if in_code or not line.strip() or re.match(r"\s*(?:[-*|#>`]|\d+\.)", line):
             if words > MOST_WORDS:
                 yield first, f"a paragraph of {words} words: at most {MOST_WORDS}"
-            words, first = (0, 0) if in_code or line.lstrip()[:1] in ("", "|", "#", "`") else (len(line.split()), number)
+            words, first = (
+                (0, 0) if in_code or line.lstrip()[:1] in ("", "|", "#", "`") else (len(line.split()), number)
+            )
         else:
             first = first or number
             words += len(line.split())

@@ -26,7 +26,16 @@ from PIL import Image, ImageChops
 
 HERE = Path(__file__).resolve().parent
 COLUMNS, CELL, LINE = 88, 8.4, 20  # of the terminal, its characters and its lines
-COLORS = {30: "#4c566a", 31: "#f07178", 32: "#a3d977", 33: "#ffcb6b", 34: "#82aaff", 35: "#c792ea", 36: "#7fdbca", 37: "#e6e9ef"}
+COLORS = {
+    30: "#4c566a",
+    31: "#f07178",
+    32: "#a3d977",
+    33: "#ffcb6b",
+    34: "#82aaff",
+    35: "#c792ea",
+    36: "#7fdbca",
+    37: "#e6e9ef",
+}
 PAPER, INK = "#1e2430", "#d8dee9"
 
 
@@ -39,8 +48,20 @@ def save_small(image, path):
 def screenshot(page, path, width=1100):
     """Draws a page in a window that is too high, and cuts the empty space below."""
     tall = path.with_suffix(".tall.png")
-    subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--screenshot={tall}",
-                    f"--window-size={width},4000", page.as_uri()], check=True, capture_output=True)
+    subprocess.run(
+        [
+            "chromium",
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            f"--screenshot={tall}",
+            f"--window-size={width},4000",
+            page.as_uri(),
+        ],
+        check=True,
+        capture_output=True,
+    )
     image = Image.open(tall).convert("RGB")
     empty = Image.new("RGB", image.size, image.getpixel((0, image.height - 1)))
     bottom = ImageChops.difference(image, empty).getbbox()[3]
@@ -106,10 +127,17 @@ def span(text, style):
 
 def terminal_svg(lines):
     width, height = round(COLUMNS * CELL + 40), LINE * len(lines) + 62
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
-             f'<rect width="{width}" height="{height}" rx="10" fill="{PAPER}"/>']
-    parts += [f'<circle cx="{22 + 20 * i}" cy="20" r="6" fill="{color}"/>' for i, color in enumerate(("#f07178", "#ffcb6b", "#a3d977"))]
-    parts.append(f'<g font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="14" fill="{INK}">')
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
+        f'<rect width="{width}" height="{height}" rx="10" fill="{PAPER}"/>',
+    ]
+    parts += [
+        f'<circle cx="{22 + 20 * i}" cy="20" r="6" fill="{color}"/>'
+        for i, color in enumerate(("#f07178", "#ffcb6b", "#a3d977"))
+    ]
+    parts.append(
+        f'<g font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="14" fill="{INK}">'
+    )
     for number, line in enumerate(lines):
         runs = []
         for character, style in line:
@@ -119,7 +147,9 @@ def terminal_svg(lines):
                 runs.append([character, style])
         if line:  # textLength keeps columns aligned in any font
             spans = "".join(span(text, style) for text, style in runs)
-            parts.append(f'<text x="20" y="{56 + LINE * number}" xml:space="preserve" textLength="{len(line) * CELL:.1f}">{spans}</text>')
+            parts.append(
+                f'<text x="20" y="{56 + LINE * number}" xml:space="preserve" textLength="{len(line) * CELL:.1f}">{spans}</text>'
+            )
     return "\n".join([*parts, "</g>", "</svg>", ""])
 
 
@@ -142,8 +172,12 @@ def main():
         print(f"terminal-build.svg: {len(lines)} lines")
 
         def inspect(samples, option, name):
-            subprocess.run([tool, "inspect", "shards", option, work / name, "--samples", str(samples)], cwd=work, check=True,
-                           capture_output=True)
+            subprocess.run(
+                [tool, "inspect", "shards", option, work / name, "--samples", str(samples)],
+                cwd=work,
+                check=True,
+                capture_output=True,
+            )
             return work / name
 
         save_small(Image.open(inspect(18, "--sheet", "sheet.png")), args.out / "contact-sheet.png")

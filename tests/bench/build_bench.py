@@ -66,8 +66,22 @@ def decode_alone(folder, threads):
 
 def build(folder, out, file_format, threads):
     shutil.rmtree(out, ignore_errors=True)
-    _, memory, output = run([TOOL, "build", folder, out, "--preset", "imagenet", "--format", file_format,
-                             "--jobs", threads, "--quiet", "--json"])
+    _, memory, output = run(
+        [
+            TOOL,
+            "build",
+            folder,
+            out,
+            "--preset",
+            "imagenet",
+            "--format",
+            file_format,
+            "--jobs",
+            threads,
+            "--quiet",
+            "--json",
+        ]
+    )
     result = json.loads(output)
     shutil.rmtree(out)
     return result["images_per_second"], memory
@@ -97,7 +111,9 @@ def measure_sources(arguments, folder, out):
     subprocess.run(["gzip", "-1", "-k", tar], check=True)
     sources = {"folder": folder, "tar": tar, "tar.gz": f"{tar}.gz"}
     contenders = {
-        f"build from a {name}, {arguments.threads} threads": lambda path=path: build(path, out, "tar", arguments.threads)
+        f"build from a {name}, {arguments.threads} threads": lambda path=path: build(
+            path, out, "tar", arguments.threads
+        )
         for name, path in sources.items()
     }
     compare(contenders, arguments, "the folder")
@@ -110,8 +126,9 @@ def measure_build(arguments, folder, out):
         contenders[f"build {name}, {threads} threads"] = lambda name=name: build(folder, out, name, threads)
     contenders["build tar, 1 thread"] = lambda: build(folder, out, "tar", 1)
     results = compare(contenders, arguments, "decode alone")
-    scaling = statistics.median(a[0] / b[0] for a, b in zip(results[f"build tar, {threads} threads"],
-                                                           results["build tar, 1 thread"]))
+    scaling = statistics.median(
+        a[0] / b[0] for a, b in zip(results[f"build tar, {threads} threads"], results["build tar, 1 thread"])
+    )
     print(f"\nscaling of build tar from 1 to {threads} threads: {scaling:.2f}x")
 
 

@@ -47,7 +47,9 @@ def store_mosaic(folder, images):
 
 
 def store_litdata(folder, images):
-    os.environ["DATA_OPTIMIZER_CACHE_FOLDER"] = os.environ["DATA_OPTIMIZER_DATA_CACHE_FOLDER"] = str(folder / "litdata-temporary")
+    os.environ["DATA_OPTIMIZER_CACHE_FOLDER"] = os.environ["DATA_OPTIMIZER_DATA_CACHE_FOLDER"] = str(
+        folder / "litdata-temporary"
+    )
     import litdata
 
     litdata.optimize(Samples(folder), list(range(images)), str(folder / "litdata"), chunk_bytes="64MB", num_workers=1)

@@ -131,8 +131,15 @@ class TorchPeer(Peer):
     def epochs(self, mode, workers):
         from torch.utils.data import DataLoader
 
-        loader = DataLoader(self.dataset(mode), BATCH, shuffle=mode != "sequential", drop_last=True, num_workers=workers,
-                            persistent_workers=workers > 0, collate_fn=self.collate)
+        loader = DataLoader(
+            self.dataset(mode),
+            BATCH,
+            shuffle=mode != "sequential",
+            drop_last=True,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            collate_fn=self.collate,
+        )
         while True:
             yield loader
 
@@ -243,16 +250,20 @@ class TfData(Peer):
         import tensorflow as tf
 
         def parse(records):
-            samples = tf.io.parse_example(records, {"image": tf.io.FixedLenFeature([], tf.string),
-                                                    "label": tf.io.FixedLenFeature([], tf.int64)})
+            samples = tf.io.parse_example(
+                records, {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+            )
             images = tf.reshape(tf.io.decode_raw(samples["image"], tf.uint8), (-1, *SHAPE))
             if mode.startswith("float"):
                 images = (tf.cast(images, tf.float32) - MEAN.reshape(3, 1, 1)) * (1 / STD.reshape(3, 1, 1))
                 images = tf.cast(images, mode)
             return images, samples["label"]
 
-        dataset = tf.data.TFRecordDataset(self.files("tfrecord/*.tfrecord"),
-                                          buffer_size=8 << 20, num_parallel_reads=None if mode == "sequential" else tf.data.AUTOTUNE)
+        dataset = tf.data.TFRecordDataset(
+            self.files("tfrecord/*.tfrecord"),
+            buffer_size=8 << 20,
+            num_parallel_reads=None if mode == "sequential" else tf.data.AUTOTUNE,
+        )
         if mode != "sequential":
             dataset = dataset.shuffle(SHUFFLE_BUFFER)
         dataset = dataset.batch(BATCH, drop_remainder=True).map(parse, tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
@@ -270,8 +281,13 @@ class Dali(Peer):
 
     def read(self, fn, mode, **options):
         """uint8 samples stay whole .npy files in separate buffers; DALI makes no tensor of the batch."""
-        npy, label = fn.readers.webdataset(paths=self.files("tar/*.tar"), index_paths=self.files("tar/*.idx"), ext=["npy", "cls"],
-                                           dont_use_mmap=False, **options)
+        npy, label = fn.readers.webdataset(
+            paths=self.files("tar/*.tar"),
+            index_paths=self.files("tar/*.idx"),
+            ext=["npy", "cls"],
+            dont_use_mmap=False,
+            **options,
+        )
         return (npy[128:] if mode.startswith("float") else npy), label
 
     @staticmethod
@@ -289,8 +305,13 @@ class Dali(Peer):
             images, label = self.read(fn, mode, name="reader", **shuffled)
             if mode.startswith("float"):
                 images = fn.reinterpret(images, dtype=types.UINT8, shape=list(SHAPE), layout="CHW")
-                images = fn.crop_mirror_normalize(images, mean=MEAN.tolist(), std=STD.tolist(), output_layout="CHW",
-                                                  dtype=types.FLOAT if mode == "float32" else types.FLOAT16)
+                images = fn.crop_mirror_normalize(
+                    images,
+                    mean=MEAN.tolist(),
+                    std=STD.tolist(),
+                    output_layout="CHW",
+                    dtype=types.FLOAT if mode == "float32" else types.FLOAT16,
+                )
             return images, label
 
         made = pipeline()
@@ -307,10 +328,16 @@ class DaliTfrecord(Dali):
     def read(self, fn, mode, **options):
         from nvidia.dali import tfrecord
 
-        features = {"image": tfrecord.FixedLenFeature([], tfrecord.string, ""),
-                    "label": tfrecord.FixedLenFeature([], tfrecord.int64, -1)}
-        sample = fn.readers.tfrecord(path=self.files("tfrecord/*.tfrecord"), index_path=self.files("tfrecord/*.idx"),
-                                     features=features, **options)
+        features = {
+            "image": tfrecord.FixedLenFeature([], tfrecord.string, ""),
+            "label": tfrecord.FixedLenFeature([], tfrecord.int64, -1),
+        }
+        sample = fn.readers.tfrecord(
+            path=self.files("tfrecord/*.tfrecord"),
+            index_path=self.files("tfrecord/*.idx"),
+            features=features,
+            **options,
+        )
         return sample["image"], sample["label"]
 
 
@@ -327,9 +354,17 @@ class Mosaic(Peer):
             batch = default_collate(samples)
             return in_torch(batch["image"], mode), batch["label"]
 
-        dataset = streaming.StreamingDataset(local=str(self.folder / "mosaic"), shuffle=mode != "sequential", batch_size=BATCH)
-        loader = streaming.StreamingDataLoader(dataset, batch_size=BATCH, num_workers=workers, drop_last=True,
-                                               persistent_workers=workers > 0, collate_fn=collate)
+        dataset = streaming.StreamingDataset(
+            local=str(self.folder / "mosaic"), shuffle=mode != "sequential", batch_size=BATCH
+        )
+        loader = streaming.StreamingDataLoader(
+            dataset,
+            batch_size=BATCH,
+            num_workers=workers,
+            drop_last=True,
+            persistent_workers=workers > 0,
+            collate_fn=collate,
+        )
         while True:
             yield loader
 
@@ -348,8 +383,14 @@ class Litdata(Peer):
             return in_torch(images, mode), labels
 
         dataset = litdata.StreamingDataset(str(self.folder / "litdata"), shuffle=mode != "sequential", drop_last=True)
-        loader = litdata.StreamingDataLoader(dataset, batch_size=BATCH, num_workers=workers, drop_last=True,
-                                             persistent_workers=workers > 0, collate_fn=collate)
+        loader = litdata.StreamingDataLoader(
+            dataset,
+            batch_size=BATCH,
+            num_workers=workers,
+            drop_last=True,
+            persistent_workers=workers > 0,
+            collate_fn=collate,
+        )
         while True:
             yield loader
 
@@ -366,12 +407,36 @@ class Ffcv(Peer):
         from ffcv.transforms import NormalizeImage, ToTensor
 
         normalize = [NormalizeImage(MEAN, STD, np.dtype(mode))] if mode.startswith("float") else []
-        loader = Loader(str(self.folder / "images.beton"), batch_size=BATCH, num_workers=workers, os_cache=True, drop_last=True,
-                        order=OrderOption.SEQUENTIAL if mode == "sequential" else OrderOption.RANDOM,
-                        pipelines={"image": [SimpleRGBImageDecoder(), *normalize, ToTensor()], "label": [IntDecoder(), ToTensor()]})
+        loader = Loader(
+            str(self.folder / "images.beton"),
+            batch_size=BATCH,
+            num_workers=workers,
+            os_cache=True,
+            drop_last=True,
+            order=OrderOption.SEQUENTIAL if mode == "sequential" else OrderOption.RANDOM,
+            pipelines={"image": [SimpleRGBImageDecoder(), *normalize, ToTensor()], "label": [IntDecoder(), ToTensor()]},
+        )
         while True:
             yield loader
 
 
-PEERS = {peer.name: peer for peer in (Ours, OursTorch, OursTorchViews, OursTensorflow, OursDataLoader, Memmap, H5py, ImageFolder,
-                                      Webdataset, TfData, Dali, DaliTfrecord, Mosaic, Litdata, Ffcv)}
+PEERS = {
+    peer.name: peer
+    for peer in (
+        Ours,
+        OursTorch,
+        OursTorchViews,
+        OursTensorflow,
+        OursDataLoader,
+        Memmap,
+        H5py,
+        ImageFolder,
+        Webdataset,
+        TfData,
+        Dali,
+        DaliTfrecord,
+        Mosaic,
+        Litdata,
+        Ffcv,
+    )
+}

@@ -59,8 +59,11 @@ RUN_SECONDS = 600  # a run that takes longer is killed
 
 def read(array):
     """Reads each cache line of each row; there may be gaps between rows."""
-    rows = array.reshape(len(array), -1) if array.flags.c_contiguous else np.lib.stride_tricks.as_strided(
-        array, (len(array), array[0].size), (array.strides[0], array.itemsize))
+    rows = (
+        array.reshape(len(array), -1)
+        if array.flags.c_contiguous
+        else np.lib.stride_tricks.as_strided(array, (len(array), array[0].size), (array.strides[0], array.itemsize))
+    )
     return int(np.add.reduce(rows.view(np.uint64)[:, ::READ_WORDS], axis=None))
 
 
@@ -86,7 +89,9 @@ def run_peer(name, mode, workers, folder):
     size = read_batch(peer, next(batches))
     first = time.perf_counter() - begin
     wanted = BATCH * int(np.prod(SHAPE)) * np.dtype(mode if mode.startswith("float") else "uint8").itemsize
-    assert wanted <= size < wanted * 1.01, f"a batch has {size} bytes, expected {wanted}"  # DALI's samples include their headers
+    assert wanted <= size < wanted * 1.01, (
+        f"a batch has {size} bytes, expected {wanted}"
+    )  # DALI's samples include their headers
     count_and_read(peer, batches)
     images, begin, ticks = 0, time.perf_counter(), other_ticks()
     while images == 0 or time.perf_counter() - begin < MEASURED_SECONDS:
@@ -139,7 +144,9 @@ def run(name, mode, workers, folder, with_memory=False):
         for path in folder.glob(pattern):  # brings the file into the page cache
             subprocess.run(["cat", path], stdout=subprocess.DEVNULL, check=True)
     command = [sys.executable, __file__, "--run", json.dumps([name, mode, workers, str(folder)])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         lines = []
         reader = threading.Thread(target=lambda: lines.extend(process.communicate()))
         reader.start()
@@ -198,18 +205,31 @@ def measure(mode, names, folder, rounds, patience=0):
     for _ in range(rounds):
         for name in best:
             results[name].append(undisturbed(name, mode, best[name]["workers"], folder, patience))
-    medians = {name: [statistics.median(run[key] for run in runs if run) for key in ("rate", "first")]
-               for name, runs in results.items() if any(runs)}
+    medians = {
+        name: [statistics.median(run[key] for run in runs if run) for key in ("rate", "first")]
+        for name, runs in results.items()
+        if any(runs)
+    }
     print(f"\n| {mode} | images/s | of {Ours.name} | first batch | memory | workers |\n|---|---|---|---|---|---|")
     rows = []
     for name, (rate, first) in sorted(medians.items(), key=lambda item: -item[1][0]):
         ratio = ratio_text(results[name], results.get(Ours.name, [None] * rounds))
-        print(f"| {name} | {rate:,.0f} | {ratio} | {first * 1e3:.0f} ms | {best[name]['peak'] / 1e6:,.0f} MB | {best[name]['workers']} |",
-              flush=True)
-        rows.append({"loader": name, "images_per_second": round(rate), "relative": ratio, "first_batch_ms": round(first * 1e3),
-                     "memory_mb": round(best[name]["peak"] / 1e6), "workers": best[name]["workers"],
-                     "rounds": [result and round(result["rate"]) for result in results[name]],
-                     "others": [result and result.get("others") for result in results[name]]})
+        print(
+            f"| {name} | {rate:,.0f} | {ratio} | {first * 1e3:.0f} ms | {best[name]['peak'] / 1e6:,.0f} MB | {best[name]['workers']} |",
+            flush=True,
+        )
+        rows.append(
+            {
+                "loader": name,
+                "images_per_second": round(rate),
+                "relative": ratio,
+                "first_batch_ms": round(first * 1e3),
+                "memory_mb": round(best[name]["peak"] / 1e6),
+                "workers": best[name]["workers"],
+                "rounds": [result and round(result["rate"]) for result in results[name]],
+                "others": [result and result.get("others") for result in results[name]],
+            }
+        )
     return rows
 
 
@@ -239,8 +259,11 @@ def print_costs():
                 times.append((time.perf_counter() - begin) / len(loader) * 1e6)
             return statistics.median(times)
 
-        print(f"A batch of 4 tensors of 3x8x8 takes {microseconds(precache.Loader):.1f} µs as a view, "
-              f"{microseconds(precache.Loader, shuffle='full'):.1f} µs shuffled", end="")
+        print(
+            f"A batch of 4 tensors of 3x8x8 takes {microseconds(precache.Loader):.1f} µs as a view, "
+            f"{microseconds(precache.Loader, shuffle='full'):.1f} µs shuffled",
+            end="",
+        )
         with contextlib.suppress(ImportError):
             import precache.torch
 
@@ -270,7 +293,9 @@ def store_all(kinds, folder, images, photos):
         if kind == "jpeg":
             link_jpegs(folder, images, photos)
         else:
-            command = f"import peer_data, pathlib; peer_data.STORES[{kind!r}][0](pathlib.Path({str(folder)!r}), {images})"
+            command = (
+                f"import peer_data, pathlib; peer_data.STORES[{kind!r}][0](pathlib.Path({str(folder)!r}), {images})"
+            )
             subprocess.run([sys.executable, "-c", command], check=True, stdout=sys.stderr, cwd=Path(__file__).parent)
         (folder / f"{kind}.made").touch()
 
@@ -280,10 +305,16 @@ def store_all(kinds, folder, images, photos):
 
 def machine():
     text = Path("/proc/cpuinfo").read_text()
-    cpu = next((line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name")), platform.machine())
+    cpu = next(
+        (line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name")), platform.machine()
+    )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cpu": cpu + (" (virtual machine)" if " hypervisor" in text else ""), "cores": len(os.sched_getaffinity(0)),
-            "memory_gb": round(memory / 1e9), "system": platform.freedesktop_os_release()["PRETTY_NAME"]}
+    return {
+        "cpu": cpu + (" (virtual machine)" if " hypervisor" in text else ""),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gb": round(memory / 1e9),
+        "system": platform.freedesktop_os_release()["PRETTY_NAME"],
+    }
 
 
 def versions(names):
@@ -293,7 +324,9 @@ def versions(names):
     found = {name for module in modules for name in distributions.get(module.split(".")[0], [])[-1:]}
     if "nvidia.dali" in modules:  # one of many packages in the namespace `nvidia`
         found |= {name for name in distributions["nvidia"] if name.startswith("nvidia-dali")}
-    listed = {name: importlib.metadata.version(name) for name in found if not name.startswith("nvidia-") or "dali" in name}
+    listed = {
+        name: importlib.metadata.version(name) for name in found if not name.startswith("nvidia-") or "dali" in name
+    }
     return {"Python": platform.python_version()} | dict(sorted(listed.items()))
 
 
@@ -310,10 +343,14 @@ def main():
     parser.add_argument("folder", nargs="?", type=Path, help="where to store the data (default: a temporary folder)")
     parser.add_argument("--images", type=int, default=10000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="only peers whose names contain one of these, and precache.Loader")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="only peers whose names contain one of these, and precache.Loader"
+    )
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--photos", type=Path, default=PHOTOS, help="folder of JPEG photos for ImageFolder")
-    parser.add_argument("--patience", type=int, default=0, metavar="SECONDS", help="wait so long for an idle machine (default: 0)")
+    parser.add_argument(
+        "--patience", type=int, default=0, metavar="SECONDS", help="wait so long for an idle machine (default: 0)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     parser.add_argument("--keep", action="store_true", help="keep the data in FOLDER for the next run")
     parser.add_argument("--run", help=argparse.SUPPRESS)
@@ -327,16 +364,28 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         if not args.keep:
             stack.callback(shutil.rmtree, folder)
-        names = [name for name in PEERS if name == Ours.name or not args.only or any(word in name for word in args.only)]
+        names = [
+            name for name in PEERS if name == Ours.name or not args.only or any(word in name for word in args.only)
+        ]
         absent = [name for name in names if not all(map(can_import, PEERS[name].modules))]
         names = [name for name in names if name not in absent]
         if not args.photos.is_dir():
             names = [name for name in names if PEERS[name].data != "jpeg"]
         store_all(dict.fromkeys(["arrays", *(PEERS[name].data for name in names)]), folder, args.images, args.photos)
-        print(f"{args.images} samples of {'x'.join(map(str, SHAPE))} uint8, batches of {BATCH}, {len(os.sched_getaffinity(0))} cores, "
-              f"medians of {args.rounds} rounds.")
-        record = {"date": f"{datetime.date.today()}", "machine": machine(), "command": command(args), "images": args.images,
-                  "shape": SHAPE, "batch_size": BATCH, "rounds": args.rounds, "versions": versions(names)}
+        print(
+            f"{args.images} samples of {'x'.join(map(str, SHAPE))} uint8, batches of {BATCH}, {len(os.sched_getaffinity(0))} cores, "
+            f"medians of {args.rounds} rounds."
+        )
+        record = {
+            "date": f"{datetime.date.today()}",
+            "machine": machine(),
+            "command": command(args),
+            "images": args.images,
+            "shape": SHAPE,
+            "batch_size": BATCH,
+            "rounds": args.rounds,
+            "versions": versions(names),
+        }
         wait_until_quiet(args.patience)
         record["reading_alone"] = print_costs()
         record["modes"] = {}

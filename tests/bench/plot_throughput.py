@@ -44,11 +44,23 @@ def draw_mode(axes, rows, loaders, title):
     measured = {row["loader"]: row["images_per_second"] for row in rows}
     rates = [measured.get(loader, 0) for loader in reversed(loaders)]
     ours = [loader.startswith("precache") for loader in reversed(loaders)]
-    bars = axes.barh([LABELS[loader] for loader in reversed(loaders)], rates, height=0.72,
-                     color=[PRECACHE if mine else OTHER for mine in ours])
+    bars = axes.barh(
+        [LABELS[loader] for loader in reversed(loaders)],
+        rates,
+        height=0.72,
+        color=[PRECACHE if mine else OTHER for mine in ours],
+    )
     for bar, rate, mine in zip(bars, rates, ours):
-        axes.annotate(f"{rate:,.0f}" if rate else "not measured", (rate, bar.get_y() + bar.get_height() / 2), (5, 0), textcoords="offset points",
-                      va="center", fontsize=10, color=INK, fontweight="bold" if mine else "normal")
+        axes.annotate(
+            f"{rate:,.0f}" if rate else "not measured",
+            (rate, bar.get_y() + bar.get_height() / 2),
+            (5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=10,
+            color=INK,
+            fontweight="bold" if mine else "normal",
+        )
     for label, mine in zip(axes.get_yticklabels(), ours):
         label.set_fontweight("bold" if mine else "normal")
     axes.set_title(title, loc="left", fontsize=11.5, color=INK, pad=8)
@@ -80,7 +92,9 @@ def caption(record, modes):
         conditions(record, rows),
     ]
     if any("ImageFolder" in row["loader"] for row in rows):
-        lines.append("* ImageFolder decodes JPEG photos in every epoch; the other loaders read tensors that were stored once.")
+        lines.append(
+            "* ImageFolder decodes JPEG photos in every epoch; the other loaders read tensors that were stored once."
+        )
     return "\n".join(lines)
 
 
@@ -95,8 +109,15 @@ def draw(record, modes):
     figure.patch.set(edgecolor=EDGE, linewidth=1.5)
     for axis, mode in zip(axes[0], modes):
         draw_mode(axis, record["modes"][mode], loaders, TITLES[mode])
-    figure.text(0.02, 1 - 0.17 / height, "Images per second into the training loop", fontsize=14, fontweight="bold",
-                color=INK, va="top")
+    figure.text(
+        0.02,
+        1 - 0.17 / height,
+        "Images per second into the training loop",
+        fontsize=14,
+        fontweight="bold",
+        color=INK,
+        va="top",
+    )
     figure.text(0.02, 0.13 / height, notes, fontsize=8.5, color=FAINT, va="bottom", linespacing=1.5)
     figure.tight_layout(rect=(0.01, (0.13 + 0.19 * (notes.count("\n") + 1)) / height, 0.99, 1 - 0.5 / height), w_pad=2)
     return figure

@@ -50,8 +50,10 @@ class Bench:
         self.datasets = {name: folder / name for name in FORMATS}
         seconds_of([TOOL, "build", images, self.datasets["tar"], "--quiet"], stdout=subprocess.DEVNULL)
         for name in FORMATS[1:]:
-            seconds_of([TOOL, "convert", self.datasets["tar"], self.datasets[name], "--format", name, "--quiet"],
-                       stdout=subprocess.DEVNULL)
+            seconds_of(
+                [TOOL, "convert", self.datasets["tar"], self.datasets[name], "--format", name, "--quiet"],
+                stdout=subprocess.DEVNULL,
+            )
 
     def cat(self, source, synced):
         self.out.mkdir()
@@ -62,8 +64,22 @@ class Bench:
         return size_of(source) / (time.monotonic() - begin)
 
     def convert(self, source, file_format, threads, *options, wrapper=()):
-        seconds = seconds_of([*wrapper, TOOL, "convert", source, self.out, "--format", file_format, "--jobs", threads,
-                              "--quiet", *options], stdout=subprocess.DEVNULL)
+        seconds = seconds_of(
+            [
+                *wrapper,
+                TOOL,
+                "convert",
+                source,
+                self.out,
+                "--format",
+                file_format,
+                "--jobs",
+                threads,
+                "--quiet",
+                *options,
+            ],
+            stdout=subprocess.DEVNULL,
+        )
         return size_of(self.out) / seconds
 
     def read(self, source):
@@ -71,8 +87,9 @@ class Bench:
             return size_of(source) / seconds_of(["cat", *shards_of(source)], stdout=sink)
 
     def verify(self, source):
-        return size_of(source) / seconds_of([TOOL, "verify", source, "--quiet", "--jobs", self.threads],
-                                            stdout=subprocess.DEVNULL)
+        return size_of(source) / seconds_of(
+            [TOOL, "verify", source, "--quiet", "--jobs", self.threads], stdout=subprocess.DEVNULL
+        )
 
     def print_inspect(self, rounds):
         print("\n| what | ms |\n|---|---|")
@@ -91,15 +108,23 @@ class Bench:
         yield "cat SHARD > OTHER && sync OTHER", lambda: self.cat(tar, True)
         for source in FORMATS:
             for target in FORMATS:
-                yield (f"convert {source} to {target}",
-                       lambda source=source, target=target: self.convert(self.datasets[source], target, self.threads))
+                yield (
+                    f"convert {source} to {target}",
+                    lambda source=source, target=target: self.convert(self.datasets[source], target, self.threads),
+                )
         for source, target in zip(FORMATS, (*FORMATS[1:], FORMATS[0])) if shutil.which("eatmydata") else ():
-            yield (f"convert {source} to {target}, not synced", lambda source=source, target=target: self.convert(
-                self.datasets[source], target, self.threads, wrapper=["eatmydata"]))
+            yield (
+                f"convert {source} to {target}, not synced",
+                lambda source=source, target=target: self.convert(
+                    self.datasets[source], target, self.threads, wrapper=["eatmydata"]
+                ),
+            )
         yield "convert tar to tfrecord, 1 thread", lambda: self.convert(tar, "tfrecord", 1)
         yield "convert tar to tar, --seed 1", lambda: self.convert(tar, "tar", self.threads, "--seed", "1")
-        yield ("convert tar to tar, float16",
-               lambda: self.convert(tar, "tar", self.threads, "--dtype", "float16", "--normalize", "imagenet"))
+        yield (
+            "convert tar to tar, float16",
+            lambda: self.convert(tar, "tar", self.threads, "--dtype", "float16", "--normalize", "imagenet"),
+        )
 
     def readers(self):
         yield "cat SHARDS > /dev/null", lambda: self.read(self.datasets["tar"])

@@ -57,11 +57,14 @@ def replay(commands, folder):
     script = "".join(f"{command}\nstatus=$?; echo '{end}'; (exit $status)\n" for command in commands)
     tool = folder / "bin" / "precache"
     tool.parent.mkdir()
-    tool.write_text(f'#!/bin/sh\ncase $1 in build|convert|inspect|verify) set -- "$@" --quiet;; esac\nexec {TOOL} "$@"\n')
+    tool.write_text(
+        f'#!/bin/sh\ncase $1 in build|convert|inspect|verify) set -- "$@" --quiet;; esac\nexec {TOOL} "$@"\n'
+    )
     tool.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}", "NO_COLOR": "1"}
-    result = subprocess.run(["bash", "-c", script], cwd=folder, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, env=environment)
+    result = subprocess.run(
+        ["bash", "-c", script], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+    )
     return [folded(output) for output in result.stdout.split(end + "\n")[:-1]]
 
 
@@ -91,8 +94,10 @@ def renewed(session, quickstart):
         if needs_photos(session):
             make_photos(folder)
         outputs = replay([command for command, _ in session], folder)
-    return [(command, shown if without_chance(shown) == without_chance(output) else output)
-            for (command, shown), output in zip(session, outputs, strict=True)]
+    return [
+        (command, shown if without_chance(shown) == without_chance(output) else output)
+        for (command, shown), output in zip(session, outputs, strict=True)
+    ]
 
 
 def main(pages):
@@ -101,7 +106,10 @@ def main(pages):
         for page in [Path(page) for page in pages] or DOCUMENTS:
             steps = iter([step for session in sessions(page) for step in renewed(session, Path(name))])
             text = page.read_text()
-            new = BLOCK.sub(lambda block: "```console\n" + COMMAND.sub(lambda _: "$ {}\n{}".format(*next(steps)), block[1]) + "```", text)
+            new = BLOCK.sub(
+                lambda block: "```console\n" + COMMAND.sub(lambda _: "$ {}\n{}".format(*next(steps)), block[1]) + "```",
+                text,
+            )
             if new != text:
                 page.write_text(new)
                 print(f"changed: {page}")

@@ -41,8 +41,11 @@ def documented_order(samples, shuffle, block_rows, window_blocks, seed, epoch):
     order = [permutation(position, blocks, key) for position in range(blocks)]
     result = []
     for window in range(-(-blocks // window_blocks)):
-        rows = [row for block in order[window * window_blocks:(window + 1) * window_blocks]
-                for row in range(block * block_rows, min((block + 1) * block_rows, samples))]
+        rows = [
+            row
+            for block in order[window * window_blocks : (window + 1) * window_blocks]
+            for row in range(block * block_rows, min((block + 1) * block_rows, samples))
+        ]
         result += [rows[permutation(place, len(rows), combine(key, window + 1))] for place in range(len(rows))]
     return result
 

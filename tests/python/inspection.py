@@ -18,5 +18,5 @@ def parse(stdout):
 
 
 def inspect_one(run, path, *options, expect=0):
-    facts, = parse(run("inspect", path, "--json", *options, expect=expect).stdout)
+    (facts,) = parse(run("inspect", path, "--json", *options, expect=expect).stdout)
     return facts

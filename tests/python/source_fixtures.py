@@ -13,7 +13,9 @@ def listed(animals):
     source, _ = animals
     found = sorted(str(path.relative_to(source)) for path in source.rglob("*") if path.suffix in (".jpg", ".png"))
     classes = sorted(path.name for path in source.iterdir())
-    return [(path, (source / path).read_bytes(), path.split("/")[0], classes.index(path.split("/")[0])) for path in found]
+    return [
+        (path, (source / path).read_bytes(), path.split("/")[0], classes.index(path.split("/")[0])) for path in found
+    ]
 
 
 @pytest.fixture(scope="module")

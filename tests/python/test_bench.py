@@ -31,9 +31,16 @@ def samples_of(dataset):
 
 def test_a_loader_is_measured(run, dataset):
     result = json.loads(run("bench", dataset.out, *SHORT, "--json").stdout)
-    row, = result.pop("paths")
-    assert result == {"device": "cpu", "samples": samples_of(dataset), "stored": "uint8 3x32x32 chw",
-                      "loaded": "uint8 3x32x32 chw", "batch": 4, "shuffle": "none", "step_seconds": 0}
+    (row,) = result.pop("paths")
+    assert result == {
+        "device": "cpu",
+        "samples": samples_of(dataset),
+        "stored": "uint8 3x32x32 chw",
+        "loaded": "uint8 3x32x32 chw",
+        "batch": 4,
+        "shuffle": "none",
+        "step_seconds": 0,
+    }
     assert row["path"] == "cpu" and "step" not in row and row["bytes_registered"] == 0
     assert row["batches"] >= 1 and row["images"] == 4 * row["batches"] and row["bytes"] == row["images"] * 3072
     assert row["seconds"] >= 0.02
@@ -42,11 +49,28 @@ def test_a_loader_is_measured(run, dataset):
 
 
 def test_a_transform_and_a_step_are_measured(run, dataset):
-    words = ("--crop", "24", "--flip", "--dtype", "float16", "--normalize", "imagenet", "--shuffle", "full", "--step", "2.5", "--jobs", "1",
-             "--device", "cpu", "--split", "train")
+    words = (
+        "--crop",
+        "24",
+        "--flip",
+        "--dtype",
+        "float16",
+        "--normalize",
+        "imagenet",
+        "--shuffle",
+        "full",
+        "--step",
+        "2.5",
+        "--jobs",
+        "1",
+        "--device",
+        "cpu",
+        "--split",
+        "train",
+    )
     result = json.loads(run("bench", dataset.out, *SHORT, *words, "--json").stdout)
     assert (result["loaded"], result["shuffle"], result["step_seconds"]) == ("float16 3x24x24 chw", "full", 0.0025)
-    row, = result["paths"]
+    (row,) = result["paths"]
     assert row["bytes"] == row["images"] * 3 * 24 * 24 * 2
     step = row["step"]
     assert step["steps"] >= 1 and 0 < step["waited_seconds"] <= step["seconds"] - 0.0025 * step["steps"]
@@ -55,8 +79,10 @@ def test_a_transform_and_a_step_are_measured(run, dataset):
 
 def test_the_text_output(run, dataset):
     data, row = run("bench", dataset.out, *SHORT, "--step", "2.5").stdout.decode().splitlines()
-    assert data == (f"data      {samples_of(dataset)} samples of uint8 3x32x32 chw, loaded as uint8 3x32x32 chw in batches of 4, "
-                    "shuffle none")
+    assert data == (
+        f"data      {samples_of(dataset)} samples of uint8 3x32x32 chw, loaded as uint8 3x32x32 chw in batches of 4, "
+        "shuffle none"
+    )
     assert re.fullmatch(r"cpu +[\d,]+ images/s +\d+\.\d\d GB/s   steps of 2.5 ms wait \d+\.\d% of the time", row)
 
 
@@ -80,18 +106,22 @@ def test_with_a_gpu_all_paths_are_measured(run, dataset):
     assert all("refused" in row or row["images"] == 4 * row["batches"] > 0 for row in result["paths"])
 
 
-@pytest.mark.parametrize("words, says", [
-    (("--device", "gpu"), "--device must be one of cpu, cuda, cuda:N; got 'gpu'"),
-    (("--device", "cuda:x"), "--device cuda:N, N must be a whole number from 0 to 1023; got 'x'"),
-    (("--device-path", "gather"), "--device-path needs --device cuda"),
-    (("--device-path", "auto"), "--device-path must be one of all, staged, strided, gather; got 'auto'"),
-    (("--step", "0"), "--step must be a number from 0.01 to 1e+06; got '0'"),
-    (("--seconds", "x"), "--seconds must be a number"),
-    (("--pin-shards-up-to", "some"), "--pin-shards-up-to must be a number of bytes; got 'some'"),
-    (("--crop", "33"), "crop"),
-    (("--normalize", "imagenet", "--dtype", "uint8"), "normali"),
-    (("--split", "val"), "no split 'val'"),
-], ids=lambda value: value[-1] if isinstance(value, tuple) else "")
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (("--device", "gpu"), "--device must be one of cpu, cuda, cuda:N; got 'gpu'"),
+        (("--device", "cuda:x"), "--device cuda:N, N must be a whole number from 0 to 1023; got 'x'"),
+        (("--device-path", "gather"), "--device-path needs --device cuda"),
+        (("--device-path", "auto"), "--device-path must be one of all, staged, strided, gather; got 'auto'"),
+        (("--step", "0"), "--step must be a number from 0.01 to 1e+06; got '0'"),
+        (("--seconds", "x"), "--seconds must be a number"),
+        (("--pin-shards-up-to", "some"), "--pin-shards-up-to must be a number of bytes; got 'some'"),
+        (("--crop", "33"), "crop"),
+        (("--normalize", "imagenet", "--dtype", "uint8"), "normali"),
+        (("--split", "val"), "no split 'val'"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, tuple) else "",
+)
 def test_invalid_options_are_refused(run, dataset, words, says):
     done = run("bench", dataset.out, *words, expect=2)
     assert done.stdout == b"" and says in done.stderr.decode()

@@ -154,16 +154,19 @@ def test_a_terminal_without_colours_gets_none(tool, monkeypatch, environment):
     assert "Input:" in text and "\x1b" not in text
 
 
-@pytest.mark.parametrize("words, near", [
-    ("buidl source out", "'build'"),
-    ("verfy out", "'verify'"),
-    ("--vresion", "'--version'"),
-    ("build source out --sise 32", "'--size'"),
-    ("build source out --dytpe=uint8", "'--dtype'"),
-    ("bench out --batch-size 4", "'--batch'"),
-    ("build source out --qqqqqq", ""),
-    ("qqqqqqqqqqq", ""),
-])
+@pytest.mark.parametrize(
+    "words, near",
+    [
+        ("buidl source out", "'build'"),
+        ("verfy out", "'verify'"),
+        ("--vresion", "'--version'"),
+        ("build source out --sise 32", "'--size'"),
+        ("build source out --dytpe=uint8", "'--dtype'"),
+        ("bench out --batch-size 4", "'--batch'"),
+        ("build source out --qqqqqq", ""),
+        ("qqqqqqqqqqq", ""),
+    ],
+)
 def test_the_nearest_name_is_suggested(tool, tmp_path, words, near):
     text = tool.run(*words.split(), expect=2, cwd=tmp_path).err
     assert re.findall(r"Did you mean (\S+)\?", text) == ([near] if near else [])

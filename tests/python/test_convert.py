@@ -45,7 +45,9 @@ def built(tool, source, tmp_path_factory):
         key = (file_format, dtype, layout, *options)
         if key not in made:
             made[key] = tmp_path_factory.mktemp("built") / "out"
-            tool.build(source, made[key], *SMALL, "--format", file_format, "--dtype", dtype, "--layout", layout, *options)
+            tool.build(
+                source, made[key], *SMALL, "--format", file_format, "--dtype", dtype, "--layout", layout, *options
+            )
         return made[key]
 
     return build
@@ -184,9 +186,13 @@ def test_all_splits_or_one_are_converted(tool, two_splits, convert, tmp_path):
 def test_one_shard_and_a_pattern_of_them_are_converted(built, convert):
     folder = built("tar")
     one = Dataset(convert(folder / "train-000001.tar", "--format", "tfrecord"))
-    assert one.out.joinpath("train-000000.tfrecord").read_bytes() == \
-        built("tfrecord").joinpath("train-000001.tfrecord").read_bytes()
-    assert Dataset(convert(folder / "train-00000[02].tar")).shards()[1]["crc32c"] == Dataset(folder).shards()[2]["crc32c"]
+    assert (
+        one.out.joinpath("train-000000.tfrecord").read_bytes()
+        == built("tfrecord").joinpath("train-000001.tfrecord").read_bytes()
+    )
+    assert (
+        Dataset(convert(folder / "train-00000[02].tar")).shards()[1]["crc32c"] == Dataset(folder).shards()[2]["crc32c"]
+    )
 
 
 def test_a_dry_run_describes_the_conversion_and_writes_nothing(tool, built, tmp_path):
@@ -209,7 +215,9 @@ def test_requests_that_make_no_sense_are_refused(tool, built, tmp_path):
     assert "already normalised" in refuse(tool, built("tar", "float32", "chw", *NORMALIZED), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar"), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar", "float32"), out, *NORMALIZED, "--dtype", "uint8")
-    assert "--shards must be at most the number of samples of 'train', 16" in refuse(tool, built("tar"), out, "--shards", "17")
+    assert "--shards must be at most the number of samples of 'train', 16" in refuse(
+        tool, built("tar"), out, "--shards", "17"
+    )
     assert "no split 'test'" in refuse(tool, built("tar"), out, "--split", "test")
     assert "belongs to the split 'train'" in refuse(tool, built("tar") / "*.tar", out, "--split", "test")
     assert "is also a file in OUT" in refuse(tool, built("tar"), built("tar"))
@@ -353,9 +361,14 @@ def write_tensorflow(path, arrays):
 
     with tf.io.TFRecordWriter(str(path)) as writer:
         for number, array in enumerate(arrays):
-            features = {"image_raw": text(array.tobytes()), "label": integers(number % 4), "height": integers(array.shape[0]),
-                        "width": integers(array.shape[1]), "depth": integers(array.shape[2]),
-                        "filename": text(f"some/{number:03}.JPEG".encode())}
+            features = {
+                "image_raw": text(array.tobytes()),
+                "label": integers(number % 4),
+                "height": integers(array.shape[0]),
+                "width": integers(array.shape[1]),
+                "depth": integers(array.shape[2]),
+                "filename": text(f"some/{number:03}.JPEG".encode()),
+            }
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
 
 

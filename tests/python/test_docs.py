@@ -8,7 +8,19 @@ import subprocess
 
 import numpy as np
 import pytest
-from doc_sessions import DOCUMENTS, DRAW, PHOTOS, ROOT, TOOL, make_photos, make_quickstart, needs_photos, replay, sessions, without_chance
+from doc_sessions import (
+    DOCUMENTS,
+    DRAW,
+    PHOTOS,
+    ROOT,
+    TOOL,
+    make_photos,
+    make_quickstart,
+    needs_photos,
+    replay,
+    sessions,
+    without_chance,
+)
 from PIL import Image
 
 from shards import Dataset
@@ -27,8 +39,11 @@ def quickstart(tmp_path_factory):
     return folder
 
 
-SESSIONS = [pytest.param(session, id=f"{document.relative_to(ROOT)}-{number}")
-            for document in DOCUMENTS for number, session in enumerate(sessions(document))]
+SESSIONS = [
+    pytest.param(session, id=f"{document.relative_to(ROOT)}-{number}")
+    for document in DOCUMENTS
+    for number, session in enumerate(sessions(document))
+]
 
 
 @pytest.mark.parametrize("session", SESSIONS)
@@ -44,8 +59,12 @@ def test_commands_print_what_the_documents_show(tmp_path, quickstart, session):
 
 
 def test_every_block_that_looks_like_a_session_is_one():
-    strays = [f"{document.relative_to(ROOT)}: {block.splitlines()[0]}"
-              for document in DOCUMENTS for block in blocks(document) if block.startswith("$ ")]
+    strays = [
+        f"{document.relative_to(ROOT)}: {block.splitlines()[0]}"
+        for document in DOCUMENTS
+        for block in blocks(document)
+        if block.startswith("$ ")
+    ]
     assert strays == [], "write ```console, so that the commands are run"
 
 
@@ -63,21 +82,31 @@ def test_each_command_has_a_page_that_shows_it(tmp_path):
 
 @pytest.mark.parametrize("page", ["reader.md", "guides/cpp.md"])
 def test_the_snippet_of_the_reader_compiles(precache, tmp_path, page):
-    snippet, = blocks(ROOT / "docs" / page, "cpp")
+    (snippet,) = blocks(ROOT / "docs" / page, "cpp")
     include, body = snippet.split("\n\n", 1)
     (tmp_path / "snippet.cpp").write_text(
-        f"{include}\nvoid train(precache::TypedRows<const precache::Float16>, std::span<const std::int64_t>);\nint main() {{\n{body}}}\n")
-    folders = [f"-I{root / library / 'include'}" for root in (ROOT, precache.parent) for library in ("formats", "reader")]
-    subprocess.run(["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *folders, tmp_path / "snippet.cpp"], check=True)
+        f"{include}\nvoid train(precache::TypedRows<const precache::Float16>, std::span<const std::int64_t>);\nint main() {{\n{body}}}\n"
+    )
+    folders = [
+        f"-I{root / library / 'include'}" for root in (ROOT, precache.parent) for library in ("formats", "reader")
+    ]
+    subprocess.run(
+        ["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *folders, tmp_path / "snippet.cpp"], check=True
+    )
 
 
 def test_the_snippet_of_the_device_loader_compiles(precache, tmp_path):
-    snippet, = blocks(ROOT / "docs" / "gpu.md", "cpp")
+    (snippet,) = blocks(ROOT / "docs" / "gpu.md", "cpp")
     include, body = snippet.split("\n\n", 1)
     (tmp_path / "snippet.cpp").write_text(
-        f"{include}\nvoid train(precache::Float16*, const std::int64_t*, CUstream_st*);\nint main() {{\nCUstream_st* const stream = nullptr;\n{body}}}\n")
-    folders = [f"-I{root / library / 'include'}" for root in (ROOT, precache.parent) for library in ("formats", "reader")]
-    subprocess.run(["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *folders, tmp_path / "snippet.cpp"], check=True)
+        f"{include}\nvoid train(precache::Float16*, const std::int64_t*, CUstream_st*);\nint main() {{\nCUstream_st* const stream = nullptr;\n{body}}}\n"
+    )
+    folders = [
+        f"-I{root / library / 'include'}" for root in (ROOT, precache.parent) for library in ("formats", "reader")
+    ]
+    subprocess.run(
+        ["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", *folders, tmp_path / "snippet.cpp"], check=True
+    )
 
 
 def test_the_table_of_the_gpu_page_follows_from_its_formula():
@@ -102,39 +131,66 @@ def test_the_snippets_for_other_readers_run(tmp_path, monkeypatch, number, file_
     snippets = blocks(ROOT / "docs" / "indexes.md", "python")
     assert len(snippets) == 5
     subprocess.run([DRAW, tmp_path / "images"], check=True, capture_output=True)
-    subprocess.run([TOOL, "build", tmp_path / "images", tmp_path / "shards", "--format", file_format, "--shards", "7", "--quiet"],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [TOOL, "build", tmp_path / "images", tmp_path / "shards", "--format", file_format, "--shards", "7", "--quiet"],
+        check=True,
+        capture_output=True,
+    )
     subprocess.run([TOOL, "index", tmp_path / "shards"], check=True, capture_output=True)
     monkeypatch.chdir(tmp_path)
     scope = {}
     exec(snippets[number], scope)
     batched = "images" in scope
-    image, label = (np.asarray(scope["images"].at(7)), scope["labels"][7]) if batched else (scope["image"], scope["label"])
+    image, label = (
+        (np.asarray(scope["images"].at(7)), scope["labels"][7]) if batched else (scope["image"], scope["label"])
+    )
     dataset = Dataset(tmp_path / "shards")
     samples = [sample for shard in dataset.shards() for sample in dataset.read_shard(shard)]
     if "builder" not in scope:  # TensorFlow Datasets mixes shards
         samples = [samples[7]]
-    assert any((np.asarray(image) == sample.array).all() and int(np.asarray(label).item()) == sample.label for sample in samples)
+    assert any(
+        (np.asarray(image) == sample.array).all() and int(np.asarray(label).item()) == sample.label
+        for sample in samples
+    )
 
 
 def test_the_permutation_page_has_a_program_that_gives_its_numbers():
-    program, = blocks(ROOT / "docs" / "formats" / "permutation.md", "python")
+    (program,) = blocks(ROOT / "docs" / "formats" / "permutation.md", "python")
     exec(program, {})  # it ends with an assertion
     assert "assert" in program
 
 
 def test_shards_are_shuffled_as_the_permutation_page_says(tmp_path):
-    program, = blocks(ROOT / "docs" / "formats" / "permutation.md", "python")
+    (program,) = blocks(ROOT / "docs" / "formats" / "permutation.md", "python")
     scope = {}
     exec(program, scope)
     folder = tmp_path / "images" / "a"
     folder.mkdir(parents=True)
     for i in range(23):
         Image.new("L", (2, 2), i).save(folder / f"{i:02}.png")
-    subprocess.run([TOOL, "build", tmp_path / "images", tmp_path / "out", "--size", "2", "--seed", "7", "--shards", "3",
-                    "--quiet"], check=True, capture_output=True)
-    names = [subprocess.run(["tar", "tf", tmp_path / "out" / f"train-{shard:06}.tar"], check=True, capture_output=True,
-                            text=True).stdout.split()[::2] for shard in range(3)]
+    subprocess.run(
+        [
+            TOOL,
+            "build",
+            tmp_path / "images",
+            tmp_path / "out",
+            "--size",
+            "2",
+            "--seed",
+            "7",
+            "--shards",
+            "3",
+            "--quiet",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    names = [
+        subprocess.run(
+            ["tar", "tf", tmp_path / "out" / f"train-{shard:06}.tar"], check=True, capture_output=True, text=True
+        ).stdout.split()[::2]
+        for shard in range(3)
+    ]
     assert [len(shard) for shard in names] == [8, 8, 7]
     order = [int(name[2:4]) for shard in names for name in shard]
     assert order == [scope["permutation"](position, 23, 7) for position in range(23)]
@@ -144,15 +200,32 @@ def test_the_tfrecord_page_shows_a_real_record(tmp_path):
     (tmp_path / "images" / "a").mkdir(parents=True)
     Image.fromarray(np.array([[1, 2], [3, 4]], np.uint8)).save(tmp_path / "images" / "a" / "b.png")
     (tmp_path / "labels.csv").write_text("a/b.png,5\n")
-    subprocess.run([TOOL, "build", tmp_path / "images", tmp_path / "out", "--format", "tfrecord", "--size", "2", "--color",
-                    "gray", "--labels", tmp_path / "labels.csv", "--quiet"], check=True, capture_output=True)
+    subprocess.run(
+        [
+            TOOL,
+            "build",
+            tmp_path / "images",
+            tmp_path / "out",
+            "--format",
+            "tfrecord",
+            "--size",
+            "2",
+            "--color",
+            "gray",
+            "--labels",
+            tmp_path / "labels.csv",
+            "--quiet",
+        ],
+        check=True,
+        capture_output=True,
+    )
     record = (tmp_path / "out" / "train-000000.tfrecord").read_bytes()
     dump = next(block for block in blocks(ROOT / "docs" / "formats" / "tfrecord.md") if block.startswith("00000000:"))
     lines = re.findall(r"^([0-9a-f]{8}): ((?:[0-9a-f]{4} ){8})", dump, re.MULTILINE)
     assert len(lines) == 9
     for offset, digits in lines:
         at = int(offset, 16)
-        assert record[at:at + 16] == bytes.fromhex(digits)
+        assert record[at : at + 16] == bytes.fromhex(digits)
     assert len(record) == 256
 
 
@@ -165,7 +238,9 @@ def anchors(document):
 
 def links(document):
     text = document.read_text()
-    return re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text) + re.findall(r"^\[[^\]]+\]: ([^\s#]*)(?:#(\S*))?$", text, re.MULTILINE)
+    return re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text) + re.findall(
+        r"^\[[^\]]+\]: ([^\s#]*)(?:#(\S*))?$", text, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -195,8 +270,11 @@ def test_every_page_is_in_the_navigation():
 
 
 def test_generated_parts_name_what_exists():
-    wanted = [found for document in DOCUMENTS
-              for found in re.findall(r"^<!-- (help|header|schema): (\S+) -->$", document.read_text(), re.MULTILINE)]
+    wanted = [
+        found
+        for document in DOCUMENTS
+        for found in re.findall(r"^<!-- (help|header|schema): (\S+) -->$", document.read_text(), re.MULTILINE)
+    ]
     assert {name for kind, name in wanted if kind == "help"} == {"precache", *COMMANDS}
     headers = [name for kind, name in wanted if kind == "header"]
     assert len(headers) > 5 and all((ROOT / name).is_file() for name in headers)
@@ -210,8 +288,11 @@ def test_the_page_on_json_names_every_key(tmp_path, quickstart):
     sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
     shards, images = quickstart / "shards", quickstart / "images"
     commands = {
-        "build": [images, tmp_path / "out", "--index", "dali"], "convert": [shards, tmp_path / "converted"],
-        "pack": [images, tmp_path / "packed"], "index": [tmp_path / "out"], "verify": [shards],
+        "build": [images, tmp_path / "out", "--index", "dali"],
+        "convert": [shards, tmp_path / "converted"],
+        "pack": [images, tmp_path / "packed"],
+        "index": [tmp_path / "out"],
+        "verify": [shards],
         "bench": [shards, "--seconds", "0.05", "--step", "1"],
     }
     for command, words in commands.items():
@@ -225,11 +306,35 @@ def test_the_page_on_json_names_every_key(tmp_path, quickstart):
 
 
 def test_options_in_the_documents_exist():
-    helps = [subprocess.run([TOOL, *command, "--help"], check=True, capture_output=True, text=True).stdout
-             for command in ((), *((name,) for name in COMMANDS))]
+    helps = [
+        subprocess.run([TOOL, *command, "--help"], check=True, capture_output=True, text=True).stdout
+        for command in ((), *((name,) for name in COMMANDS))
+    ]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
-    other_tools = {"--version", "--all-kills", "--fast", "--middle", "--tidy", "--preset", "--build", "--install", "--prefix", "--images", "--rounds", "--listing", "--sources", "--sort", "--only", "--modes", "--decode",
-                   "--array", "--patience", "--wrap", "--descriptor", "--include"}
+    other_tools = {
+        "--version",
+        "--all-kills",
+        "--fast",
+        "--middle",
+        "--tidy",
+        "--preset",
+        "--build",
+        "--install",
+        "--prefix",
+        "--images",
+        "--rounds",
+        "--listing",
+        "--sources",
+        "--sort",
+        "--only",
+        "--modes",
+        "--decode",
+        "--array",
+        "--patience",
+        "--wrap",
+        "--descriptor",
+        "--include",
+    }
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))
         assert used <= known | other_tools, document

@@ -207,9 +207,9 @@ def unfinished_progressive(tmp_path_factory):
         buffer = io.BytesIO()
         images.picture("RGB", 200, 90, seed).save(buffer, "JPEG", quality=80, progressive=True, subsampling=0)
         whole = buffer.getvalue()
-        scans = [at for at in range(len(whole) - 1) if whole[at:at + 2] == b"\xff\xda"]
+        scans = [at for at in range(len(whole) - 1) if whole[at : at + 2] == b"\xff\xda"]
         for count in range(1, len(scans)):
-            (folder / f"{seed}-{count}.jpg").write_bytes(whole[:scans[count]] + b"\xff\xd9")
+            (folder / f"{seed}-{count}.jpg").write_bytes(whole[: scans[count]] + b"\xff\xd9")
     return source, {f"class/{path.stem}": path for path in folder.iterdir()}
 
 
@@ -283,13 +283,17 @@ def oriented(tmp_path_factory):
     return source, {f"class/{path.stem}": path for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("recipe", (
-    Recipe(size=(48, 48)),
-    Recipe(size=(40, 56), resize=64, filter="lanczos"),
-    Recipe(size=(33, 47), fit="stretch", filter="bicubic", layout="hwc"),
-    Recipe(size=(64, 40), fit="pad", filter="box", pad_value=17),
-    Recipe(size=(48, 48), filter="nearest", color="gray"),
-), ids=lambda recipe: f"{recipe.fit}-{recipe.filter}")
+@pytest.mark.parametrize(
+    "recipe",
+    (
+        Recipe(size=(48, 48)),
+        Recipe(size=(40, 56), resize=64, filter="lanczos"),
+        Recipe(size=(33, 47), fit="stretch", filter="bicubic", layout="hwc"),
+        Recipe(size=(64, 40), fit="pad", filter="box", pad_value=17),
+        Recipe(size=(48, 48), filter="nearest", color="gray"),
+    ),
+    ids=lambda recipe: f"{recipe.fit}-{recipe.filter}",
+)
 def test_every_orientation_is_applied_or_ignored(build, oriented, tmp_path, recipe):
     check(build, oriented, tmp_path / "applied", recipe)
     check(build, oriented, tmp_path / "ignored", replace(recipe, exif="ignore"))

@@ -211,9 +211,7 @@ def build_while_the_disk_fills(tool, interference, source, disk, *options):
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_disk_that_fills_up_ends_the_build_without_loss(
-    tool, interference, few, small_disk, tmp_path, file_format
-):
+def test_a_disk_that_fills_up_ends_the_build_without_loss(tool, interference, few, small_disk, tmp_path, file_format):
     options = (*LARGE, "--format", file_format)
     tool.build(few, tmp_path / "undisturbed", *options)
     final = files(tmp_path / "undisturbed")

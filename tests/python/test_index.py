@@ -61,7 +61,7 @@ def run_dali(define):
 
     pipeline = pipeline_def(define, batch_size=1, num_threads=1, device_id=None)()
     pipeline.build()
-    count, = (meta["epoch_size"] for meta in pipeline.reader_meta().values())
+    (count,) = (meta["epoch_size"] for meta in pipeline.reader_meta().values())
     return [[np.asarray(output.at(0)) for output in pipeline.run()] for _ in range(count)]
 
 
@@ -96,8 +96,10 @@ def test_dali_reads_tars(build, index, animals, tmp_path, dtype):
     assert indexes == [path.with_suffix(".idx") for path in dataset.shard_paths()]
     keys = [sample.key for shard in dataset.shards() for sample in dataset.read_shard(shard)]
     read = dali_webdataset(indexes, ["npy", "cls"], missing_component_behavior="error")
-    samples = [Sample(key, read_npy(npy.tobytes(), dtype), int(cls.tobytes()))
-               for key, (npy, cls) in zip(keys, read, strict=True)]
+    samples = [
+        Sample(key, read_npy(npy.tobytes(), dtype), int(cls.tobytes()))
+        for key, (npy, cls) in zip(keys, read, strict=True)
+    ]
     assert_equal_samples(expected_animals(paths, recipe), index_by_key(samples))
 
 
@@ -130,8 +132,10 @@ def test_index_files_equal_those_of_the_dali_tools(build, index, animals, tmp_pa
 @pytest.mark.parametrize("file_format", ["tar", "tfrecord"])
 def test_a_shard_without_samples_has_no_index_for_dali(build, run, index, partly_bad, tmp_path, file_format):
     dataset = build(partly_bad, tmp_path / "out", "--format", file_format, *EMPTY_SHARD)
-    empty, = (dataset.out / shard["file"] for shard in dataset.shards() if shard["samples"] == 0)
-    empty.with_suffix(".idx").write_text("v1.2 1\nnpy 512 1 a.npy\n" if file_format == "tar" else "0 64\n")  # of old shards
+    (empty,) = (dataset.out / shard["file"] for shard in dataset.shards() if shard["samples"] == 0)
+    empty.with_suffix(".idx").write_text(
+        "v1.2 1\nnpy 512 1 a.npy\n" if file_format == "tar" else "0 64\n"
+    )  # of old shards
     assert f"'{empty}': it has no samples" in run("index", dataset.out, "--kind", "dali").stderr.decode()
     written = index(dataset.out, "--kind", "dali")
     assert [entry["of"] for entry in written["missing"]] == [str(empty)]
@@ -156,7 +160,7 @@ def test_wids_reads_tars(build, index, animals, tmp_path, dtype):
     source, paths = animals
     recipe = Recipe(size=(15, 17), fit="stretch", dtype=dtype)
     dataset = build(source, tmp_path / "out", *SHARDS, *recipe.options())
-    path, = files_of(index(dataset.out), "wids")
+    (path,) = files_of(index(dataset.out), "wids")
     assert path == dataset.out / "train.wids.json"
     shutil.move(dataset.out, tmp_path / "moved")
     read = wids_dataset(tmp_path / "moved" / path.name)
@@ -168,7 +172,7 @@ def test_wids_reads_tars(build, index, animals, tmp_path, dtype):
 
 def test_wids_skips_a_shard_without_samples(build, index, partly_bad, tmp_path):
     dataset = build(partly_bad, tmp_path / "out", *EMPTY_SHARD)
-    path, = files_of(index(dataset.out), "wids")
+    (path,) = files_of(index(dataset.out), "wids")
     assert sorted(shard["nsamples"] for shard in json.loads(path.read_text())["shardlist"]) == [0, 1, 1, 1]
     read = wids_dataset(path)
     assert sorted(read[i]["__key__"] for i in range(3)) == ["a/0", "a/1", "a/2"]
@@ -211,7 +215,7 @@ def test_h5py_sees_all_shards_as_one(build, index, animals, tmp_path, dtype, lay
     source, paths = animals
     recipe = Recipe(size=(15, 17), fit="stretch", dtype=dtype, layout=layout)
     dataset = build(source, tmp_path / "out", "--format", "hdf5", *SHARDS, *recipe.options())
-    path, = files_of(index(dataset.out), "vds")
+    (path,) = files_of(index(dataset.out), "vds")
     first = dataset.shard_paths()[0].name
     shutil.move(dataset.out, tmp_path / "moved")
     monkeypatch.chdir(tmp_path)
@@ -228,7 +232,7 @@ def test_h5py_sees_all_shards_as_one(build, index, animals, tmp_path, dtype, lay
 
 def test_the_virtual_file_leaves_out_a_shard_without_samples(build, index, partly_bad, tmp_path):
     dataset = build(partly_bad, tmp_path / "out", "--format", "hdf5", *EMPTY_SHARD)
-    path, = files_of(index(dataset.out), "vds")
+    (path,) = files_of(index(dataset.out), "vds")
     with h5py.File(path) as file:
         keys = [key.decode() for key in file["keys"]]
         assert file["images"].shape == (3, *dataset.spec["shape"])
@@ -259,8 +263,10 @@ def test_tensorflow_datasets_reads_tfrecords(build, index, animals, tmp_path, dt
     assert builder.info.splits["train"].num_examples == len(paths)
     assert_equal_samples(expected_animals(paths, recipe), tfds_samples(builder, "train"))
     assert builder.info.supervised_keys == ("image", "label")
-    pairs = [(image.tobytes(), int(label)) for image, label in tfds.as_numpy(
-        builder.as_dataset(split="train", as_supervised=True, shuffle_files=False))]
+    pairs = [
+        (image.tobytes(), int(label))
+        for image, label in tfds.as_numpy(builder.as_dataset(split="train", as_supervised=True, shuffle_files=False))
+    ]
     assert sorted(pairs) == sorted((sample.array.tobytes(), sample.label) for sample in dataset.samples().values())
 
 
@@ -308,8 +314,10 @@ TAR_FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": 
 
 
 def webdataset_truth(path):
-    return [{name: data for name, data in sample.items() if not name.startswith("__")}
-            for sample in webdataset.WebDataset(str(path), shardshuffle=False)]
+    return [
+        {name: data for name, data in sample.items() if not name.startswith("__")}
+        for sample in webdataset.WebDataset(str(path), shardshuffle=False)
+    ]
 
 
 @pytest.mark.parametrize("tar_format", TAR_FORMATS)
@@ -322,7 +330,8 @@ def test_dali_reads_third_party_tars_as_webdataset_does(index, tmp_path, tar_for
     assert [len(sample) for sample in truth] == [3, 2, 2, 2]
     read = dali_webdataset(indexes, ["jpg", "json", "seg.png"], missing_component_behavior="empty")
     assert [[part.tobytes() for part in sample] for sample in read] == [
-        [sample["jpg"], sample["json"], sample.get("seg.png", b"")] for sample in truth]
+        [sample["jpg"], sample["json"], sample.get("seg.png", b"")] for sample in truth
+    ]
 
 
 @pytest.mark.parametrize("tar_format", TAR_FORMATS)
@@ -332,13 +341,19 @@ def test_wids_reads_third_party_tars(index, tmp_path, tar_format):
     path = tmp_path / "shard-7.tar"
     entries = FOREIGN if tar_format == "ustar" else FOREIGN[:-2]  # the rest is cut to the same 100 bytes
     write_tar(path, entries, format=TAR_FORMATS[tar_format])
-    listing, = files_of(index(path), "wids")
+    (listing,) = files_of(index(path), "wids")
     assert listing == tmp_path / "shard.wids.json"
-    shard, = json.loads(listing.read_text())["shardlist"]
-    assert shard == {"url": path.name, "nsamples": wids.wids.compute_num_samples(str(path)), "filesize": path.stat().st_size}
+    (shard,) = json.loads(listing.read_text())["shardlist"]
+    assert shard == {
+        "url": path.name,
+        "nsamples": wids.wids.compute_num_samples(str(path)),
+        "filesize": path.stat().st_size,
+    }
     dataset = wids.ShardListDataset(str(listing), localname=lambda url: url, transformations=lambda sample: sample)
     samples = [dataset[i] for i in range(len(dataset))]
-    assert [sample[".jpg"].read() for sample in samples if ".jpg" in sample] == [s["jpg"] for s in webdataset_truth(path)]
+    assert [sample[".jpg"].read() for sample in samples if ".jpg" in sample] == [
+        s["jpg"] for s in webdataset_truth(path)
+    ]
     if tar_format != "ustar":
         write_tar(path, FOREIGN, format=TAR_FORMATS[tar_format])
         assert [entry["kind"] for entry in index(path)["missing"]] == ["wids"]
@@ -353,8 +368,10 @@ def test_dali_reads_third_party_tfrecords(index, tmp_path):
     for part in range(2):
         with tf.io.TFRecordWriter(str(tmp_path / f"data.tfrecord-0000{part}-of-00002")) as writer:
             for data, number in truth[part::2]:
-                features = {"image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
-                            "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))}
+                features = {
+                    "image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
+                    "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[number])),
+                }
                 writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
     indexes = files_of(index(tmp_path / "data.tfrecord-*-of-00002"), "dali")
     assert [path.name for path in indexes] == [f"data.tfrecord-0000{part}-of-00002.idx" for part in range(2)]
@@ -399,13 +416,15 @@ def test_tfrecords_of_the_corpora_get_an_index_of_all_records(precache, corpora,
         shutil.copyfile(path, copy)
         code = subprocess.run([precache, "index", copy], capture_output=True).returncode
         assert code in (0, 4, 5), path
-        index, = [*tmp_path.glob("*.idx")] or [None]
+        (index,) = [*tmp_path.glob("*.idx")] or [None]
         assert code == 0 or index is None, path
         if index is None:
             continue
         data = copy.read_bytes()
-        records = [data[int(begin) + 12 : int(begin) + int(size) - 4]
-                   for begin, size in (line.split() for line in index.read_text().splitlines())]
+        records = [
+            data[int(begin) + 12 : int(begin) + int(size) - 4]
+            for begin, size in (line.split() for line in index.read_text().splitlines())
+        ]
         if path.stem not in ("data-crc-flip", "payload-flip"):  # an index does not cover the data
             assert records == list(tf.data.TFRecordDataset(str(copy)).as_numpy_iterator()), path
         index.unlink()
@@ -470,11 +489,30 @@ def test_indexes_do_not_disturb_precache(run, indexed):
 
 
 def test_overwriting_removes_stale_indexes(build, indexed, partly_bad):
-    fewer = build(partly_bad, indexed.out, *indexed.options[:2], *SMALL.options(), "--shards", "1", "--max-bad", "50%",
-                  "--overwrite")
+    fewer = build(
+        partly_bad,
+        indexed.out,
+        *indexed.options[:2],
+        *SMALL.options(),
+        "--shards",
+        "1",
+        "--max-bad",
+        "50%",
+        "--overwrite",
+    )
     assert names(fewer.out) == {"dataset.json", "skipped.tsv", fewer.shard_paths()[0].name}
-    again = build(partly_bad, indexed.out, *indexed.options[:2], *SMALL.options(), "--shards", "1", "--max-bad", "50%",
-                  "--overwrite", *indexed.options[-2:])
+    again = build(
+        partly_bad,
+        indexed.out,
+        *indexed.options[:2],
+        *SMALL.options(),
+        "--shards",
+        "1",
+        "--max-bad",
+        "50%",
+        "--overwrite",
+        *indexed.options[-2:],
+    )
     assert len(names(again.out)) == 3 + {"tar": 2, "tfrecord": 4, "hdf5": 1}[again.manifest["format"]]
 
 
@@ -493,15 +531,21 @@ def test_overwriting_a_split_leaves_the_indexes_of_others(build, run, indexed, a
 
 
 def test_a_file_with_the_name_of_an_index_is_never_replaced(build, run, animals, tmp_path):
-    in_the_way = {"tar": ("train-000001.idx", "train.wids.json"), "tfrecord": ("train-000001.idx", "dataset_info.json",
-                  "features.json"), "hdf5": ("train.vds",)}
+    in_the_way = {
+        "tar": ("train-000001.idx", "train.wids.json"),
+        "tfrecord": ("train-000001.idx", "dataset_info.json", "features.json"),
+        "hdf5": ("train.vds",),
+    }
     for file_format, blocked in in_the_way.items():
         dataset = build(animals[0], tmp_path / file_format, "--format", file_format, *SHARDS, *SMALL.options())
         for name in blocked:
             path = dataset.out / name
             path.write_text('{"mine": 1}\n')
             said = run("index", dataset.out, expect=2).stderr.decode()
-            assert f"refusing to replace '{path}': it is not an index of this kind" in said and "Move the file away" in said
+            assert (
+                f"refusing to replace '{path}': it is not an index of this kind" in said
+                and "Move the file away" in said
+            )
             assert path.read_text() == '{"mine": 1}\n'
             build(animals[0], dataset.out, "--format", file_format, *SHARDS, *SMALL.options(), "--overwrite")
             assert path.read_text() == '{"mine": 1}\n'
@@ -538,11 +582,12 @@ def test_paths_that_cannot_be_indexed_are_refused(build, run, animals, tmp_path)
     assert b"compressed by gzip" in run("index", tmp_path / "a.tar", expect=5).stderr
 
 
-@pytest.mark.parametrize("file_format, kind", [("tar", "dali"), ("tar", "wids"), ("tfrecord", "dali"), ("tfrecord", "tfds"),
-                                               ("hdf5", "vds")])
+@pytest.mark.parametrize(
+    "file_format, kind", [("tar", "dali"), ("tar", "wids"), ("tfrecord", "dali"), ("tfrecord", "tfds"), ("hdf5", "vds")]
+)
 def test_cut_or_missing_shards_get_no_index(build, run, animals, tmp_path, file_format, kind):
     dataset = build(animals[0], tmp_path / "out", "--format", file_format, *SMALL.options())
-    shard, = dataset.shard_paths()
+    (shard,) = dataset.shard_paths()
     before = names(dataset.out)
     os.truncate(shard, shard.stat().st_size - 1500)
     assert str(shard) in run("index", dataset.out, "--kind", kind, expect=4).stderr.decode()

@@ -59,5 +59,7 @@ def test_an_unfinished_build_is_left_alone(tool, interference, source, tmp_path)
     assert (out / "val.wids.json").exists() and not (out / ".precache").exists()
     other = ("build", source, out, "--quiet", "--size", "8", "--split", "test", "--shards", "2", "--jobs", "1")
     finish(tool.start(*other, env=interference.kill("rename", path=out / "test-000001.tar")))
-    tool.run("build", source, out, "--quiet", "--size", "8", "--split", "more", "--index", "wids")  # the folder stays locked
+    tool.run(
+        "build", source, out, "--quiet", "--size", "8", "--split", "more", "--index", "wids"
+    )  # the folder stays locked
     assert (out / "more.wids.json").exists() and (out / ".precache" / "test").exists()

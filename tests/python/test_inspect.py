@@ -19,12 +19,26 @@ from shards import FORMATS
 pytest_plugins = ("tool_fixtures",)
 
 
-@pytest.fixture(params=[(format, dtype) for format in FORMATS for dtype in ("uint8", "float16", "bfloat16", "float32")],
-                ids=lambda pair: "-".join(pair))
+@pytest.fixture(
+    params=[(format, dtype) for format in FORMATS for dtype in ("uint8", "float16", "bfloat16", "float32")],
+    ids=lambda pair: "-".join(pair),
+)
 def dataset(request, animals, build, tmp_path):
     format, dtype = request.param
     normalize = () if dtype == "uint8" else ("--normalize", "imagenet")
-    return build(animals[0], tmp_path / "out", "--format", format, "--dtype", dtype, "--size", "24x20", "--shards", "2", *normalize)
+    return build(
+        animals[0],
+        tmp_path / "out",
+        "--format",
+        format,
+        "--dtype",
+        dtype,
+        "--size",
+        "24x20",
+        "--shards",
+        "2",
+        *normalize,
+    )
 
 
 def check_values(values, arrays):
@@ -47,8 +61,12 @@ def test_precache_datasets(run, dataset):
     assert facts["samples"] == len(samples) and facts["files"] == facts["files_read"] == 2
     assert facts["bytes"] == sum(path.stat().st_size for path in dataset.shard_paths())
     array = next(iter(samples.values())).array
-    assert facts["tensor"] == {"dtype": dataset.spec["dtype"], "shape": [3, 24, 20], "layout": "chw",
-                               "bytes": array.nbytes}
+    assert facts["tensor"] == {
+        "dtype": dataset.spec["dtype"],
+        "shape": [3, 24, 20],
+        "layout": "chw",
+        "bytes": array.nbytes,
+    }
     assert facts["overhead_bytes"] == facts["bytes"] - len(samples) * array.nbytes
     column = dataset.shards()[0]["columns"]["image"]
     assert facts["access"]["zero_copy"] and facts["access"]["stride_bytes"] == column["stride"]
@@ -58,7 +76,8 @@ def test_precache_datasets(run, dataset):
     labels = Counter(sample.label for sample in samples.values())
     assert facts["classes"]["complete"] and facts["classes"]["unlabelled"] == 0
     assert {count["name"]: count["samples"] for count in facts["classes"]["counts"]} == {
-        name: labels[label] for label, name in enumerate(ANIMALS)}
+        name: labels[label] for label, name in enumerate(ANIMALS)
+    }
     assert facts["values"]["complete"] and facts["values"]["samples_read"] == len(samples)
     check_values(facts["values"], [sample.array for sample in samples.values()])
     assert facts["contents"] is None and facts["faults"] == facts["unsupported_reasons"] == []
@@ -72,13 +91,15 @@ def test_precache_shards_without_their_manifest(run, dataset, tmp_path):
     facts = inspect_one(run, dataset.out, "--all")
     assert not facts["manifest"] and facts["kind"] == "shards" and facts["samples"] == known["samples"]
     tells_type = dataset.manifest["format"] == "hdf5" or (
-        dataset.manifest["format"] == "tar" and dataset.spec["dtype"] != "bfloat16")
+        dataset.manifest["format"] == "tar" and dataset.spec["dtype"] != "bfloat16"
+    )
     if tells_type:
         assert facts["tensor"] == known["tensor"] and facts["values"] == known["values"]
     else:
         assert facts["tensor"] is None and facts["unsupported_reasons"]
     assert [count["samples"] for count in facts["classes"]["counts"]] == [
-        count["samples"] for count in known["classes"]["counts"]]
+        count["samples"] for count in known["classes"]["counts"]
+    ]
 
 
 def test_reading_only_some_samples_is_reported(run, build, tmp_path):
@@ -159,7 +180,8 @@ def test_a_tar_of_images_as_webdataset_and_pillow_see_it(run, webdataset_tar):
         names = archive.getnames()
     assert tar["files"] == len(names) and tar["ungrouped_files"] == 1
     assert {entry["name"]: entry["files"] for entry in tar["extensions"]} == Counter(
-        name.split(".", 1)[1] for name in names if "." in name)
+        name.split(".", 1)[1] for name in names if "." in name
+    )
     groups = Counter(tuple(key for key in sample if not key.startswith("__")) for sample in samples)
     assert {tuple(pattern["extensions"]): pattern["samples"] for pattern in tar["patterns"]} == groups
 
@@ -168,8 +190,11 @@ def test_features_as_tensorflow_sees_them(run, corpora):
     import tensorflow as tf
 
     folder = corpora / "tfrecord"
-    files = [folder / "tf-models" / "pets_examples.record", folder / "pytorch-data" / "example.tfrecord",
-             folder / "food-detection" / "val.tfrecord"]
+    files = [
+        folder / "tf-models" / "pets_examples.record",
+        folder / "pytorch-data" / "example.tfrecord",
+        folder / "food-detection" / "val.tfrecord",
+    ]
     for path in files:
         seen = collections.defaultdict(list)
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
@@ -183,7 +208,10 @@ def test_features_as_tensorflow_sees_them(run, corpora):
             assert kinds == {{"bytes": "bytes_list", "float": "float_list", "int64": "int64_list"}[found["kind"]]}
             lengths = [len(getattr(feature, feature.WhichOneof("kind")).value) for feature in features]
             assert (found["records"], found["values"]["min"], found["values"]["max"]) == (
-                len(features), min(lengths), max(lengths))
+                len(features),
+                min(lengths),
+                max(lengths),
+            )
             if found["kind"] == "bytes" and min(lengths) > 0:
                 sizes = [len(feature.bytes_list.value[0]) for feature in features]
                 assert (found["bytes"]["min"], found["bytes"]["max"]) == (min(sizes), max(sizes))
@@ -221,7 +249,9 @@ def test_the_tree_of_hdf5_as_h5py_sees_it(run, tmp_path):
         file["x"] = random.normal(size=(7, 12, 10, 3)).astype(np.float32)
         file["y"] = np.arange(7) % 3
         group = file.create_group("more/deep")
-        group.create_dataset("zipped", data=random.integers(0, 9, (40, 30)), chunks=(8, 30), compression="gzip", shuffle=True)
+        group.create_dataset(
+            "zipped", data=random.integers(0, 9, (40, 30)), chunks=(8, 30), compression="gzip", shuffle=True
+        )
         group.create_dataset("words", data=["a", "bc"], dtype=h5py.string_dtype())
         group.create_dataset("big", data=np.arange(4, dtype=">i2"))
         file["scalar"] = np.float64(1)
@@ -244,7 +274,11 @@ def test_the_tree_of_hdf5_as_h5py_sees_it(run, tmp_path):
         x = file["x"][:]
     assert objects["more/deep/zipped"]["filters"] == ["shuffle", "gzip"]
     assert {name: objects[name]["type"] for name in ("x", "y", "more/deep/words", "more/deep/big")} == {
-        "x": "float32", "y": "int64", "more/deep/words": "string", "more/deep/big": "big-endian int16"}
+        "x": "float32",
+        "y": "int64",
+        "more/deep/words": "string",
+        "more/deep/big": "big-endian int16",
+    }
     assert objects["soft"]["target"] == "/x" and objects["other"]["target"] == "elsewhere.h5:/y"
     assert facts["tensor"]["shape"] == [12, 10, 3] and facts["tensor"]["layout"] == "hwc"
     check_values(facts["values"], x.transpose(0, 3, 1, 2))
@@ -275,9 +309,11 @@ def test_damage_is_named_with_the_samples_before_it(run, webdataset_tar):
     data[fifth.offset + 3] ^= 1
     webdataset_tar.write_bytes(data)
     facts = inspect_one(run, webdataset_tar, expect=4)
-    fault, = facts["faults"]
+    (fault,) = facts["faults"]
     assert fault["offset"] == fifth.offset and facts["contents"]["tar"]["files"] == 5
-    text = " ".join(run("inspect", webdataset_tar, expect=4).stdout.decode().split())  # lines are folded where the path ends
+    text = " ".join(
+        run("inspect", webdataset_tar, expect=4).stdout.decode().split()
+    )  # lines are folded where the path ends
     assert f"byte {fifth.offset}" in text
 
 
@@ -328,15 +364,17 @@ def test_names_are_escaped(run, tmp_path):
 def test_files_of_the_corpora_are_described_or_refused(run, corpora, precache):
     import subprocess
 
-    for path in sorted(path for kind in ("tar", "tfrecord", "hdf5") for path in (corpora / kind).rglob("*")
-                       if path.is_file() and path.suffix != ".tsv"):
+    for path in sorted(
+        path
+        for kind in ("tar", "tfrecord", "hdf5")
+        for path in (corpora / kind).rglob("*")
+        if path.is_file() and path.suffix != ".tsv"
+    ):
         done = subprocess.run([precache, "inspect", path, "--json"], capture_output=True, timeout=300)
         assert done.returncode in (0, 4, 5), (path, done)
-        facts, = parse(done.stdout)
+        (facts,) = parse(done.stdout)
         assert bool(facts["faults"]) == (done.returncode == 4), path
         assert facts["contents"] or facts["faults"] or facts["unsupported_reasons"], path
-
-
 
 
 def jpeg_tar(path):
@@ -360,8 +398,15 @@ def test_a_shard_is_opened_once(tool, interference, animals, build, tmp_path, co
         out = build(animals[0], tmp_path / "out", "--format", content, "--size", "24x20", "--shards", "1")
         out.shard_paths()[0].rename(shard)
     log = tmp_path / "opened"
-    tool.run("inspect", shard, "--html", tmp_path / "page.html", "--sheet", tmp_path / "sheet.png",
-             env=interference.environment(calls="open", path=shard.name, log=log))
+    tool.run(
+        "inspect",
+        shard,
+        "--html",
+        tmp_path / "page.html",
+        "--sheet",
+        tmp_path / "sheet.png",
+        env=interference.environment(calls="open", path=shard.name, log=log),
+    )
     page = (tmp_path / "page.html").read_text()
     assert page.count('class="tile"') > 1 and ("data:image/png" in page or content == "tfrecord")  # which has no shapes
     opened = log.read_text().splitlines()

@@ -50,23 +50,44 @@ class Page(html.parser.HTMLParser):
             self.text += data
 
 
-@pytest.mark.parametrize("format, options", [(format, options) for format in FORMATS for options in (
-    (), ("--dtype", "float16", "--normalize", "imagenet"), ("--dtype", "float32", "--layout", "hwc"))])
+@pytest.mark.parametrize(
+    "format, options",
+    [
+        (format, options)
+        for format in FORMATS
+        for options in (
+            (),
+            ("--dtype", "float16", "--normalize", "imagenet"),
+            ("--dtype", "float32", "--layout", "hwc"),
+        )
+    ],
+)
 def test_tiles_are_the_images(animals, build, run, tmp_path, format, options):
     """Tiles that need no scaling have the pixels of the images, normalised or not."""
     build(animals[0], tmp_path / "out", "--format", format, "--size", str(TILE), *options)
     plain = build(animals[0], tmp_path / "plain", "--size", str(TILE), "--layout", "hwc").arrays()
-    run("inspect", tmp_path / "out", "--sheet", tmp_path / "sheet.png", "--html", tmp_path / "page.html", "--samples", "1000")
+    run(
+        "inspect",
+        tmp_path / "out",
+        "--sheet",
+        tmp_path / "sheet.png",
+        "--html",
+        tmp_path / "page.html",
+        "--samples",
+        "1000",
+    )
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     expected = sorted(array.tobytes() for array in plain.values())
     if "float16" not in options:
         assert sorted(picture.tobytes() for picture in page.pictures) == expected
     else:  # eleven bits hold eight after normalisation, to a rounding
-        found = {key: min(np.abs(picture.astype(int) - array).max() for picture in page.pictures)
-                 for key, array in plain.items()}
+        found = {
+            key: min(np.abs(picture.astype(int) - array).max() for picture in page.pictures)
+            for key, array in plain.items()
+        }
         assert max(found.values()) <= 1
     sheet = np.asarray(Image.open(tmp_path / "sheet.png"))
-    first = sheet[GAP + HEAD:GAP + HEAD + TILE, GAP:GAP + TILE]
+    first = sheet[GAP + HEAD : GAP + HEAD + TILE, GAP : GAP + TILE]
     assert any(np.array_equal(first, picture) for picture in page.pictures)
 
 
@@ -95,7 +116,9 @@ def test_tensors_that_cannot_be_drawn(run, tmp_path):
     for name in ("a.h5", "note.txt"):
         (tmp_path / "note.txt").write_text("{}")
         before = (tmp_path / name).read_bytes()
-        assert b"refusing to overwrite" in run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / name, expect=2).stderr
+        assert (
+            b"refusing to overwrite" in run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / name, expect=2).stderr
+        )
         assert (tmp_path / name).read_bytes() == before
     for _ in range(2):  # an earlier one may be replaced
         run("inspect", tmp_path / "a.h5", "--sheet", tmp_path / "a.png", "--html", tmp_path / "a.html")
@@ -108,9 +131,21 @@ def screenshot(page, out, *options):
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no Chromium is installed")
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-               "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={out.with_suffix('.profile')}",
-               "--window-size=1200,2600", "--enable-logging=stderr", f"--screenshot={out}", *options, page.as_uri()]
+    command = [
+        browser,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--no-first-run",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        f"--user-data-dir={out.with_suffix('.profile')}",
+        "--window-size=1200,2600",
+        "--enable-logging=stderr",
+        f"--screenshot={out}",
+        *options,
+        page.as_uri(),
+    ]
     done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, text=True, errors="replace")
     assert done.returncode == 0 and out.exists(), done.stderr
     return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
@@ -161,4 +196,9 @@ def test_a_page_of_many_classes_is_small(run, tmp_path):
     page = Page(text)
     assert "most: class 999 1,002" in page.text and "fewest: class 998 2" in page.text and "1,000 rows" in page.text
     assert len(text) < 300_000 and len(page.pictures) == 4
-    assert json.loads(run("inspect", tmp_path / "many.h5", "--json").stdout)["paths"][0]["classes"]["counts"][999]["samples"] == 1002
+    assert (
+        json.loads(run("inspect", tmp_path / "many.h5", "--json").stdout)["paths"][0]["classes"]["counts"][999][
+            "samples"
+        ]
+        == 1002
+    )

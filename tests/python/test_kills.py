@@ -39,7 +39,9 @@ def each_format(name, command, **others):
         def fill(text):
             return text.replace("{format}", file_format).replace("{index}", INDEXES[file_format])
 
-        filled = {key: fill(value) if isinstance(value, str) else tuple(map(fill, value)) for key, value in others.items()}
+        filled = {
+            key: fill(value) if isinstance(value, str) else tuple(map(fill, value)) for key, value in others.items()
+        }
         yield Scenario(f"{name}, {file_format}", fill(command), **filled)
 
 

@@ -75,11 +75,14 @@ def test_integers_called_classes_are_labels(tool, tmp_path):
     assert labels_of(tmp_path / "built") == list(NUMBERS)
 
 
-@pytest.mark.parametrize("name, data, telling", [
-    ("labels", np.zeros((12, 5), "f4"), "'labels' (12 x 5 of float32) does not have one integer or name"),
-    ("labels", np.zeros(11, "i8"), "'labels' (11 of int64) does not have one integer or name"),
-    ("species", NUMBERS, "'species' (12 of int64)"),
-])
+@pytest.mark.parametrize(
+    "name, data, telling",
+    [
+        ("labels", np.zeros((12, 5), "f4"), "'labels' (12 x 5 of float32) does not have one integer or name"),
+        ("labels", np.zeros(11, "i8"), "'labels' (11 of int64) does not have one integer or name"),
+        ("species", NUMBERS, "'species' (12 of int64)"),
+    ],
+)
 def test_convert_does_not_lose_labels_silently(tool, tmp_path, name, data, telling):
     source = write_hdf5(tmp_path / "x.h5", images=ARRAYS, **{name: data})
     result = tool.run("convert", source, tmp_path / "out", expect=2)
@@ -110,8 +113,16 @@ def test_keys_are_part_of_the_identity_of_a_conversion(tool, tmp_path):
 
 
 def test_keys_name_features_and_files(tool, tmp_path):
-    rows = [{"image": array.tobytes(), "other": (255 - array).tobytes(), "shape": list(array.shape), "label": [1],
-             "age": [int(number)]} for number, array in zip(NUMBERS, ARRAYS)]
+    rows = [
+        {
+            "image": array.tobytes(),
+            "other": (255 - array).tobytes(),
+            "shape": list(array.shape),
+            "label": [1],
+            "age": [int(number)],
+        }
+        for number, array in zip(NUMBERS, ARRAYS)
+    ]
     write_examples(tmp_path / "x.tfrecord", rows)
     tool.run("convert", tmp_path / "x.tfrecord", tmp_path / "a", "--image-key", "other", "--label-key", "age")
     assert labels_of(tmp_path / "a") == list(NUMBERS)
@@ -120,8 +131,14 @@ def test_keys_name_features_and_files(tool, tmp_path):
 
     with webdataset.TarWriter(str(tmp_path / "x.tar")) as writer:
         for number, array in zip(NUMBERS, ARRAYS):
-            writer.write({"__key__": f"{array[0, 0, 0]:03}{number}", "left.npy": array, "right.npy": 255 - array,
-                          "json": {"label": 1, "age": int(number)}})
+            writer.write(
+                {
+                    "__key__": f"{array[0, 0, 0]:03}{number}",
+                    "left.npy": array,
+                    "right.npy": 255 - array,
+                    "json": {"label": 1, "age": int(number)},
+                }
+            )
     tool.run("convert", tmp_path / "x.tar", tmp_path / "b", "--image-key", "right.npy", "--label-key", "json.age")
     assert labels_of(tmp_path / "b") == list(NUMBERS)
     np.testing.assert_array_equal([sample.array for sample in Dataset(tmp_path / "b").samples().values()], 255 - ARRAYS)
@@ -171,7 +188,7 @@ def test_captions_are_not_classes(tool, tmp_path):
     assert "12 .txt files hold 12 different texts" in result.err
     for way in ("--labels to none", "--label-key to txt", "json.FIELD", "CSV file"):
         assert way in result.err
-    facts, = tool.run("inspect", source, "--json").json()["paths"]
+    (facts,) = tool.run("inspect", source, "--json").json()["paths"]
     assert facts["classes"]["unlabelled"] == 12
     tool.run("build", source, tmp_path / "out", "--size", "8", "--labels", "none")
     tool.run("build", source, tmp_path / "all", "--size", "8", "--label-key", "txt")
@@ -194,13 +211,20 @@ def test_build_and_inspect_agree_about_texts(tool, tmp_path, texts, classes):
     dataset = Dataset(tmp_path / "out")
     assert dataset.classes == classes
     labels = sorted({sample.label for sample in dataset.samples().values()})
-    facts, = tool.run("inspect", source, "--json").json()["paths"]
+    (facts,) = tool.run("inspect", source, "--json").json()["paths"]
     assert [(row["label"], row["name"]) for row in facts["classes"]["counts"]] == [
-        (label, classes[label] if classes else None) for label in labels]
+        (label, classes[label] if classes else None) for label in labels
+    ]
 
 
-@pytest.mark.parametrize("value, telling", [
-    ([1, 2, 3], "a list of 3 in 'label'"), (0.5, "the number 0.5 in 'label'"), ({"a": 1}, "a value of type object in 'label'")])
+@pytest.mark.parametrize(
+    "value, telling",
+    [
+        ([1, 2, 3], "a list of 3 in 'label'"),
+        (0.5, "the number 0.5 in 'label'"),
+        ({"a": 1}, "a value of type object in 'label'"),
+    ],
+)
 def test_json_values_that_are_not_labels_are_named(tool, tmp_path, value, telling):
     source = write_tar(tmp_path / "x.tar", [json.dumps({"label": value})] * 2, "json")
     result = tool.run("build", source, tmp_path / "out", "--size", "8", expect=2)
@@ -211,8 +235,14 @@ def test_json_values_that_are_not_labels_are_named(tool, tmp_path, value, tellin
 # --- features with several values
 
 
-@pytest.mark.parametrize("label, telling", [
-    ([4, 2, 7], "'label' has 3 values"), (list(range(9)), "'label' has more than 4 values"), ([0.5], "'label' holds floats")])
+@pytest.mark.parametrize(
+    "label, telling",
+    [
+        ([4, 2, 7], "'label' has 3 values"),
+        (list(range(9)), "'label' has more than 4 values"),
+        ([0.5], "'label' holds floats"),
+    ],
+)
 def test_several_labels_of_an_example_are_refused_by_all(tool, tmp_path, label, telling):
     encoded = write_examples(tmp_path / "x.tfrecord", [{"image": jpeg(0), "label": label, "age": [3]}] * 3)
     result = tool.run("build", encoded, tmp_path / "out", "--size", "8", expect=2)

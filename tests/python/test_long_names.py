@@ -33,8 +33,11 @@ def dali_without_index(paths, count):
 
     @pipeline_def(batch_size=1, num_threads=1, device_id=None)
     def define():
-        return tuple(fn.readers.webdataset(paths=[str(path) for path in paths], ext=["npy", "cls"],
-                                           missing_component_behavior="empty"))
+        return tuple(
+            fn.readers.webdataset(
+                paths=[str(path) for path in paths], ext=["npy", "cls"], missing_component_behavior="empty"
+            )
+        )
 
     pipeline = define()
     pipeline.build()

@@ -57,8 +57,12 @@ def test_tests_have_the_paths_of_their_sources(folders):
 
 def test_lines_fit():
     pages = [*HACKING.parent.glob("*.md"), ROOT / "SECURITY.md", ROOT / "tests" / "README.md"]
-    long = [f"{page.name}:{number}" for page in pages for number, line in enumerate(page.read_text().splitlines(), 1)
-            if len(line) > 100 and not line.startswith("|")]
+    long = [
+        f"{page.name}:{number}"
+        for page in pages
+        for number, line in enumerate(page.read_text().splitlines(), 1)
+        if len(line) > 100 and not line.startswith("|")
+    ]
     assert not long
 
 

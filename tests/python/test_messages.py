@@ -38,10 +38,13 @@ def test_no_message_of_a_library_names_a_flag(folder):
     assert not found, "name the field in backquotes, as in `shard_size`:\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize("text, lines", [
-    ('throw InvalidArgument("use --shard-size");', [1]),
-    ('// use --shard-size\nf("`shard_size` is 0"); /* "--x" */ g(\'"\', "a--b", "-- no", "OUTER");', []),
-    ('#include "a--b"\nf("\\"--x");\nf("SOURCE is OUT");', [2, 3]),
-])
+@pytest.mark.parametrize(
+    "text, lines",
+    [
+        ('throw InvalidArgument("use --shard-size");', [1]),
+        ('// use --shard-size\nf("`shard_size` is 0"); /* "--x" */ g(\'"\', "a--b", "-- no", "OUTER");', []),
+        ('#include "a--b"\nf("\\"--x");\nf("SOURCE is OUT");', [2, 3]),
+    ],
+)
 def test_the_grep_itself(text, lines):
     assert [line for line, _ in flags_in(text)] == lines

@@ -33,9 +33,7 @@ def jobs(tool, source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("jobs")
     built = folder / "built"
     tool.run("build", source, built, *OPTIONS, "--max-bad", "50%")
-    found = {
-        f"build {name}": (["build", source], [*OPTIONS, "--max-bad", "50%", "--format", name]) for name in FORMATS
-    }
+    found = {f"build {name}": (["build", source], [*OPTIONS, "--max-bad", "50%", "--format", name]) for name in FORMATS}
     found["convert"] = (["convert", built], ["--format", "hdf5", "--jobs", "1", "--quiet"])
     found["pack"] = (["pack", source], ["--shards", "3", "--jobs", "1", "--quiet"])
     results = {}
@@ -117,7 +115,9 @@ def published(out):
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_two_attempts_at_one_part_and_a_kill_leave_no_holes(tool, interference, no_locks, source, tmp_path, file_format):
+def test_two_attempts_at_one_part_and_a_kill_leave_no_holes(
+    tool, interference, no_locks, source, tmp_path, file_format
+):
     """Like a speculative copy in Spark or a replaced Pod in Kubernetes."""
     options = (*OPTIONS, "--max-bad", "50%", "--format", file_format)
     tool.run("build", source, tmp_path / "whole", *options)

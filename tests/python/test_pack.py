@@ -36,14 +36,17 @@ def read_tar(path):
     import webdataset
 
     for sample in webdataset.WebDataset(str(path), shardshuffle=False):
-        data, = (sample[name] for name in ("jpg", "png") if name in sample)
+        (data,) = (sample[name] for name in ("jpg", "png") if name in sample)
         yield sample["__key__"], data, int(sample["cls"]), ".jpg" if "jpg" in sample else ".png"
 
 
 def read_tfrecord(path):
     import tensorflow as tf
 
-    features = {name: tf.io.FixedLenFeature([], tf.string) for name in ("image/encoded", "image/format", "key", "image/class/text")}
+    features = {
+        name: tf.io.FixedLenFeature([], tf.string)
+        for name in ("image/encoded", "image/format", "key", "image/class/text")
+    }
     features["image/class/label"] = tf.io.FixedLenFeature([], tf.int64)
     for record in tf.data.TFRecordDataset(str(path)):
         example = {name: value.numpy() for name, value in tf.io.parse_single_example(record, features).items()}
@@ -84,14 +87,17 @@ def test_labels_come_from_the_same_places_as_for_build(tool, source, tmp_path):
     tool.run("pack", folder, tmp_path / "none", "--quiet", "--labels", "none")
     assert {label for _, _, label, _ in read_tar(tmp_path / "none" / "train-000000.tar")} == {-1}
     (tmp_path / "labels.csv").write_text("class0/03.png,7\nclass1/01.png,9\n")
-    tool.run("pack", folder, tmp_path / "csv", "--quiet", "--labels", tmp_path / "labels.csv",
-             "--split", "val")
-    assert [(key, label) for key, _, label, _ in read_tar(tmp_path / "csv" / "val-000000.tar")] == \
-        [("class0/03", 7), ("class1/01", 9)]
+    tool.run("pack", folder, tmp_path / "csv", "--quiet", "--labels", tmp_path / "labels.csv", "--split", "val")
+    assert [(key, label) for key, _, label, _ in read_tar(tmp_path / "csv" / "val-000000.tar")] == [
+        ("class0/03", 7),
+        ("class1/01", 9),
+    ]
 
 
 def pack_tar(folder, path):
-    subprocess.run(["tar", "-czf" if path.suffix == ".gz" else "-cf", path, "--sort=name", "-C", folder, "."], check=True)
+    subprocess.run(
+        ["tar", "-czf" if path.suffix == ".gz" else "-cf", path, "--sort=name", "-C", folder, "."], check=True
+    )
     return path
 
 
@@ -101,9 +107,11 @@ def write_tfrecord(encoded, path, compression=""):
 
     with tf.io.TFRecordWriter(str(path), compression) as writer:
         for key, (data, label, _) in encoded.items():
-            features = {"image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
-                        "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-                        "key": tf.train.Feature(bytes_list=tf.train.BytesList(value=[key.encode()]))}
+            features = {
+                "image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
+                "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+                "key": tf.train.Feature(bytes_list=tf.train.BytesList(value=[key.encode()])),
+            }
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
     return path
 
@@ -135,13 +143,23 @@ def test_a_tar_of_a_folder_gives_the_shards_of_the_folder(tool, source, tmp_path
     assert "classes.txt" in found
 
 
-@pytest.mark.parametrize("make", [
-    pytest.param(lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord"), id="TFRecord"),
-    pytest.param(lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord.gz", "GZIP"), id="TFRecord, gzip"),
-    pytest.param(lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord", "ZLIB"), id="TFRecord, zlib"),
-    pytest.param(lambda encoded, folder: write_hdf5(encoded, folder / "x.h5"), id="HDF5"),
-    pytest.param(lambda encoded, folder: write_hdf5(encoded, folder / "x.h5", chunks=(4,), compression="gzip"), id="HDF5, chunks"),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord"), id="TFRecord"),
+        pytest.param(
+            lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord.gz", "GZIP"), id="TFRecord, gzip"
+        ),
+        pytest.param(
+            lambda encoded, folder: write_tfrecord(encoded, folder / "x.tfrecord", "ZLIB"), id="TFRecord, zlib"
+        ),
+        pytest.param(lambda encoded, folder: write_hdf5(encoded, folder / "x.h5"), id="HDF5"),
+        pytest.param(
+            lambda encoded, folder: write_hdf5(encoded, folder / "x.h5", chunks=(4,), compression="gzip"),
+            id="HDF5, chunks",
+        ),
+    ],
+)
 def test_third_party_shards_are_packed_image_by_image(tool, source, tmp_path, make):
     _, encoded = source
     path = make(encoded, tmp_path)
@@ -160,12 +178,15 @@ def test_features_are_named_as_for_build(tool, source, tmp_path):
     _, encoded = source
     with tf.io.TFRecordWriter(str(tmp_path / "x.tfrecord")) as writer:
         for data, label, _ in encoded.values():
-            features = {"left": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"\xff\xd8\xff\xe0 of another kind"])),
-                        "right": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
-                        "kind": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"abc"[label:label + 1]]))}
+            features = {
+                "left": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"\xff\xd8\xff\xe0 of another kind"])),
+                "right": tf.train.Feature(bytes_list=tf.train.BytesList(value=[data])),
+                "kind": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"abc"[label : label + 1]])),
+            }
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
-    tool.run("pack", tmp_path / "x.tfrecord", tmp_path / "out", "--quiet", "--image-key", "right",
-             "--label-key", "kind")
+    tool.run(
+        "pack", tmp_path / "x.tfrecord", tmp_path / "out", "--quiet", "--image-key", "right", "--label-key", "kind"
+    )
     found = [(data, label) for _, data, label, _ in read_tar(tmp_path / "out" / "train-000000.tar")]
     assert found == [(data, label) for data, label, _ in encoded.values()]
     assert (tmp_path / "out" / "classes.txt").read_text() == "a\nb\nc\n"
@@ -219,7 +240,9 @@ def test_an_interrupted_pipe_resumes_from_its_copy(tool, interference, source, t
 
 
 @pytest.mark.parametrize("file_format, is_packed", [*((name, False) for name in FORMATS), ("tar", True)])
-def test_a_kill_at_any_call_leaves_nothing_partial(tool, interference, source, tmp_path, quick_folder, file_format, is_packed):
+def test_a_kill_at_any_call_leaves_nothing_partial(
+    tool, interference, source, tmp_path, quick_folder, file_format, is_packed
+):
     options = ("--quiet", "--format", file_format, "--shards", "3")
     images_path = pack_tar(source[0], tmp_path / "x.tar.gz") if is_packed else source[0]
     tool.run("pack", images_path, tmp_path / "out", *options)
@@ -264,7 +287,9 @@ def test_all_images_may_have_one_name(tool, source, tmp_path):
     tool.run("pack", folder, tmp_path / "out", "--image-name", "jpg", "--quiet")
     url = str(tmp_path / "out" / "train-000000.tar")
     samples = list(webdataset.WebDataset(url, shardshuffle=False))
-    assert {tuple(sorted(name for name in sample if not name.startswith("__"))) for sample in samples} == {("cls", "jpg")}
+    assert {tuple(sorted(name for name in sample if not name.startswith("__"))) for sample in samples} == {
+        ("cls", "jpg")
+    }
     assert {sample["__key__"]: sample["jpg"] for sample in samples} == {key: row[0] for key, row in encoded.items()}
     decoded = list(webdataset.WebDataset(url, shardshuffle=False).decode("pil"))
     assert len(decoded) == 21 and all(sample["jpg"].mode == "RGB" for sample in decoded)
@@ -274,10 +299,13 @@ def test_all_images_may_have_one_name(tool, source, tmp_path):
     assert "already holds a finished split" in other.err
 
 
-@pytest.mark.parametrize("options, words", [
-    (("--image-name", "img", "--format", "hdf5"), "--image-name applies only to the --format tar"),
-    (("--image-name", "cls"), "cannot be the extension"),
-    (("--image-name", "a.b"), "cannot be the extension"),
-])
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (("--image-name", "img", "--format", "hdf5"), "--image-name applies only to the --format tar"),
+        (("--image-name", "cls"), "cannot be the extension"),
+        (("--image-name", "a.b"), "cannot be the extension"),
+    ],
+)
 def test_a_name_for_images_that_makes_no_sense_is_refused(tool, source, tmp_path, options, words):
     assert words in tool.run("pack", source[0], tmp_path / "out", *options, expect=2).err

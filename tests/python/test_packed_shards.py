@@ -38,19 +38,24 @@ def test_packed_images_are_described_with_their_classes(run, packed, tmp_path):
     facts = inspect_one(run, out, "--sheet", tmp_path / "sheet.png")
     assert (facts["format"], facts["samples"], facts["files"]) == (file_format, 19, 2)
     encoded = facts["encoded"]
-    assert encoded["kinds"] == {"JPEG": 10, "PNG": 9} and encoded["width"]["min"] == 20 and encoded["width"]["max"] == 38
+    assert (
+        encoded["kinds"] == {"JPEG": 10, "PNG": 9} and encoded["width"]["min"] == 20 and encoded["width"]["max"] == 38
+    )
     assert {row["name"]: row["samples"] for row in facts["classes"]["counts"]} == COUNTS
     assert {row["name"]: row["label"] for row in facts["classes"]["counts"]} == {"ant": 0, "bee": 1, "cat": 2}
     sheet = np.asarray(Image.open(tmp_path / "sheet.png").convert("L"))
     assert len(np.unique(sheet)) > 50
-    shard, = sorted(out.glob("*000001*"))
+    (shard,) = sorted(out.glob("*000001*"))
     assert {row["name"] for row in inspect_one(run, shard)["classes"]["counts"]} == set(COUNTS)
 
 
 @pytest.mark.parametrize("packed", FORMATS, indirect=True)
 def test_any_changed_byte_is_detected(run, packed, tmp_path):
     file_format, out = packed
-    assert "whole    19 samples in 2 files" in (said := run("verify", out).stdout.decode()) and "against the manifest" in said
+    assert (
+        "whole    19 samples in 2 files" in (said := run("verify", out).stdout.decode())
+        and "against the manifest" in said
+    )
     shard = sorted(out.glob("train-*"))[1]
     whole = shard.read_bytes()
     for place in sorted({0, len(whole) - 1, *np.random.default_rng(1).integers(0, len(whole), 40).tolist()}):
@@ -123,7 +128,7 @@ def test_files_of_h5py_are_read_through_their_heaps(run, folder, tmp_path):
         assert "whole    19 samples" in run("verify", tmp_path / f"{name}.h5").stdout.decode()
         data = bytearray((tmp_path / f"{name}.h5").read_bytes())
         for place in range(len(data)):  # all heaps
-            if data[place:place + 5] == b"GCOL\1":
+            if data[place : place + 5] == b"GCOL\1":
                 data[place] = 0
         (tmp_path / f"{name}-broken.h5").write_bytes(data)
         assert "there is no heap" in run("verify", tmp_path / f"{name}-broken.h5", expect=4).stdout.decode()

@@ -69,7 +69,10 @@ class Schema:
         self.path = folder / "all.desc"
         self.partial = folder / "partial.desc"
         protoc = ["protoc", f"--proto_path={folder}"]
-        subprocess.run([*protoc, f"--descriptor_set_out={self.path}", "--include_imports", "road.proto", "legacy.proto"], check=True)
+        subprocess.run(
+            [*protoc, f"--descriptor_set_out={self.path}", "--include_imports", "road.proto", "legacy.proto"],
+            check=True,
+        )
         subprocess.run([*protoc, f"--descriptor_set_out={self.partial}", "road.proto"], check=True)
         files = descriptor_pb2.FileDescriptorSet.FromString(self.path.read_bytes())
         self.pool = descriptor_pool.DescriptorPool()
@@ -97,7 +100,7 @@ def schema(tmp_path_factory):
 @pytest.fixture
 def inspect(tool):
     def run(path, *options, expect=0):
-        facts, = parse(tool.run("inspect", path, "--json", *options, expect=expect).out.encode())
+        (facts,) = parse(tool.run("inspect", path, "--json", *options, expect=expect).out.encode())
         return facts
 
     return run
@@ -165,8 +168,16 @@ def road(schema, tmp_path):
 def test_each_image_of_a_repeated_field_is_a_sample(tool, schema, road, tmp_path):
     path, records = road
     Record = schema["road.Record"]
-    tool.build(path, tmp_path / "out", *schema.words("road.Record"), *OPTIONS,
-               "--image-key", "frame.images.image", "--label-key", "frame.images.camera")
+    tool.build(
+        path,
+        tmp_path / "out",
+        *schema.words("road.Record"),
+        *OPTIONS,
+        "--image-key",
+        "frame.images.image",
+        "--label-key",
+        "frame.images.camera",
+    )
     expected = {
         f"road/{number:08}-{i}": (image.image, image.camera)
         for number, record in enumerate(records)
@@ -176,14 +187,30 @@ def test_each_image_of_a_repeated_field_is_a_sample(tool, schema, road, tmp_path
     assert Dataset(tmp_path / "out").classes == ["FRONT", "LEFT", "RIGHT"]
 
 
-@pytest.mark.parametrize("label_key, classes", [
-    ("label", []), ("frame.context.zone", []), ("frame.context.wet", []), ("frame.context.ids", []), ("big", []),
-    ("frame.context.place", ["Rom", "Ulm"]), ("frame.images.grade", []),
-])
+@pytest.mark.parametrize(
+    "label_key, classes",
+    [
+        ("label", []),
+        ("frame.context.zone", []),
+        ("frame.context.wet", []),
+        ("frame.context.ids", []),
+        ("big", []),
+        ("frame.context.place", ["Rom", "Ulm"]),
+        ("frame.images.grade", []),
+    ],
+)
 def test_labels_are_those_of_the_record_or_of_the_image(tool, schema, road, tmp_path, label_key, classes):
     path, records = road
-    tool.build(path, tmp_path / "out", *schema.words("road.Record"), *OPTIONS,
-               "--image-key", "frame.images.image", "--label-key", label_key)
+    tool.build(
+        path,
+        tmp_path / "out",
+        *schema.words("road.Record"),
+        *OPTIONS,
+        "--image-key",
+        "frame.images.image",
+        "--label-key",
+        label_key,
+    )
     expected = {}
     for number, data in enumerate(records):
         record = schema["road.Record"].FromString(data)
@@ -200,7 +227,9 @@ def test_labels_are_those_of_the_record_or_of_the_image(tool, schema, road, tmp_
 @pytest.mark.parametrize("image_key, suffix", [("photo", ""), ("frame.named.value.image", "-0")])
 def test_images_in_a_oneof_and_in_a_map(tool, schema, road, tmp_path, image_key, suffix):
     path, records = road
-    tool.build(path, tmp_path / "out", *schema.words("road.Record"), *OPTIONS, "--image-key", image_key, "--labels", "none")
+    tool.build(
+        path, tmp_path / "out", *schema.words("road.Record"), *OPTIONS, "--image-key", image_key, "--labels", "none"
+    )
     messages = [schema["road.Record"].FromString(data) for data in records]
     images = [m.photo if image_key == "photo" else m.frame.named["top"].image for m in messages]
     check(tmp_path / "out", {f"road/{number:08}{suffix}": (image, -1) for number, image in enumerate(images)})
@@ -222,7 +251,10 @@ def test_the_parts_of_a_message_are_merged_as_protobuf_does(tool, schema, tmp_pa
     path = write_records(tmp_path / "x.tfrecord", data[2:])
     tool.build(path, tmp_path / "two", *words, "--image-key", "frame.images.image")
     merged = Record.FromString(data[2])
-    check(tmp_path / "two", {f"x/00000000-{i}": (image.image, merged.label) for i, image in enumerate(merged.frame.images)})
+    check(
+        tmp_path / "two",
+        {f"x/00000000-{i}": (image.image, merged.label) for i, image in enumerate(merged.frame.images)},
+    )
 
 
 def slide(schema, number):
@@ -243,21 +275,49 @@ def test_groups_extensions_defaults_and_enums_with_gaps(tool, schema, tmp_path):
     tool.build(path, tmp_path / "group", *words, "--image-key", "photo.data", "--label-key", "photo.kind")
     check(tmp_path / "group", {f"s/{i:08}": (slides[i].photo.data, 7) for i in range(2)})
     tool.build(path, tmp_path / "groups", *words, "--image-key", "shot.data", "--label-key", "shot.kind")
-    check(tmp_path / "groups", {f"s/{i:08}-{j}": (slides[i].shot[j].data, [1, 4][j]) for i in range(2) for j in range(2)})
+    check(
+        tmp_path / "groups", {f"s/{i:08}-{j}": (slides[i].shot[j].data, [1, 4][j]) for i in range(2) for j in range(2)}
+    )
     inner = schema.extension("legacy.inner")
-    tool.build(path, tmp_path / "extension", *words, "--image-key", "[legacy.inner].photo", "--label-key", "[legacy.inner].kind")
+    tool.build(
+        path,
+        tmp_path / "extension",
+        *words,
+        "--image-key",
+        "[legacy.inner].photo",
+        "--label-key",
+        "[legacy.inner].kind",
+    )
     check(tmp_path / "extension", {f"s/{i:08}": (slides[i].Extensions[inner].photo, [1, 4][i]) for i in range(2)})
     (tmp_path / "names.txt").write_text("DOG\nCAT\n")
-    tool.build(path, tmp_path / "named", *words, "--image-key", "[legacy.extra]", "--label-key", "[legacy.inner].kind",
-               "--classes", tmp_path / "names.txt")
+    tool.build(
+        path,
+        tmp_path / "named",
+        *words,
+        "--image-key",
+        "[legacy.extra]",
+        "--label-key",
+        "[legacy.inner].kind",
+        "--classes",
+        tmp_path / "names.txt",
+    )
     extra = schema.extension("legacy.extra")
     check(tmp_path / "named", {f"s/{i:08}-0": (slides[i].Extensions[extra][0], [1, 0][i]) for i in range(2)})
 
 
 def test_images_stay_encoded(tool, schema, road, tmp_path):
     path, records = road
-    tool.run("pack", path, tmp_path / "out", "--quiet", *schema.words("road.Record"),
-             "--image-key", "frame.images.image", "--label-key", "label")
+    tool.run(
+        "pack",
+        path,
+        tmp_path / "out",
+        "--quiet",
+        *schema.words("road.Record"),
+        "--image-key",
+        "frame.images.image",
+        "--label-key",
+        "label",
+    )
     with tarfile.open(tmp_path / "out" / "train-000000.tar") as archive:
         found = [archive.extractfile(member).read() for member in archive if member.name.endswith(("jpg", "png"))]
     assert found == [image.image for data in records for image in schema["road.Record"].FromString(data).frame.images]
@@ -269,7 +329,16 @@ def test_compressed_records_and_a_second_run(tool, schema, road, tmp_path):
     path, records = road
     packed = tmp_path / "road.tfrecord.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    words = [packed, tmp_path / "out", *schema.words("road.Record"), *OPTIONS, "--image-key", "photo", "--label-key", "label"]
+    words = [
+        packed,
+        tmp_path / "out",
+        *schema.words("road.Record"),
+        *OPTIONS,
+        "--image-key",
+        "photo",
+        "--label-key",
+        "label",
+    ]
     tool.build(*words)
     check(tmp_path / "out", {f"road/{i:08}": (picture(200 + i), i % 2) for i in range(len(records))})
     before = Dataset(tmp_path / "out").files()
@@ -281,7 +350,16 @@ def test_an_image_that_is_missing_is_a_bad_sample(tool, schema, tmp_path):
     record = road_record(schema, 0)
     record.frame.images[1].image = b""
     path = write_records(tmp_path / "x.tfrecord", [record])
-    words = [path, tmp_path / "out", *schema.words("road.Record"), *OPTIONS, "--image-key", "frame.images.image", "--labels", "none"]
+    words = [
+        path,
+        tmp_path / "out",
+        *schema.words("road.Record"),
+        *OPTIONS,
+        "--image-key",
+        "frame.images.image",
+        "--labels",
+        "none",
+    ]
     tool.build(*words, "--max-bad", "50")
     assert list(Dataset(tmp_path / "out").samples()) == ["x/00000000-0", "x/00000000-2"]
     assert b"x/00000000-1" in Dataset(tmp_path / "out").skipped()
@@ -324,8 +402,17 @@ def test_mutated_messages_have_the_images_that_protobuf_finds(tool, schema, tmp_
             continue
         records.append(data)
     path = write_records(tmp_path / "x.tfrecord", records)
-    tool.run("pack", path, tmp_path / "out", "--quiet", *schema.words("road.Record"),
-             "--image-key", image_key, "--labels", "none")
+    tool.run(
+        "pack",
+        path,
+        tmp_path / "out",
+        "--quiet",
+        *schema.words("road.Record"),
+        "--image-key",
+        image_key,
+        "--labels",
+        "none",
+    )
     expected = {}
     for number, data in enumerate(records):
         record = Record.FromString(data)
@@ -335,7 +422,11 @@ def test_mutated_messages_have_the_images_that_protobuf_finds(tool, schema, tmp_
             if image.startswith(b"\xff\xd8\xff"):
                 expected[f"x/{number:08}" + ("" if image_key == "photo" else f"-{i}")] = image
     with tarfile.open(tmp_path / "out" / "train-000000.tar") as archive:
-        found = {member.name.removesuffix(".jpg"): archive.extractfile(member).read() for member in archive if member.name.endswith("jpg")}
+        found = {
+            member.name.removesuffix(".jpg"): archive.extractfile(member).read()
+            for member in archive
+            if member.name.endswith("jpg")
+        }
     assert len(expected) > 100
     assert found == expected
 
@@ -345,22 +436,33 @@ def test_mutated_messages_have_the_images_that_protobuf_finds(tool, schema, tmp_
 IMAGE = ["--image-key", "frame.images.image"]
 
 
-@pytest.mark.parametrize("message, words, said", [
-    ("road.Recrod", IMAGE, ["message", "road.Record"]),
-    ("Record", IMAGE, ["message", "road.Record", "full name"]),
-    ("road.Record", ["--image-key", "frame.pictures.image"], ["image_key|--image-key", "road.Frame", "'pictures'", "images, context"]),
-    ("road.Record", ["--image-key", "frame.images"], ["image_key|--image-key", "road.Picture", "camera, image"]),
-    ("road.Record", ["--image-key", "frame.time"], ["image_key|--image-key", "int64"]),
-    ("road.Record", ["--image-key", "frame.time.x"], ["image_key|--image-key", "'frame.time' is of type int64"]),
-    ("road.Record", ["--image-key", "frame..x"], ["image_key|--image-key", "not a path"]),
-    ("road.Record", [], ["image_key|--image-key", "frame, label"]),
-    ("road.Record", [*IMAGE, "--label-key", "frame.images.x"], ["label_key|--label-key", "'x'"]),
-    ("road.Record", [*IMAGE, "--label-key", "frame.poses"], ["label_key|--label-key", "float"]),
-    ("road.Record", ["--image-key", "photo", "--label-key", "frame.images.camera"], ["label_key|--label-key", "'images' is repeated"]),
-    ("road.Record", IMAGE, ["label_key|--label-key", "labels"]),
-    ("legacy.Slide", ["--image-key", "[legacy.nothing]"], ["extension", "legacy.nothing"]),
-    ("legacy.Slide", ["--image-key", "photo.data", "--labels", "none"], ["no record", "photo.data"]),
-])
+@pytest.mark.parametrize(
+    "message, words, said",
+    [
+        ("road.Recrod", IMAGE, ["message", "road.Record"]),
+        ("Record", IMAGE, ["message", "road.Record", "full name"]),
+        (
+            "road.Record",
+            ["--image-key", "frame.pictures.image"],
+            ["image_key|--image-key", "road.Frame", "'pictures'", "images, context"],
+        ),
+        ("road.Record", ["--image-key", "frame.images"], ["image_key|--image-key", "road.Picture", "camera, image"]),
+        ("road.Record", ["--image-key", "frame.time"], ["image_key|--image-key", "int64"]),
+        ("road.Record", ["--image-key", "frame.time.x"], ["image_key|--image-key", "'frame.time' is of type int64"]),
+        ("road.Record", ["--image-key", "frame..x"], ["image_key|--image-key", "not a path"]),
+        ("road.Record", [], ["image_key|--image-key", "frame, label"]),
+        ("road.Record", [*IMAGE, "--label-key", "frame.images.x"], ["label_key|--label-key", "'x'"]),
+        ("road.Record", [*IMAGE, "--label-key", "frame.poses"], ["label_key|--label-key", "float"]),
+        (
+            "road.Record",
+            ["--image-key", "photo", "--label-key", "frame.images.camera"],
+            ["label_key|--label-key", "'images' is repeated"],
+        ),
+        ("road.Record", IMAGE, ["label_key|--label-key", "labels"]),
+        ("legacy.Slide", ["--image-key", "[legacy.nothing]"], ["extension", "legacy.nothing"]),
+        ("legacy.Slide", ["--image-key", "photo.data", "--labels", "none"], ["no record", "photo.data"]),
+    ],
+)
 def test_what_does_not_fit_the_descriptor_is_refused(tool, schema, road, tmp_path, message, words, said):
     text = tool.refuse(road[0], tmp_path / "out", *schema.words(message), *OPTIONS, *words)
     for pattern in said:
@@ -438,7 +540,9 @@ def test_messages_in_messages_without_end_do_no_harm(tool, schema, inspect, tmp_
     assert messages["malformed"] == 2 and messages["records"] == 2
     assert inspect(path)["contents"]["tfrecord"]["messages"]["fields"]
     path = write_records(tmp_path / "deep.tfrecord", [deep])
-    tool.refuse(path, tmp_path / "out", *schema.words("road.Frame"), "--image-key", ".".join(["child"] * 100 + ["images.image"]))
+    tool.refuse(
+        path, tmp_path / "out", *schema.words("road.Frame"), "--image-key", ".".join(["child"] * 100 + ["images.image"])
+    )
     words = ["--image-key", ".".join(["child"] * 60 + ["images.image"]), "--labels", "none"]
     assert "no record" in tool.refuse(path, tmp_path / "out", *schema.words("road.Frame"), *words)
 
@@ -446,7 +550,9 @@ def test_messages_in_messages_without_end_do_no_harm(tool, schema, inspect, tmp_
 def test_labels_that_are_missing_or_unfit_are_refused(tool, schema, tmp_path):
     def refuse(message, record, image_key, label_key):
         path = write_records(tmp_path / "x.tfrecord", [record])
-        return tool.refuse(path, tmp_path / "out", *schema.words(message), *OPTIONS, "--image-key", image_key, "--label-key", label_key)
+        return tool.refuse(
+            path, tmp_path / "out", *schema.words(message), *OPTIONS, "--image-key", image_key, "--label-key", label_key
+        )
 
     record = road_record(schema, 0)
     record.frame.images[1].ClearField("grade")
@@ -454,7 +560,9 @@ def test_labels_that_are_missing_or_unfit_are_refused(tool, schema, tmp_path):
     record.frame.context.ids.append(8)
     assert "has 2 values" in refuse("road.Record", record, "photo", "frame.context.ids")
     record.frame.images[1].camera = 9
-    assert "is 9, which has no name in its enum" in refuse("road.Record", record, "frame.images.image", "frame.images.camera")
+    assert "is 9, which has no name in its enum" in refuse(
+        "road.Record", record, "frame.images.image", "frame.images.camera"
+    )
     record.frame.context.place = "x" * 300
     assert "300 bytes" in refuse("road.Record", record, "photo", "frame.context.place")
     record.frame.ClearField("context")
@@ -509,7 +617,10 @@ def test_fields_with_a_descriptor_have_names_and_types(tool, schema, inspect, ro
     assert fields["frame.images"]["type"] == "repeated road.Picture"
     assert fields["frame.images"]["values"] == {"min": 3, "max": 3, "mean": 3}
     assert fields["frame.images.camera"]["type"] == "enum road.Camera"
-    assert fields["frame.images.image"]["type"] == "bytes" and fields["frame.images.image"]["content"] in ("JPEG", "PNG")
+    assert fields["frame.images.image"]["type"] == "bytes" and fields["frame.images.image"]["content"] in (
+        "JPEG",
+        "PNG",
+    )
     sizes = [len(image.image) for data in records for image in schema["road.Record"].FromString(data).frame.images]
     assert fields["frame.images.image"]["bytes"]["max"] == max(sizes)
     assert fields["frame.images.scores"]["values"]["max"] == 3
@@ -521,11 +632,17 @@ def test_fields_with_a_descriptor_have_names_and_types(tool, schema, inspect, ro
 
 
 def test_unknown_fields_extensions_and_groups_are_listed(schema, inspect, road, tmp_path):
-    fields = {f["path"]: f for f in inspect(road[0], *schema.words("road.OldRecord"))["contents"]["tfrecord"]["messages"]["fields"]}
+    fields = {
+        f["path"]: f
+        for f in inspect(road[0], *schema.words("road.OldRecord"))["contents"]["tfrecord"]["messages"]["fields"]
+    }
     assert fields["2"]["type"] == "unknown varint" and fields["4"]["type"] == "unknown bytes"
     assert fields["4"]["content"] in ("JPEG", "PNG")
     path = write_records(tmp_path / "s.tfrecord", [slide(schema, 1)])
-    fields = {f["path"]: f["type"] for f in inspect(path, *schema.words("legacy.Slide"))["contents"]["tfrecord"]["messages"]["fields"]}
+    fields = {
+        f["path"]: f["type"]
+        for f in inspect(path, *schema.words("legacy.Slide"))["contents"]["tfrecord"]["messages"]["fields"]
+    }
     assert fields["shot"] == "repeated group legacy.Slide.Shot" and fields["shot.data"] == "bytes"
     assert fields["[legacy.inner].photo"] == "bytes" and fields["[legacy.extra]"] == "repeated bytes"
     raw = {f["path"]: f["type"] for f in inspect(path)["contents"]["tfrecord"]["messages"]["fields"]}

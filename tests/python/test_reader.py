@@ -24,7 +24,9 @@ def read(precache):
     program = precache.parent / "tests" / "read_dataset"
 
     def run(*arguments):
-        done = subprocess.run([program, "--helper", precache, *map(str, arguments)], capture_output=True, timeout=TIMEOUT_SECONDS)
+        done = subprocess.run(
+            [program, "--helper", precache, *map(str, arguments)], capture_output=True, timeout=TIMEOUT_SECONDS
+        )
         assert done.returncode in (0, 1), done.stderr.decode()
         return json.loads(done.stdout)
 
@@ -33,8 +35,10 @@ def read(precache):
 
 def items(samples):
     """The expected items for samples of (bytes, label, key)."""
-    return [{"label": label, "key": key, "bytes": len(data), "crc32c": google_crc32c.value(data)}
-            for data, label, key in samples]
+    return [
+        {"label": label, "key": key, "bytes": len(data), "crc32c": google_crc32c.value(data)}
+        for data, label, key in samples
+    ]
 
 
 # --- precache shards ----------------------------------------------------------------------------------------------------
@@ -44,10 +48,25 @@ def items(samples):
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_reader_agrees_with_other_libraries(read, build, animals, tmp_path, format, dtype, layout):
-    dataset = build(animals[0], tmp_path / "out", "--format", format, "--dtype", dtype, "--layout", layout, "--size", "17x23",
-                    "--shards", "3")
-    expected = [(sample.array.tobytes(), sample.label, sample.key)
-                for shard in dataset.shards() for sample in dataset.read_shard(shard)]
+    dataset = build(
+        animals[0],
+        tmp_path / "out",
+        "--format",
+        format,
+        "--dtype",
+        dtype,
+        "--layout",
+        layout,
+        "--size",
+        "17x23",
+        "--shards",
+        "3",
+    )
+    expected = [
+        (sample.array.tobytes(), sample.label, sample.key)
+        for shard in dataset.shards()
+        for sample in dataset.read_shard(shard)
+    ]
     seen = read(dataset.out)
     assert seen["items"] == items(expected)
     shape = "x".join(map(str, dataset.spec["shape"]))
@@ -112,7 +131,14 @@ def test_third_party_tfrecords(read, tmp_path):
     path = str(tmp_path / "train-00000-of-00001")
     with tf.io.TFRecordWriter(path) as writer:
         for i, array in enumerate(arrays):
-            features = {"image_raw": array.tobytes(), "label": i, "height": 6, "width": 9, "depth": 3, "key": b"k" * (i * 50)}
+            features = {
+                "image_raw": array.tobytes(),
+                "label": i,
+                "height": 6,
+                "width": 9,
+                "depth": 3,
+                "key": b"k" * (i * 50),
+            }
             example = tf.train.Example(features=tf.train.Features(feature={k: feature(v) for k, v in features.items()}))
             writer.write(example.SerializeToString())
     seen = read(path, "--verify")
@@ -138,11 +164,15 @@ def test_third_party_hdf5_files(read, tmp_path, storage, dtype):
     assert (tmp_path / "rows").read_bytes() == images.tobytes()
 
 
-@pytest.mark.parametrize("options, word", [
-    ({"compression": "gzip", "chunks": (1, 13, 8, 3)}, "gzip"),
-    ({"chunks": (1, 5, 8, 3)}, "chunk"),
-    ({"dtype": ">f4"}, "big-endian"),
-], ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize(
+    "options, word",
+    [
+        ({"compression": "gzip", "chunks": (1, 13, 8, 3)}, "gzip"),
+        ({"chunks": (1, 5, 8, 3)}, "chunk"),
+        ({"dtype": ">f4"}, "big-endian"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
 def test_hdf5_that_cannot_be_mapped(read, tmp_path, options, word):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("images", data=np.zeros((4, 13, 8, 3), np.uint8), **options)
@@ -160,19 +190,38 @@ def test_normalised_batches_equal_torchvision(read, build, animals, tmp_path, dt
     from torchvision.transforms import functional
 
     dataset = build(animals[0], tmp_path / "out", "--size", "37x41", "--layout", layout, "--shards", "2")
-    seen = read(dataset.out, "--batches", tmp_path / "rows", "--dtype", dtype, "--layout", "chw", "--batch-size", 5,
-                "--normalize", *MEAN, *STD)
-    arrays = [np.frombuffer(raw, np.uint8).reshape(dataset.spec["shape"])
-              for shard in dataset.shards() for raw in dataset.raw_images(shard)[1]]
-    images = torch.stack([torch.from_numpy(array.copy() if layout == "chw" else array.transpose(2, 0, 1).copy())
-                          for array in arrays])
+    seen = read(
+        dataset.out,
+        "--batches",
+        tmp_path / "rows",
+        "--dtype",
+        dtype,
+        "--layout",
+        "chw",
+        "--batch-size",
+        5,
+        "--normalize",
+        *MEAN,
+        *STD,
+    )
+    arrays = [
+        np.frombuffer(raw, np.uint8).reshape(dataset.spec["shape"])
+        for shard in dataset.shards()
+        for raw in dataset.raw_images(shard)[1]
+    ]
+    images = torch.stack(
+        [torch.from_numpy(array.copy() if layout == "chw" else array.transpose(2, 0, 1).copy()) for array in arrays]
+    )
     expected = functional.normalize(images.to(torch.float32).div(255), MEAN, STD).to(getattr(torch, dtype))
-    got = torch.frombuffer(bytearray((tmp_path / "rows").read_bytes()), dtype=getattr(torch, dtype)).reshape(expected.shape)
+    got = torch.frombuffer(bytearray((tmp_path / "rows").read_bytes()), dtype=getattr(torch, dtype)).reshape(
+        expected.shape
+    )
     assert torch.equal(got, expected)
     assert seen["spec"] == f"{dtype} 3x37x41 chw"
 
 
 # --- docs/reader.md ---------------------------------------------------------------------------------------------------
+
 
 @pytest.fixture(scope="module")
 def stamps(build, tmp_path_factory):
@@ -190,8 +239,23 @@ def stamps(build, tmp_path_factory):
 @pytest.mark.parametrize("shuffle", ["none", "full", "block"])
 def test_the_order_is_the_documented_one(read, stamps, tmp_path, shuffle):
     for block_rows, window_blocks, seed, epoch in [(10, 3, 0, 0), (7, 1, 5, 9), (1, 200, 2, 1), (500, 4, 1, 2)]:
-        seen = read(stamps.out, "--batches", tmp_path / "rows", "--shuffle", shuffle, "--block-rows", block_rows,
-                    "--window-blocks", window_blocks, "--seed", seed, "--epoch", epoch, "--batch-size", 10)
+        seen = read(
+            stamps.out,
+            "--batches",
+            tmp_path / "rows",
+            "--shuffle",
+            shuffle,
+            "--block-rows",
+            block_rows,
+            "--window-blocks",
+            window_blocks,
+            "--seed",
+            seed,
+            "--epoch",
+            epoch,
+            "--batch-size",
+            10,
+        )
         samples = [sample for batch in seen["batches"] for sample in batch["samples"]]
         assert samples == documented_order(103, shuffle, block_rows, window_blocks, seed, epoch)
 

@@ -79,8 +79,12 @@ def test_classes_that_were_never_written_take_no_memory(tool, tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["images"] = np.zeros((3, 20, 20, 3), np.uint8)
         file.create_dataset("classes", (1_200_000_000,), "S4", chunks=(1_000_000,), compression="gzip")
-        file["rest"] = np.random.default_rng(1).integers(0, 256, 6_000_000, np.uint8)  # which the file's size allows for
-    result, peak_bytes = run_and_measure(tool, "build", tmp_path / "x.h5", tmp_path / "out", "--quiet", "--labels", "none")
+        file["rest"] = np.random.default_rng(1).integers(
+            0, 256, 6_000_000, np.uint8
+        )  # which the file's size allows for
+    result, peak_bytes = run_and_measure(
+        tool, "build", tmp_path / "x.h5", tmp_path / "out", "--quiet", "--labels", "none"
+    )
     assert result.code == 0 and "no labels" in result.out
     assert peak_bytes < 200_000_000
 

@@ -226,7 +226,9 @@ def test_a_missing_source_is_named(source, refuse):
     assert f"'{source}': No such file or directory" in text
 
 
-@pytest.mark.parametrize("data, code", [(b"", 4), (b"no shard", 5), (b"\xff\xd8\xff", 2)], ids=["empty", "text", "JPEG"])
+@pytest.mark.parametrize(
+    "data, code", [(b"", 4), (b"no shard", 5), (b"\xff\xd8\xff", 2)], ids=["empty", "text", "JPEG"]
+)
 def test_a_source_that_is_a_file_but_no_shard_is_named(source, refuse, data, code):
     source.rmdir()
     source.write_bytes(data)
@@ -416,12 +418,15 @@ def test_labels_come_from_names_by_a_regular_expression(source, take, tmp_path):
     assert Dataset(tmp_path / "out").classes == ["cat", "dog"]
 
 
-@pytest.mark.parametrize("regex, options, telling", [
-    ("(", (), "not a regular expression"),
-    ("dog", (), "no group in parentheses"),
-    ("(dog)", (), "finds no label in"),
-    ("(.)", ("--labels", "none"), "--label-regex and --labels exclude each other"),
-])
+@pytest.mark.parametrize(
+    "regex, options, telling",
+    [
+        ("(", (), "not a regular expression"),
+        ("dog", (), "no group in parentheses"),
+        ("(dog)", (), "finds no label in"),
+        ("(.)", ("--labels", "none"), "--label-regex and --labels exclude each other"),
+    ],
+)
 def test_a_regular_expression_without_labels_is_refused(source, refuse, regex, options, telling):
     draw(source, "dog_1.png", "cat_2.png")
     assert telling in refuse("--label-regex", regex, *options)

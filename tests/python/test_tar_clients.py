@@ -20,8 +20,9 @@ def run_client(*command):
     """Returns the client's output; it must not write to standard error."""
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                          env={**os.environ, "LC_ALL": "C.UTF-8"})
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"}
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -32,10 +33,10 @@ def shard(request, run, build, animals, tmp_path_factory):
     source, files = animals
     out = tmp_path_factory.mktemp("shard") / "out"
     if request.param == "dataset":
-        path, = build(source, out, "--shards", "1", *SMALL.options()).shard_paths()
+        (path,) = build(source, out, "--shards", "1", *SMALL.options()).shard_paths()
         return path, sorted(name for key in files for name in (f"{key}.npy", f"{key}.cls"))
     run("pack", source, out, "--format", "tar", "--quiet")
-    path, = out.glob("*.tar")
+    (path,) = out.glob("*.tar")
     return path, None
 
 
@@ -78,7 +79,7 @@ def test_archivers_list_and_extract_every_entry(shard, expected, tmp_path, clien
 def test_archivers_read_names_from_pax_headers(build, tmp_path, client):
     for number in range(3):
         images.draw_unique(tmp_path / "images" / "cat" / f"{'long-name-' * 15}{number}.png", number)
-    path, = build(tmp_path / "images", tmp_path / "out", *SMALL.options()).shard_paths()
+    (path,) = build(tmp_path / "images", tmp_path / "out", *SMALL.options()).shard_paths()
     names = run_client(*client, "-tf", path).splitlines()
     assert sorted(names) == sorted(
         f"cat/{'long-name-' * 15}{number}.{end}" for number in range(3) for end in ("npy", "cls")

@@ -65,7 +65,9 @@ def built(tool, awkward, tmp_path_factory):
 
 
 def gnu_tar_of_parent(target, folder, *options):
-    subprocess.run(["tar", *options, "-cf", target, "-C", os.path.dirname(folder), os.path.basename(folder)], check=True)
+    subprocess.run(
+        ["tar", *options, "-cf", target, "-C", os.path.dirname(folder), os.path.basename(folder)], check=True
+    )
 
 
 def python_tar(target, folder, *_):
@@ -76,7 +78,9 @@ def python_tar(target, folder, *_):
 def bare_tar(target, folder, *_):
     """Entries in no order, without folders and without ./"""
     with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as archive:
-        names = [os.path.relpath(os.path.join(top, name), folder) for top, _, found in os.walk(folder) for name in found]
+        names = [
+            os.path.relpath(os.path.join(top, name), folder) for top, _, found in os.walk(folder) for name in found
+        ]
         random.Random(1).shuffle(names)
         for name in names:
             archive.add(os.path.join(folder, name), arcname=name)
@@ -239,7 +243,11 @@ def test_classes_and_csv_labels_work_as_with_folders(tool, animals, listed, tmp_
     (tmp_path / "classes.txt").write_text("\n".join(names))
     with open(tmp_path / "labels.csv", "w", newline="") as file:
         csv.writer(file).writerows((path, 100 + number) for number, (path, *_) in enumerate(listed[:4]))
-    for options in (("--classes", tmp_path / "classes.txt"), ("--labels", tmp_path / "labels.csv"), ("--labels", "none")):
+    for options in (
+        ("--classes", tmp_path / "classes.txt"),
+        ("--labels", tmp_path / "labels.csv"),
+        ("--labels", "none"),
+    ):
         outs = tmp_path / f"folder{options[1]}".replace("/", "_"), tmp_path / f"tar{options[1]}".replace("/", "_")
         for source, out in zip((animals[0], tmp_path / "x.tar"), outs):
             tool.build(source, out, *SMALL.options(), *options)

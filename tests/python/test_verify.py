@@ -50,17 +50,20 @@ def test_damage_is_named_and_ends_with_4(run, dataset):
     assert first.startswith(f"{path}: ") and last.startswith("damaged")
     assert "record 1, byte" in first and "CRC" in first
     for given in (dataset.out, path):
-        fault, = json.loads(run("verify", given, "--json", expect=4).stdout)["faults"]
+        (fault,) = json.loads(run("verify", given, "--json", expect=4).stdout)["faults"]
         assert (fault["file"], fault["record"]) == (str(path), 1)
         assert offset - 640 <= fault["offset"] <= offset
     (dataset.out / "dataset.json").unlink()
-    fault, = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
+    (fault,) = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
     assert fault["record"] == 1, "the shard alone tells"
 
 
 @pytest.mark.parametrize("dataset", FORMATS, indirect=True)
-@pytest.mark.parametrize("change", (lambda file: file.truncate(5000), lambda file: (file.seek(0, 2), file.write(b"x"))),
-                         ids=("cut", "longer"))
+@pytest.mark.parametrize(
+    "change",
+    (lambda file: file.truncate(5000), lambda file: (file.seek(0, 2), file.write(b"x"))),
+    ids=("cut", "longer"),
+)
 def test_a_shard_that_changes_its_size_during_verify_is_damaged(tool, interference, dataset, change):
     path = dataset.shard_paths()[1]
     arguments = ("verify", dataset.out, "--quiet", "--jobs", "1")
@@ -72,18 +75,20 @@ def test_a_shard_that_changes_its_size_during_verify_is_damaged(tool, interferen
     assert result.code == 4 and path.name in result.out
 
 
-@pytest.mark.parametrize("name, entries", [("a/{}.png", 2), (f"{'folder-' * 20}/{'name-' * 30}{{}}.png", 4)], ids=["ustar", "pax"])
+@pytest.mark.parametrize(
+    "name, entries", [("a/{}.png", 2), (f"{'folder-' * 20}/{'name-' * 30}{{}}.png", 4)], ids=["ustar", "pax"]
+)
 def test_crcs_in_tar_headers_are_those_of_another_library(build, tmp_path, name, entries):
     for number in range(3):
         draw_unique(tmp_path / "images" / name.format(number), number)
-    path, = build(tmp_path / "images", tmp_path / "out", "--size", "5x7").shard_paths()
+    (path,) = build(tmp_path / "images", tmp_path / "out", "--size", "5x7").shard_paths()
     data = path.read_bytes()
     at, headers = 0, 0
     while any(data[at : at + 512]):
         size = int(data[at + 124 : at + 136].rstrip(b"\0"), 8)
         end = at + 512 + -(-size // 512) * 512
         crc = google_crc32c.value(data[at + 512 : end])
-        assert data[at + 329 : at + 345] == f"7{crc >> 16:06o}\0007{crc & 0xffff:06o}\0".encode()
+        assert data[at + 329 : at + 345] == f"7{crc >> 16:06o}\0007{crc & 0xFFFF:06o}\0".encode()
         assert data[at + 500 : at + 512] == bytes(12)
         at, headers = end, headers + 1
     assert headers == 3 * entries
@@ -92,7 +97,7 @@ def test_crcs_in_tar_headers_are_those_of_another_library(build, tmp_path, name,
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_crc_column_of_hdf5_is_that_of_another_library(build, animals, tmp_path, dtype):
     dataset = build(animals[0], tmp_path / "out", "--format", "hdf5", "--size", "5x7", "--dtype", dtype)
-    path, = dataset.shard_paths()
+    (path,) = dataset.shard_paths()
     data = path.read_bytes()
     with h5py.File(path) as file:
         column = dataset.shards()[0]["columns"]["crc32c"]
@@ -124,10 +129,14 @@ def test_damage_that_looks_like_unsupported_data_is_damage(run, tmp_path):
     import tensorflow as tf
 
     def example(number):
-        return tf.train.Example(features=tf.train.Features(feature={
-            "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[bytes(12)])),
-            "label": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"%d" % number])),
-        })).SerializeToString()
+        return tf.train.Example(
+            features=tf.train.Features(
+                feature={
+                    "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[bytes(12)])),
+                    "label": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"%d" % number])),
+                }
+            )
+        ).SerializeToString()
 
     path = tmp_path / "x.tfrecord"
     with tf.io.TFRecordWriter(str(path)) as writer:
@@ -166,8 +175,9 @@ def test_a_split_that_is_not_finished_next_to_one_that_is(tool, interference, bu
 
 @pytest.mark.parametrize("encoded", [False, True])
 def test_a_dataset_that_is_replaced_during_verify_is_not_damaged(tool, interference, animals, tmp_path, encoded):
-    command = ("pack", animals[0], tmp_path / "out") if encoded else (
-        "build", animals[0], tmp_path / "out", "--size", "16")
+    command = (
+        ("pack", animals[0], tmp_path / "out") if encoded else ("build", animals[0], tmp_path / "out", "--size", "16")
+    )
     command = (*command, "--shards", "3", "--quiet", "--seed")
     for seed, code in (("1", 0), ("2", 3)):  # the same bytes once more, and others
         tool.run(*command, "1", "--overwrite")
@@ -200,10 +210,17 @@ def test_samples_before_a_cut_are_counted(run, build, animals, tmp_path):
     os.truncate(path, 5 * stride + 700)
     said = run("verify", built.out, expect=4).stdout.decode()
     assert "5 of its 23 samples are before the cut" in said and said.splitlines()[-1].startswith("damaged  5 samples")
-    assert "5 of its 23 samples are before the cut" in " ".join(run("inspect", built.out, expect=4).stdout.decode().split())
+    assert "5 of its 23 samples are before the cut" in " ".join(
+        run("inspect", built.out, expect=4).stdout.decode().split()
+    )
     (built.out / "dataset.json").unlink()
     # In the header after a sample; in the data of an image; in that of a label, so that the sample is not whole.
-    for size, whole in ((5 * stride + 700, 5), (6 * stride - 1024 + 200, 5), (6 * stride - 100, 5), (6 * stride + 300, 6)):
+    for size, whole in (
+        (5 * stride + 700, 5),
+        (6 * stride - 1024 + 200, 5),
+        (6 * stride - 100, 5),
+        (6 * stride + 300, 6),
+    ):
         path.write_bytes(shard[:size])
         for command in ("verify", "inspect"):
             text = " ".join(run(command, path, expect=4).stdout.decode().split())
@@ -224,7 +241,9 @@ def test_other_files_next_to_shards_are_ignored(run, tool, dataset):
         assert b"ignored" in done.stderr and {fact["format"] for fact in facts} == {dataset.manifest["format"]}
         assert sum(fact["samples"] for fact in facts) == 23 and all(fact["kind"] != "file" for fact in facts)
     for name in set(names) - {path.name for path in dataset.shard_paths()}:
-        assert "ignored" not in finish(tool.start("inspect", dataset.out / name)).err, "one that is named alone is meant"
+        assert "ignored" not in finish(tool.start("inspect", dataset.out / name)).err, (
+            "one that is named alone is meant"
+        )
 
 
 def test_bad_paths(run, tmp_path):
@@ -256,13 +275,16 @@ def test_third_party_files(run, tmp_path):
 
 
 def one_fault(run, path):
-    fault, = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
+    (fault,) = json.loads(run("verify", path, "--json", expect=4).stdout)["faults"]
     return fault
 
 
 @pytest.mark.parametrize("dataset", ["tar", "tfrecord"], indirect=True)
-@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress, lambda data: gzip.compress(data[:5000]) + gzip.compress(data[5000:])],
-                         ids=["gzip", "zlib", "members"])
+@pytest.mark.parametrize(
+    "compress",
+    [gzip.compress, zlib.compress, lambda data: gzip.compress(data[:5000]) + gzip.compress(data[5000:])],
+    ids=["gzip", "zlib", "members"],
+)
 def test_compressed_files_are_unpacked_and_verified(run, dataset, compress, tmp_path):
     shard = dataset.shards()[1]
     data = bytearray((dataset.out / shard["file"]).read_bytes())
@@ -298,8 +320,15 @@ def test_unpacking_needs_temporary_space(tool, small_disk, tmp_path):
 IMAGES = np.random.default_rng(3).integers(0, 9, (50, 12, 10, 3), np.uint8)
 
 
-@pytest.mark.parametrize("storage", [{"chunks": (7, 12, 10, 3), "compression": "gzip"}, {"chunks": (1, 12, 5, 3), "shuffle": True, "fletcher32": True},
-                                     {"chunks": (50, 12, 10, 1), "compression": "lzf"}], ids=["gzip", "fletcher32", "lzf"])
+@pytest.mark.parametrize(
+    "storage",
+    [
+        {"chunks": (7, 12, 10, 3), "compression": "gzip"},
+        {"chunks": (1, 12, 5, 3), "shuffle": True, "fletcher32": True},
+        {"chunks": (50, 12, 10, 1), "compression": "lzf"},
+    ],
+    ids=["gzip", "fletcher32", "lzf"],
+)
 def test_hdf5_that_cannot_be_mapped_is_read_by_its_library(run, tmp_path, storage):
     path = tmp_path / "images.h5"
     with h5py.File(path, "w") as file:

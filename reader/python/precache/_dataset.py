@@ -105,7 +105,9 @@ class Dataset(Sequence[tuple[Array, int]]):
         if not isinstance(image_key, str | None) or not isinstance(label_key, str | None):
             raise TypeError("image_key and label_key must be strings")
         if labels not in (None, "none"):
-            raise InvalidArgument(f"labels is {labels!r}", hint='Leave it out, or give "none" to open shards without labels.')
+            raise InvalidArgument(
+                f"labels is {labels!r}", hint='Leave it out, or give "none" to open shards without labels.'
+            )
         self._writable = writable
         self._native = _reader.Dataset.open(
             paths,
@@ -121,7 +123,9 @@ class Dataset(Sequence[tuple[Array, int]]):
         )
         is_folder = len(paths) == 1 and (os.path.isdir(paths[0]) or os.path.basename(paths[0]) == "dataset.json")
         if split and not is_folder:  # it would be ignored
-            raise InvalidArgument(f"split is '{split}', but the path names shards", hint="Give the folder of the shards.")
+            raise InvalidArgument(
+                f"split is '{split}', but the path names shards", hint="Give the folder of the shards."
+            )
         self._spec = Spec(*self._native.spec) if self._native.has_spec else None
         self._indices: Array | None = None  # of the samples in the shards; None: all
         if indices is not None:
@@ -220,7 +224,9 @@ class Dataset(Sequence[tuple[Array, int]]):
         if not isinstance(name, str):
             return _options.count("a class of only_classes", name)
         if name not in self.classes:
-            raise InvalidArgument(f"only_classes has {name!r}, which is not a class", hint=f"Classes: {', '.join(self.classes)}.")
+            raise InvalidArgument(
+                f"only_classes has {name!r}, which is not a class", hint=f"Classes: {', '.join(self.classes)}."
+            )
         return self.classes.index(name)
 
     def __getitems__(self, indices: Sequence[Any]) -> Sequence[Any]:

@@ -139,7 +139,12 @@ def name_arguments(text: str) -> str:
 
 
 def make_error(
-    type_name: str, message: str, hint: str = "", path: str | None = None, offset: int | None = None, errno: int | None = None
+    type_name: str,
+    message: str,
+    hint: str = "",
+    path: str | None = None,
+    offset: int | None = None,
+    errno: int | None = None,
 ) -> Error:
     """Makes the error whose type has this name in C++; an unknown name makes an `Error`.
 

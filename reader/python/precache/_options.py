@@ -75,14 +75,14 @@ def truth(name: str, value: Any) -> bool:
 
 
 def shuffle(value: Any) -> str:
-    """"none", "block" or "full"; True is "full"."""
+    """ "none", "block" or "full"; True is "full"."""
     if value is None or isinstance(value, (bool, np.bool_)):
         return "full" if value else "none"
     return one_of("shuffle", value, ("none", "block", "full"))
 
 
 def last_batch(value: Any, drop_last: Any, shuffle: str) -> str:
-    """"drop", "pad", "keep" or "even", or the same by torch's drop_last. Only shuffled epochs drop samples by default."""
+    """ "drop", "pad", "keep" or "even", or the same by torch's drop_last. Only shuffled epochs drop samples by default."""
     if drop_last is None:
         default = "keep" if shuffle == "none" else "drop"
         return default if value is None else one_of("last_batch", value, ("drop", "pad", "keep", "even"))

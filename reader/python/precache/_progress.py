@@ -112,7 +112,9 @@ class NotebookBar:
 def say(text: str, end: str = "\n") -> None:
     """Writes to stderr, which a program may have replaced: output that cannot be shown must not end a command."""
     stream: Any = sys.stderr
-    with contextlib.suppress(Exception):  # stderr is None or closed, the disk is full, or the object has its own write()
+    with contextlib.suppress(
+        Exception
+    ):  # stderr is None or closed, the disk is full, or the object has its own write()
         try:
             stream.write(text + end)
         except UnicodeEncodeError:  # an ASCII stream, for example; then nothing of the text was written

@@ -86,7 +86,9 @@ class Loader(_loader.Loader):
         if "layout" in options:
             raise TypeError("precache.torch.Loader has no layout: use channels_last for the memory format")
         if _options.truth("views", views) and _options.truth("writable", writable):
-            raise InvalidArgument("writable and views contradict each other", hint="Views of a shard must not be written to.")
+            raise InvalidArgument(
+                "writable and views contradict each other", hint="Views of a shard must not be written to."
+            )
         if channels_last is not None:
             channels_last = _options.truth("channels_last", channels_last)
         self.device = None if device is None else torch.device(device)
@@ -105,7 +107,9 @@ class Loader(_loader.Loader):
         self._pin_shards_up_to = _options.count("pin_shards_up_to", pin_shards_up_to)
         self._moved_because: str | None = None
         if self._path != "auto" and not to_cuda:
-            raise InvalidArgument(f"device_path is {device_path!r}, but device is {device!r}", hint="Use a CUDA device.")
+            raise InvalidArgument(
+                f"device_path is {device_path!r}, but device is {device!r}", hint="Use a CUDA device."
+            )
         self._given_place = (rank, world_size)
         rank, world_size = self._current_place()
         super().__init__(
@@ -165,7 +169,9 @@ class Loader(_loader.Loader):
         if self.device is None or self.device.type != "cuda":
             return super()._make_native(options)
         if not torch.cuda.is_available():
-            raise Unsupported(f"device is {str(self.device)!r}, but torch finds no CUDA device", hint="Leave out device.")
+            raise Unsupported(
+                f"device is {str(self.device)!r}, but torch finds no CUDA device", hint="Leave out device."
+            )
         number = torch.cuda.current_device() if self.device.index is None else self.device.index
         self.device = torch.device("cuda", number)
         try:
@@ -250,7 +256,9 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         **options: Unpack[SplitOptions],
     ):
         if isinstance(dataset, _dataset.Dataset) and options:
-            raise InvalidArgument(f"{', '.join(options)} cannot change an open dataset", hint="Give it to precache.open.")
+            raise InvalidArgument(
+                f"{', '.join(options)} cannot change an open dataset", hint="Give it to precache.open."
+            )
         self.dataset = dataset if isinstance(dataset, _dataset.Dataset) else _dataset.open(dataset, **options)
         self.transform = transform
         self.target_transform = target_transform
@@ -299,7 +307,10 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         if self.transform is not None or self.target_transform is not None or self.pil:
             transform, target_transform = self.transform or _unchanged, self.target_transform or _unchanged
             inputs = map(_pil_image, images) if self.pil else images
-            return [(transform(image), target_transform(label)) for image, label in zip(inputs, labels.tolist(), strict=True)]
+            return [
+                (transform(image), target_transform(label))
+                for image, label in zip(inputs, labels.tolist(), strict=True)
+            ]
         samples = _Gathered(map(_Sample, zip(images, labels.tolist(), strict=True)))
         samples.gathered = tuple(samples)
         samples.batch = [images, torch.from_numpy(labels)]

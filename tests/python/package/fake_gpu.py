@@ -153,7 +153,9 @@ class Copy:
     def __init__(self, data, size, stream):
         self._pinned, self._size, self._stream = ctypes.c_void_p(), size, stream
         cuda("cudaHostAlloc", ctypes.byref(self._pinned), ctypes.c_size_t(size), 0)
-        cuda("cudaMemcpyAsync", self._pinned, ctypes.c_void_p(data), ctypes.c_size_t(size), DEVICE_TO_HOST, stream.handle)
+        cuda(
+            "cudaMemcpyAsync", self._pinned, ctypes.c_void_p(data), ctypes.c_size_t(size), DEVICE_TO_HOST, stream.handle
+        )
 
     def bytes(self):
         """Waits for the copy and returns the bytes."""

@@ -84,14 +84,16 @@ def batches(stamps):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_batches_are_those_without_a_gpu(made, as_torch, dtype, channels_last, path):
     built = made("--size", "17x23", "--shards", "3")
-    for options in ({}, {"crop": 9, "flip": True, "last_batch": "keep"}, {"shuffle": "full", "seed": 2, "last_batch": "pad"}):
+    for options in (
+        {},
+        {"crop": 9, "flip": True, "last_batch": "keep"},
+        {"shuffle": "full", "seed": 2, "last_batch": "pad"},
+    ):
         if path == "strided" and "shuffle" in options:
             continue
         common = {"dtype": dtype, "channels_last": channels_last, **options}
         here = precache.torch.Loader(built.out, 4, **common)
-        there = precache.torch.Loader(
-            built.out, 4, device="cuda", device_path=path, pin_shards_up_to=BUDGET, **common
-        )
+        there = precache.torch.Loader(built.out, 4, device="cuda", device_path=path, pin_shards_up_to=BUDGET, **common)
         assert len(there) == len(here) and there.spec == here.spec
         count = 0
         for (images, labels), (expected, expected_labels) in zip(there, here, strict=True):

@@ -11,18 +11,21 @@ from precache._errors import make_error, name_arguments
 pytest_plugins = ("package_fixtures",)
 
 
-@pytest.mark.parametrize("message, expected", [
-    ("`shard_size` must be at least 1 byte, got 0", "shard_size= must be at least 1 byte, got 0"),
-    ("raise `prefetch` or `device_batches`", "raise prefetch= or device_batches="),
-    ("`source` and `out` overlap", "source and out overlap"),  # by position
-    ("raise `pin_shards_up_to_bytes`", "raise pin_shards_up_to="),  # another name
-    ("set `overwrite`", "set overwrite=True"),
-    ("Set `overwrite`, or choose another `out`.", "Set overwrite=True, or choose another out."),
-    ("set `dtype` to float32", "set dtype= to float32"),
-    ("Run `pip install ml_dtypes`.", "Run `pip install ml_dtypes`."),  # not a field
-    ("cannot read 'a`b'", "cannot read 'a`b'"),
-    ("nothing to name", "nothing to name"),
-])
+@pytest.mark.parametrize(
+    "message, expected",
+    [
+        ("`shard_size` must be at least 1 byte, got 0", "shard_size= must be at least 1 byte, got 0"),
+        ("raise `prefetch` or `device_batches`", "raise prefetch= or device_batches="),
+        ("`source` and `out` overlap", "source and out overlap"),  # by position
+        ("raise `pin_shards_up_to_bytes`", "raise pin_shards_up_to="),  # another name
+        ("set `overwrite`", "set overwrite=True"),
+        ("Set `overwrite`, or choose another `out`.", "Set overwrite=True, or choose another out."),
+        ("set `dtype` to float32", "set dtype= to float32"),
+        ("Run `pip install ml_dtypes`.", "Run `pip install ml_dtypes`."),  # not a field
+        ("cannot read 'a`b'", "cannot read 'a`b'"),
+        ("nothing to name", "nothing to name"),
+    ],
+)
 def test_fields_become_arguments(message, expected):
     assert name_arguments(message) == expected
     error = make_error("InvalidArgument", message, message)

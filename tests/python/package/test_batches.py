@@ -105,7 +105,8 @@ def test_a_batch_keeps_its_shard(stamps, tmp_path, options):
 
 
 def test_memory_does_not_grow(stamps, in_child):
-    lines = in_child("""
+    lines = in_child(
+        """
         import gc, sys
         import precache
 
@@ -133,7 +134,9 @@ def test_memory_does_not_grow(stamps, in_child):
         before = held()
         epochs(300)
         print(*(now - then for now, then in zip(held(), before)))
-    """, stamps.out)
+    """,
+        stamps.out,
+    )
     mappings, address_space, resident = map(int, lines[0].split())
     # A buffer takes 2 MB: leaking one each epoch would take 600 MB.
     assert mappings < 50 and address_space < 150 and resident < 40, lines
@@ -143,7 +146,8 @@ def test_memory_does_not_grow(stamps, in_child):
 @pytest.mark.parametrize("batch_size", [4, 2000, 9000])
 def test_a_batch_that_is_held_costs_its_own_size(stamps, in_child, batch_size, options):
     """Batches of 1 KiB, 0.7 MiB and 3.1 MiB: small ones take no huge page, large ones no part of another one."""
-    lines = in_child("""
+    lines = in_child(
+        """
         import sys
         import precache
 
@@ -159,7 +163,11 @@ def test_a_batch_that_is_held_costs_its_own_size(stamps, in_child, batch_size, o
         while len(held) < 100:
             held += [images for images, _ in loader]
         print(sum(images.nbytes for images in held) / 2**20, *(now - then for now, then in zip(sizes(), before)))
-    """, stamps.out, batch_size, options)
+    """,
+        stamps.out,
+        batch_size,
+        options,
+    )
     held, address_space, resident = map(float, lines[0].split())
     assert resident < 1.1 * held + 10, lines
     # The allocator leaves a gap before a huge page, which takes addresses but no memory.
@@ -200,10 +208,17 @@ def test_other_threads_run_while_a_loader_waits(stamps):
     assert runs_beside(next, lambda: iter(loader))
 
 
-@pytest.mark.parametrize("call", [
-    lambda dataset: dataset[3], lambda dataset: dataset._native.rows(0, 2), lambda dataset: dataset.keys[5],
-    lambda dataset: dataset.gather([1]), lambda dataset: dataset.labels,
-], ids=["sample", "rows", "key", "gather", "labels"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda dataset: dataset[3],
+        lambda dataset: dataset._native.rows(0, 2),
+        lambda dataset: dataset.keys[5],
+        lambda dataset: dataset.gather([1]),
+        lambda dataset: dataset.labels,
+    ],
+    ids=["sample", "rows", "key", "gather", "labels"],
+)
 def test_other_threads_run_while_a_dataset_reads(made, call):
     """Each may wait for a disk. Here checksums take the time."""
     dataset = precache.open(made("--format", "tfrecord", "--size", "512", "--shards", "1").out, verify_on_read=True)
@@ -272,8 +287,10 @@ def test_threads_may_share_an_iteration(stamps):
     loader = precache.Loader(stamps.out, 1, shuffle="full", last_batch="keep")
     for _ in range(300):
         iterator, seen = iter(loader), []
-        threads = [threading.Thread(target=lambda: seen.extend(int(images[0, 2, 0, 0]) for images, _ in iterator))
-                   for _ in range(4)]
+        threads = [
+            threading.Thread(target=lambda: seen.extend(int(images[0, 2, 0, 0]) for images, _ in iterator))
+            for _ in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -306,7 +323,8 @@ def test_threads_end_with_their_loader(stamps, end):
 
 
 def test_a_program_may_end_in_the_middle(stamps, in_child):
-    lines = in_child("""
+    lines = in_child(
+        """
         import sys, threading
         import precache
         dataset = precache.open(sys.argv[1])
@@ -315,12 +333,15 @@ def test_a_program_may_end_in_the_middle(stamps, in_child):
         batches = [next(iterator) for iterator in iterators]
         views = [dataset[0], dataset[1:3]]
         print("end")
-    """, stamps.out)
+    """,
+        stamps.out,
+    )
     assert lines == ["end"]
 
 
 def test_a_program_may_end_while_daemon_threads_read(stamps, in_child):
-    lines = in_child("""
+    lines = in_child(
+        """
         import sys, threading
         import precache
 
@@ -338,5 +359,7 @@ def test_a_program_may_end_while_daemon_threads_read(stamps, in_child):
         for event in events:
             event.wait()
         print("end")
-    """, stamps.out)
+    """,
+        stamps.out,
+    )
     assert lines == ["end"]

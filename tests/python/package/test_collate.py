@@ -25,8 +25,10 @@ def same(batches, expected):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_are_those_of_single_samples(dataset, workers):
-    expected = [(torch.stack([dataset[i][0] for i in part]), torch.tensor([dataset[i][1] for i in part]))
-                for part in (range(9), range(9, 18), range(18, 23))]
+    expected = [
+        (torch.stack([dataset[i][0] for i in part]), torch.tensor([dataset[i][1] for i in part]))
+        for part in (range(9), range(9, 18), range(18, 23))
+    ]
     assert same(DataLoader(dataset, 9, num_workers=workers), expected)
     assert same(DataLoader(Subset(dataset, range(23)), 9, num_workers=workers), expected)
     assert same(DataLoader(ConcatDataset([dataset]), 9, num_workers=workers), expected)  # reads single samples

@@ -35,7 +35,18 @@ pytest_plugins = ("tool_fixtures",)
 COMMANDS = ("build", "convert", "index", "inspect", "pack", "verify")
 COUNT = 12
 # Options whose default depends on others, or on what a shard holds.
-DEPENDENT = ("exif", "image_key", "image_name", "jobs", "kind", "label_column", "label_key", "path_column", "resize", "split")
+DEPENDENT = (
+    "exif",
+    "image_key",
+    "image_name",
+    "jobs",
+    "kind",
+    "label_column",
+    "label_key",
+    "path_column",
+    "resize",
+    "split",
+)
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +101,7 @@ def test_flags_choices_and_defaults_are_those_of_the_help(tool, command):
         if default and each.default is not None:
             assert default[1].rstrip("%") == str(each.default), each
         else:  # there is none, or it depends on other values
-            assert each.default is None and (
-                not default or each.name in DEPENDENT or " as " in f" {default[1]}"
-            ), each
+            assert each.default is None and (not default or each.name in DEPENDENT or " as " in f" {default[1]}"), each
         is_literal = typing.get_origin(hints[each.name]) is typing.Literal
         kinds = [hints[each.name]] if is_literal else typing.get_args(hints[each.name])
         words = {word for kind in kinds for word in typing.get_args(kind)}
@@ -110,7 +119,9 @@ def test_the_docstring_has_every_parameter(command):
     own = described(function)
     assert own == [name for name in parameters if name in own]
     assert set(parameters) - set(own) <= set(described(precache.build))  # to which the docstring refers
-    assert own == parameters or "The other arguments, the errors, and `progress` are those of `build`." in function.__doc__
+    assert (
+        own == parameters or "The other arguments, the errors, and `progress` are those of `build`." in function.__doc__
+    )
 
 
 VALUES = [
@@ -183,20 +194,24 @@ def test_a_value_that_looks_like_an_option_is_a_value(source, tmp_path, value):
     assert f"'{value}'" in str(raised.value)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: precache.build(None, "out"), "source is None, not a path"),
-    (lambda: precache.build(["a", "b"], "out"), r"source is \['a', 'b'\], not a path"),
-    (lambda: precache.build("images", 7), "out is 7, not a path"),
-    (lambda: precache.verify(None), "path is None, not a path"),
-    (lambda: precache.inspect([None]), "NoneType"),
-    (lambda: precache.build("images", "out", size=True), "size is True"),
-    (lambda: precache.build("images", "out", size=False), "size is False"),
-    (lambda: precache.build("images", "out", size=(16, True)), "a part of size is True"),
-    (lambda: precache.build("images", "out", overwrite="no"), "overwrite is 'no', not True or False"),
-    (lambda: precache.inspect("shards", all=1), "all is 1, not True or False"),
-    (lambda: precache.build("images", "out", progress="yes"), "progress is 'yes', not True or False"),
-    (lambda: precache.verify("shards", progress=0), "progress is 0, not True or False"),
-], ids=range(12))
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: precache.build(None, "out"), "source is None, not a path"),
+        (lambda: precache.build(["a", "b"], "out"), r"source is \['a', 'b'\], not a path"),
+        (lambda: precache.build("images", 7), "out is 7, not a path"),
+        (lambda: precache.verify(None), "path is None, not a path"),
+        (lambda: precache.inspect([None]), "NoneType"),
+        (lambda: precache.build("images", "out", size=True), "size is True"),
+        (lambda: precache.build("images", "out", size=False), "size is False"),
+        (lambda: precache.build("images", "out", size=(16, True)), "a part of size is True"),
+        (lambda: precache.build("images", "out", overwrite="no"), "overwrite is 'no', not True or False"),
+        (lambda: precache.inspect("shards", all=1), "all is 1, not True or False"),
+        (lambda: precache.build("images", "out", progress="yes"), "progress is 'yes', not True or False"),
+        (lambda: precache.verify("shards", progress=0), "progress is 0, not True or False"),
+    ],
+    ids=range(12),
+)
 def test_a_value_of_another_type_is_named(call, words):
     with pytest.raises(TypeError, match=words):
         call()
@@ -349,8 +364,13 @@ def package_without_command(tmp_path):
     return tmp_path / "copy" / "precache", variables | {"PYTHONPATH": str(tmp_path / "copy")}
 
 
-@pytest.mark.parametrize("kind, reason", [("none", "the precache command is not at"), ("plain", "Permission denied"), ("empty", "Exec format error")])
-def test_the_package_without_its_command_reads_and_says_what_is_missing(dataset, tmp_path, package_without_command, kind, reason):
+@pytest.mark.parametrize(
+    "kind, reason",
+    [("none", "the precache command is not at"), ("plain", "Permission denied"), ("empty", "Exec format error")],
+)
+def test_the_package_without_its_command_reads_and_says_what_is_missing(
+    dataset, tmp_path, package_without_command, kind, reason
+):
     folder, variables = package_without_command
     command = folder / "bin" / "precache"
     if kind != "none":
@@ -368,14 +388,21 @@ for call in (lambda: precache.verify(sys.argv[1]), lambda: precache.open(sys.arg
     except precache.IoError as error:
         print(error.path, error.message)
 """
-    done = subprocess.run([sys.executable, "-c", program, dataset, foreign], capture_output=True, text=True, env=variables, cwd="/")
+    done = subprocess.run(
+        [sys.executable, "-c", program, dataset, foreign], capture_output=True, text=True, env=variables, cwd="/"
+    )
     assert done.returncode == 0, done.stderr
     first, *others = done.stdout.splitlines()
     assert first == f"{COUNT} {folder / '__init__.py'}"
     assert len(others) == 2 and all(line.startswith(f"{command} ") for line in others) and reason in others[0]
-    done = subprocess.run([sys.executable, "-m", "precache", "--version"], capture_output=True, text=True, env=variables, cwd="/")
+    done = subprocess.run(
+        [sys.executable, "-m", "precache", "--version"], capture_output=True, text=True, env=variables, cwd="/"
+    )
     assert (done.returncode, done.stdout) == (3, "")
-    assert re.fullmatch(rf"precache: .*{re.escape(str(command))}.*\n  Reinstall the package, .*\n", done.stderr) and reason in done.stderr
+    assert (
+        re.fullmatch(rf"precache: .*{re.escape(str(command))}.*\n  Reinstall the package, .*\n", done.stderr)
+        and reason in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -410,7 +437,9 @@ def test_a_function_is_called_with_the_progress(source, dataset, tmp_path, call)
 @pytest.mark.parametrize("command", ["index", "inspect"])
 def test_short_commands_report_the_end_of_their_progress(dataset, command, capfd):
     heard = []
-    assert getattr(precache, command)(dataset, progress=heard.append) == getattr(precache, command)(dataset, progress=False)
+    assert getattr(precache, command)(dataset, progress=heard.append) == getattr(precache, command)(
+        dataset, progress=False
+    )
     assert heard[-1].share == 1
     assert capfd.readouterr() == ("", "")
 
@@ -506,7 +535,9 @@ def test_a_broken_stderr_does_not_end_a_build(with_a_bad_image, tmp_path, monkey
     ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     closed = io.StringIO()
     closed.close()
-    stderr = {"only writes": OnlyWrites(), "ascii": ascii_only, "closed": closed, "broken": Broken(), "none": None}[kind]
+    stderr = {"only writes": OnlyWrites(), "ascii": ascii_only, "closed": closed, "broken": Broken(), "none": None}[
+        kind
+    ]
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stderr)
         report = precache.build(with_a_bad_image, tmp_path / "größe", size=16, max_bad=50, progress=progress)

@@ -67,7 +67,12 @@ def test_indices_are_those_of_a_sequence(stamps):
             dataset.gather([0, index])
     assert sum(1 for _ in dataset) == sum(1 for _ in reversed(dataset)) == count
     keys = dataset.keys
-    assert len(keys) == count and keys[2:9:3] == [keys[2], keys[5], keys[8]] and keys.index(keys[7]) == 7 and "x" not in keys
+    assert (
+        len(keys) == count
+        and keys[2:9:3] == [keys[2], keys[5], keys[8]]
+        and keys.index(keys[7]) == 7
+        and "x" not in keys
+    )
 
 
 @pytest.mark.parametrize("index", [1.0, "a", None, [1, 2], (0, 1), slice("a", None), slice(1.5)], ids=str)
@@ -76,7 +81,11 @@ def test_an_invalid_index_is_a_type_error(stamps, index):
         precache.open(stamps.out)[index]
 
 
-@pytest.mark.parametrize("indices", [[1.7], [True, False], 5, [[0, 1]], ["a"], None, iter([1])], ids=lambda given: str(given).split(" object")[0])
+@pytest.mark.parametrize(
+    "indices",
+    [[1.7], [True, False], 5, [[0, 1]], ["a"], None, iter([1])],
+    ids=lambda given: str(given).split(" object")[0],
+)
 def test_only_whole_numbers_are_gathered(stamps, indices):
     with pytest.raises(TypeError, match="not a sequence of whole numbers"):
         precache.open(stamps.out).gather(indices)
@@ -90,9 +99,24 @@ def test_large_unsigned_indices_do_not_wrap(stamps):
 
 # --- slices -----------------------------------------------------------------------------------------------------------
 
-SLICES = [slice(None), slice(0, 0), slice(5, 3), slice(0, 1), slice(2, 7), slice(2, 7, 2), slice(6, 1, -1), slice(6, None, -3),
-          slice(None, None, -1), slice(-4, None), slice(7, 9), slice(None, None, 5), slice(3, 10**9), slice(0, 5, 10**30),
-          slice(5, None, -(10**30)), slice(30, 40)]
+SLICES = [
+    slice(None),
+    slice(0, 0),
+    slice(5, 3),
+    slice(0, 1),
+    slice(2, 7),
+    slice(2, 7, 2),
+    slice(6, 1, -1),
+    slice(6, None, -3),
+    slice(None, None, -1),
+    slice(-4, None),
+    slice(7, 9),
+    slice(None, None, 5),
+    slice(3, 10**9),
+    slice(0, 5, 10**30),
+    slice(5, None, -(10**30)),
+    slice(30, 40),
+]
 
 
 @pytest.mark.parametrize("part", SLICES, ids=str)
@@ -145,8 +169,11 @@ def copied(stamps, tmp_path):
     return tmp_path / "copied"
 
 
-@pytest.mark.parametrize("kept", [lambda ds: ds[2][0], lambda ds: ds[2][0][1:, ::2], lambda ds: ds[1:6][0][1],
-                                  lambda ds: np.from_dlpack(ds[2][0])], ids=["sample", "part", "slice", "dlpack"])
+@pytest.mark.parametrize(
+    "kept",
+    [lambda ds: ds[2][0], lambda ds: ds[2][0][1:, ::2], lambda ds: ds[1:6][0][1], lambda ds: np.from_dlpack(ds[2][0])],
+    ids=["sample", "part", "slice", "dlpack"],
+)
 def test_an_array_keeps_its_mapping(copied, stamps, kept):
     dataset = precache.open(copied)
     array = kept(dataset)
@@ -214,9 +241,14 @@ def test_dlpack(stamps):
     assert torch.from_dlpack(images).data_ptr() == images.ctypes.data
 
 
-@pytest.mark.parametrize("again", [
-    copy.copy, copy.deepcopy, *(lambda ds, p=p: pickle.loads(pickle.dumps(ds, p)) for p in range(2, pickle.HIGHEST_PROTOCOL + 1)),
-])
+@pytest.mark.parametrize(
+    "again",
+    [
+        copy.copy,
+        copy.deepcopy,
+        *(lambda ds, p=p: pickle.loads(pickle.dumps(ds, p)) for p in range(2, pickle.HIGHEST_PROTOCOL + 1)),
+    ],
+)
 def test_a_dataset_is_pickled_by_its_path(stamps, monkeypatch, tmp_path, again):
     monkeypatch.chdir(stamps.out.parent)
     dataset = precache.open("out", "train", writable=True, verify_on_read=True, max_open_shards=2)
@@ -224,7 +256,9 @@ def test_a_dataset_is_pickled_by_its_path(stamps, monkeypatch, tmp_path, again):
     data = again(dataset)
     monkeypatch.chdir(tmp_path)
     assert same_bits(data[:][0], relative[0]) and data[0][0].flags.writeable
-    assert same_bits(dataset[-1][0], relative[0][-1])  # from shards that were not mapped before the working directory changed
+    assert same_bits(
+        dataset[-1][0], relative[0][-1]
+    )  # from shards that were not mapped before the working directory changed
 
 
 def test_pickled_shards_and_specs(made, tmp_path, monkeypatch):
@@ -232,7 +266,9 @@ def test_pickled_shards_and_specs(made, tmp_path, monkeypatch):
     for path in built.shard_paths():
         shutil.copy(path, tmp_path)
     monkeypatch.chdir(tmp_path)
-    dataset = precache.open([path.name for path in built.shard_paths()], spec=precache.Spec("uint8", "chw", (3, 16, 16)))
+    dataset = precache.open(
+        [path.name for path in built.shard_paths()], spec=precache.Spec("uint8", "chw", (3, 16, 16))
+    )
     assert same_bits(dataset[:][0], precache.open(built.out)[:][0])
     data = pickle.dumps(dataset)
     monkeypatch.chdir("/")
@@ -251,10 +287,13 @@ def test_threads_share_a_dataset(stamps):
             indices = random.integers(-23, 23, 5)
             images, labels = dataset.gather(indices)
             first = int(indices[0])
-            if not ((images == stamps.images[indices]).all() and (labels == stamps.labels[indices]).all()
-                    and (dataset[first][0] == stamps.images[first]).all()
-                    and dataset.keys[first].endswith(f"{stamps.numbers[first]:02}")
-                    and (dataset[2:20:3][0] == stamps.images[2:20:3]).all()):
+            if not (
+                (images == stamps.images[indices]).all()
+                and (labels == stamps.labels[indices]).all()
+                and (dataset[first][0] == stamps.images[first]).all()
+                and dataset.keys[first].endswith(f"{stamps.numbers[first]:02}")
+                and (dataset[2:20:3][0] == stamps.images[2:20:3]).all()
+            ):
                 faults.append(indices)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
@@ -266,7 +305,8 @@ def test_threads_share_a_dataset(stamps):
 
 
 def test_forked_and_spawned_processes(stamps, in_child):
-    lines = in_child("""
+    lines = in_child(
+        """
         import multiprocessing, sys
         import precache
 
@@ -313,7 +353,9 @@ def test_forked_and_spawned_processes(stamps, in_child):
             child.join()
             assert child.exitcode == 0
             print(sum(1 for _ in iterator))
-    """, stamps.out)
+    """,
+        stamps.out,
+    )
     assert all("in a process that was forked since it was made" in line for line in lines[:3])
     assert lines[3] == "8"  # three of 11 batches were taken above
 
@@ -323,8 +365,17 @@ def test_forked_and_spawned_processes(stamps, in_child):
 
 def test_every_kind_of_path(stamps):
     shards = stamps.shard_paths()
-    for path in (stamps.out, str(stamps.out), str(stamps.out).encode(), stamps.out / "dataset.json", stamps.out / "train-*.tar",
-                 str(stamps.out / "train-{000000..000002}.tar"), shards, tuple(map(str, shards)), iter(shards)):
+    for path in (
+        stamps.out,
+        str(stamps.out),
+        str(stamps.out).encode(),
+        stamps.out / "dataset.json",
+        stamps.out / "train-*.tar",
+        str(stamps.out / "train-{000000..000002}.tar"),
+        shards,
+        tuple(map(str, shards)),
+        iter(shards),
+    ):
         dataset = precache.open(path)
         assert same_bits(dataset[:][0], stamps.images) and dataset.classes == ["a", "b", "c"]
     assert same_bits(precache.open(shards[::-1])[-1][0], precache.open(shards[0])[-1][0])
@@ -355,17 +406,21 @@ def test_a_split_of_named_shards_is_refused(stamps, monkeypatch, path):
         precache.open(path, "val")
 
 
-@pytest.mark.parametrize("path, kind, words", [
-    ("/nowhere/at/all", FileNotFoundError, "cannot open '/nowhere/at/all'"),
-    ("/nowhere/\udcff\udc80.tar", FileNotFoundError, "/nowhere/\udcff\udc80.tar"),
-    ("/nowhere/*.tar", ValueError, "matches no file"),
-    ([], ValueError, "at least one shard"),
-    (["/nowhere/a.tar", "/nowhere/b.tar"], FileNotFoundError, "/nowhere/a.tar"),
-    (3, TypeError, "neither a path nor"),
-    (None, TypeError, "neither a path nor"),
-    ([3], TypeError, "PathLike"),
-    ("a\0b", ValueError, "null"),
-], ids=ascii)
+@pytest.mark.parametrize(
+    "path, kind, words",
+    [
+        ("/nowhere/at/all", FileNotFoundError, "cannot open '/nowhere/at/all'"),
+        ("/nowhere/\udcff\udc80.tar", FileNotFoundError, "/nowhere/\udcff\udc80.tar"),
+        ("/nowhere/*.tar", ValueError, "matches no file"),
+        ([], ValueError, "at least one shard"),
+        (["/nowhere/a.tar", "/nowhere/b.tar"], FileNotFoundError, "/nowhere/a.tar"),
+        (3, TypeError, "neither a path nor"),
+        (None, TypeError, "neither a path nor"),
+        ([3], TypeError, "PathLike"),
+        ("a\0b", ValueError, "null"),
+    ],
+    ids=ascii,
+)
 def test_bad_paths(path, kind, words):
     with pytest.raises(kind) as refused:
         precache.open(path)
@@ -375,26 +430,34 @@ def test_bad_paths(path, kind, words):
         assert refused.value.filename == (path if isinstance(path, str) else path[0])
 
 
-@pytest.mark.parametrize("options, kind, words", [
-    ({"split": 3}, TypeError, "split is 3"),
-    ({"spec": "x"}, ValueError, "spec is 'x'"),
-    ({"spec": ("uint8", "chw", (3, 8))}, ValueError, "spec is"),
-    ({"spec": ("int8", "chw", (3, 8, 8))}, ValueError, "dtype is 'int8'"),
-    ({"spec": ("uint8", "nchw", (3, 8, 8))}, ValueError, "layout is 'nchw'"),
-    ({"spec": ("uint8", "chw", (3, -8, 8))}, ValueError, "-8"),
-    ({"spec": ("uint8", "chw", (3, 0, 8))}, ValueError, "without elements"),
-    ({"spec": ("uint8", "chw", (3, 8.5, 8))}, TypeError, "8.5"),
-    ({"spec": ("uint8", "chw", (3, 2**32, 8))}, ValueError, "4294967296"),
-    ({"spec": ("float32", "chw", (2**32 - 1,) * 3)}, ValueError, ""),
-    ({"max_open_shards": -1}, ValueError, "max_open_shards is -1"),
-    ({"max_open_shards": 2**64}, ValueError, "max_open_shards"),
-    ({"scan_threads": 2**32}, ValueError, "scan_threads"),
-    ({"scan_threads": "2"}, TypeError, "scan_threads is '2'"),
-    ({"spec": ("uint8", "hwc", (12, 10, 3))}, ValueError, "train-000000.tar' are uint8 3x12x10 chw, not uint8 12x10x3 hwc"),
-    ({"verify_on_read": "yes"}, TypeError, "verify_on_read is 'yes'"),
-    ({"writable": "no"}, TypeError, "writable is 'no'"),
-    ({"nonsense": 1}, TypeError, "nonsense"),
-], ids=str)
+@pytest.mark.parametrize(
+    "options, kind, words",
+    [
+        ({"split": 3}, TypeError, "split is 3"),
+        ({"spec": "x"}, ValueError, "spec is 'x'"),
+        ({"spec": ("uint8", "chw", (3, 8))}, ValueError, "spec is"),
+        ({"spec": ("int8", "chw", (3, 8, 8))}, ValueError, "dtype is 'int8'"),
+        ({"spec": ("uint8", "nchw", (3, 8, 8))}, ValueError, "layout is 'nchw'"),
+        ({"spec": ("uint8", "chw", (3, -8, 8))}, ValueError, "-8"),
+        ({"spec": ("uint8", "chw", (3, 0, 8))}, ValueError, "without elements"),
+        ({"spec": ("uint8", "chw", (3, 8.5, 8))}, TypeError, "8.5"),
+        ({"spec": ("uint8", "chw", (3, 2**32, 8))}, ValueError, "4294967296"),
+        ({"spec": ("float32", "chw", (2**32 - 1,) * 3)}, ValueError, ""),
+        ({"max_open_shards": -1}, ValueError, "max_open_shards is -1"),
+        ({"max_open_shards": 2**64}, ValueError, "max_open_shards"),
+        ({"scan_threads": 2**32}, ValueError, "scan_threads"),
+        ({"scan_threads": "2"}, TypeError, "scan_threads is '2'"),
+        (
+            {"spec": ("uint8", "hwc", (12, 10, 3))},
+            ValueError,
+            "train-000000.tar' are uint8 3x12x10 chw, not uint8 12x10x3 hwc",
+        ),
+        ({"verify_on_read": "yes"}, TypeError, "verify_on_read is 'yes'"),
+        ({"writable": "no"}, TypeError, "writable is 'no'"),
+        ({"nonsense": 1}, TypeError, "nonsense"),
+    ],
+    ids=str,
+)
 def test_bad_options(stamps, options, kind, words):
     with pytest.raises(kind) as refused:
         precache.open(stamps.out, **options)

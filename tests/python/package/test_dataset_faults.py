@@ -42,8 +42,11 @@ def test_encoded_images_are_bytes(tmp_path):
         file = io.BytesIO()
         picture("RGB", 20 + i, 30, i).save(file, "JPEG")
         files.append(file.getvalue())
-    entries = [(b"%02d.%s" % (i, kind), data)
-               for i, file in enumerate(files) for kind, data in ((b"jpg", file), (b"cls", b"%d" % i))]
+    entries = [
+        (b"%02d.%s" % (i, kind), data)
+        for i, file in enumerate(files)
+        for kind, data in ((b"jpg", file), (b"cls", b"%d" % i))
+    ]
     dataset = precache.open(write_tar(tmp_path / "a.tar", entries))
     assert not dataset.has_spec and len(dataset) == 4 and dataset.classes == []
     assert "encoded" in repr(dataset)
@@ -53,7 +56,12 @@ def test_encoded_images_are_bytes(tmp_path):
     copied, _ = precache.open(tmp_path / "a.tar", writable=True)[1]
     assert copied.flags.writeable and copied.tobytes() == files[1]
     assert pickle.loads(pickle.dumps(dataset))[2][0].tobytes() == files[2]
-    for refused in (lambda: dataset.spec, lambda: dataset[0:2], lambda: dataset.gather([0]), lambda: precache.Loader(dataset)):
+    for refused in (
+        lambda: dataset.spec,
+        lambda: dataset[0:2],
+        lambda: dataset.gather([0]),
+        lambda: precache.Loader(dataset),
+    ):
         with pytest.raises(NotImplementedError, match="JPEG"):
             refused()
 
@@ -78,17 +86,26 @@ def test_names_that_are_not_utf8(tmp_path):
 
 def test_names_do_not_depend_on_the_locale(tmp_path, in_child):
     write_tar(tmp_path / "a.tar", [("é.npy".encode(), npy(np.zeros((4, 4, 3), np.uint8)))])
-    lines = in_child("""
+    lines = in_child(
+        """
         import sys, precache
         print(ascii(precache.open(sys.argv[1]).keys[0]))
-    """, tmp_path / "a.tar", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    """,
+        tmp_path / "a.tar",
+        LC_ALL="C",
+        PYTHONUTF8="0",
+        PYTHONCOERCECLOCALE="0",
+    )
     assert lines == [ascii("é")]
 
 
 def test_unevenly_spaced_samples_are_copied(tmp_path):
     arrays = [pixels(6, 5, 3, seed) for seed in range(6)]
-    entries = [(b"%d.%s" % (i, kind), data) for i, array in enumerate(arrays) for kind, data in
-               ((b"json", b'{"x": "' + b"y" * i * 300 + b'"}'), (b"npy", npy(array)), (b"cls", b"%d" % i))]
+    entries = [
+        (b"%d.%s" % (i, kind), data)
+        for i, array in enumerate(arrays)
+        for kind, data in ((b"json", b'{"x": "' + b"y" * i * 300 + b'"}'), (b"npy", npy(array)), (b"cls", b"%d" % i))
+    ]
     dataset = precache.open(write_tar(tmp_path / "a.tar", entries))
     images, labels = dataset[1:5:2]
     assert (images == np.stack(arrays[1:5:2])).all() and labels.tolist() == [1, 3]
@@ -122,8 +139,10 @@ def test_floats_at_odd_addresses(tmp_path, dtype):
     for more in range(4):
         with tf.io.TFRecordWriter(path) as writer:
             for array in arrays:
-                features = {name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
-                            for name, data in (("image", array.tobytes()), ("more", b"x" * more))}
+                features = {
+                    name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
+                    for name, data in (("image", array.tobytes()), ("more", b"x" * more))
+                }
                 writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
         dataset = precache.open(path, spec=spec)
         if not all(image.flags.aligned for image, _ in dataset):
@@ -134,7 +153,9 @@ def test_floats_at_odd_addresses(tmp_path, dtype):
     loader = precache.Loader(dataset, 6)
     images, _ = next(iter(loader))
     assert (images == arrays).all() and images.flags.aligned and loader.stats()["views"] == 0
-    assert not precache.inspect(path)["paths"][0]["access"]["zero_copy"]  # inspect has no spec, so it cannot promise views
+    assert not precache.inspect(path)["paths"][0]["access"][
+        "zero_copy"
+    ]  # inspect has no spec, so it cannot promise views
     for views in (True, False):
         images, _ = next(iter(precache.torch.Loader(dataset, 6, views=views)))
         assert torch.equal(images, torch.from_numpy(arrays).permute(0, 3, 1, 2))
@@ -150,7 +171,8 @@ def test_floats_at_odd_addresses(tmp_path, dtype):
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_shard_that_is_cut_under_live_arrays(build, animals, tmp_path, in_child, format):
     built = build(animals[0], tmp_path / "out", "--format", format, "--size", "40", "--shards", "3")
-    lines = in_child("""
+    lines = in_child(
+        """
         import os, sys
         import precache
         folder, shard = sys.argv[1:]
@@ -170,7 +192,10 @@ def test_a_shard_that_is_cut_under_live_arrays(build, animals, tmp_path, in_chil
             except precache.CorruptDataError as error:
                 print(error.path == shard, os.path.basename(shard) in str(error), "the file was truncated" in str(error))
         print(int(dataset[-1][0].sum()) > 0, shuffled.state_dict()["samples"], len(shuffled))
-    """, built.out, built.shard_paths()[0])
+    """,
+        built.out,
+        built.shard_paths()[0],
+    )
     assert lines == ["0 0 0"] + ["True True True"] * 8 + ["True 23 5"]
 
 
@@ -211,7 +236,8 @@ def test_a_copy_from_a_truncated_shard_is_refused(build, animals, tmp_path, enco
 def test_samples_after_a_truncation_are_not_called_damaged(build, animals, tmp_path, in_child, format, options):
     """The zeros that are read there are not wrong labels, names or checksums: the file is too short."""
     built = build(animals[0], tmp_path / "out", "--format", format, "--size", "40", "--shards", "1")
-    lines = in_child("""
+    lines = in_child(
+        """
         import os, sys
         import precache
         folder, shard, options = sys.argv[1:]
@@ -225,7 +251,11 @@ def test_samples_after_a_truncation_are_not_called_damaged(build, animals, tmp_p
                 call()
             except precache.CorruptDataError as error:
                 print(error.message.replace(shard, "SHARD"))
-    """, built.out, built.shard_paths()[0], options)
+    """,
+        built.out,
+        built.shard_paths()[0],
+        options,
+    )
     assert lines == ["'SHARD' is corrupt at byte 30000: the file was truncated while it was being read"] * 7
 
 
@@ -233,7 +263,8 @@ def test_faulthandler_may_be_enabled_at_any_time(build, animals, tmp_path, in_ch
     """It replaces the handler of SIGBUS. Opening a dataset or making a loader installs the reader's handler again, and
     faulthandler still reports other faults."""
     built = build(animals[0], tmp_path / "out", "--size", "40", "--shards", "2")
-    lines = in_child("""
+    lines = in_child(
+        """
         import faulthandler, mmap, os, signal, subprocess, sys
         import precache
 
@@ -258,13 +289,17 @@ def test_faulthandler_may_be_enabled_at_any_time(build, animals, tmp_path, in_ch
         print(done.returncode == -signal.SIGBUS, done.stderr.count("Fatal Python error: Bus error"), "read_lost_page" in done.stderr)
         os.truncate(os.path.join(sys.argv[1], "train-000000.tar"), 0)
         print(int(first.sum()), int(image.sum()) > 0)
-    """, built.out, tmp_path / "lost")
+    """,
+        built.out,
+        tmp_path / "lost",
+    )
     assert lines == ["True 1 True", "0 True"]
 
 
 def test_a_handler_of_sigbus_that_is_set_after_open(build, animals, tmp_path, in_child):
     built = build(animals[0], tmp_path / "out", "--size", "40", "--shards", "2")
-    lines = in_child("""
+    lines = in_child(
+        """
         import os, signal, sys, time
         import precache
         dataset = precache.open(sys.argv[1])
@@ -278,7 +313,10 @@ def test_a_handler_of_sigbus_that_is_set_after_open(build, animals, tmp_path, in
                 dataset[at]
             except precache.CorruptDataError as error:
                 print("the file was truncated" in str(error))
-    """, built.out, *reversed(built.shard_paths()))
+    """,
+        built.out,
+        *reversed(built.shard_paths()),
+    )
     assert lines == ["True", "True"]
 
 
@@ -291,7 +329,11 @@ def test_a_shard_that_is_written_to(build, animals, tmp_path):
         dataset.gather([0])
     assert refused.value.path == str(built.shard_paths()[0])
     again = pickle.loads(pickle.dumps(refused.value))
-    assert type(again) is precache.CorruptDataError and str(again) == str(refused.value) and again.path == refused.value.path
+    assert (
+        type(again) is precache.CorruptDataError
+        and str(again) == str(refused.value)
+        and again.path == refused.value.path
+    )
 
 
 @pytest.mark.parametrize("shuffle", [None, "full"])
@@ -333,7 +375,8 @@ def test_verify_on_read_finds_a_flipped_byte(build, animals, tmp_path):
 
 def test_views_of_more_shards_than_descriptors(build, animals, tmp_path, in_child):
     built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "20")
-    lines = in_child("""
+    lines = in_child(
+        """
         import os, resource, sys
         import precache
         dataset = precache.open(sys.argv[1])
@@ -347,7 +390,9 @@ def test_views_of_more_shards_than_descriptors(build, animals, tmp_path, in_chil
             print(error.strerror, error.hint)
         del held, dataset
         print(len(precache.open(sys.argv[1], max_open_shards=2).keys[:]))
-    """, built.out)
+    """,
+        built.out,
+    )
     assert lines[0].startswith("Too many open files") and "shards are open" in lines[0] and "ulimit -n" in lines[0]
     assert lines[1] == "23"
 
@@ -357,7 +402,8 @@ def test_views_of_more_shards_than_descriptors(build, animals, tmp_path, in_chil
 
 def test_numpy_is_all_that_is_imported(stamps, made, in_child):
     bfloat16 = made("--dtype", "bfloat16", "--size", "16")
-    lines = in_child("""
+    lines = in_child(
+        """
         import sys
         sys.modules["ml_dtypes"] = None  # as if it were not installed
         import precache
@@ -370,7 +416,10 @@ def test_numpy_is_all_that_is_imported(stamps, made, in_child):
             except NotImplementedError as error:
                 print(error, error.hint, sep="; ")
         print(precache.open(sys.argv[2]).spec.nbytes, precache.open(sys.argv[2]))
-    """, stamps.out, bfloat16.out)
+    """,
+        stamps.out,
+        bfloat16.out,
+    )
     hint = (
         "numpy needs the package ml_dtypes for bfloat16, which is not installed; "
         "Run `pip install ml_dtypes`, use precache.torch, or ask the loader for another dtype."

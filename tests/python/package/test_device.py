@@ -80,7 +80,8 @@ def test_without_a_gpu_torch_moves_batches(stamps, in_child):
 @needs_no_gpu
 def test_batches_are_pinned_by_default_where_torch_has_a_gpu(stamps, in_child):
     """Checks the decision, with a torch that reports a GPU."""
-    lines = in_child("""
+    lines = in_child(
+        """
         import sys
         import torch, precache.torch
         pinned, refused = [], []
@@ -107,7 +108,9 @@ def test_batches_are_pinned_by_default_where_torch_has_a_gpu(stamps, in_child):
             next(iter(asked))
         except RuntimeError as error:
             print(error)
-    """, stamps.out)
+    """,
+        stamps.out,
+    )
     there = ["{} 2", "{'device': 'cpu'} 0", "{'device': 'meta'} 0", "{'pin_memory': False} 0", "{'pin_memory': True} 2"]
     nowhere = ["{} 0", *there[1:]]
     assert lines == [*(f"True {line}" for line in there), *(f"False {line}" for line in nowhere), "6", "no such memory"]
@@ -117,7 +120,9 @@ def test_batches_are_pinned_by_default_where_torch_has_a_gpu(stamps, in_child):
 def test_the_module_needs_no_driver():
     needed = subprocess.run(["readelf", "-d", _reader.__file__], capture_output=True, text=True, check=True).stdout
     assert "libcuda" not in needed, needed
-    exported = subprocess.run(["nm", "-D", "--defined-only", _reader.__file__], capture_output=True, text=True, check=True)
+    exported = subprocess.run(
+        ["nm", "-D", "--defined-only", _reader.__file__], capture_output=True, text=True, check=True
+    )
     names = [line.split()[-1] for line in exported.stdout.splitlines()]
     # Torch has its own CUDA runtime in the same process, maybe another version.
     assert "PyInit__reader" in names and not [name for name in names if name.lower().startswith(("cuda", "__cuda"))]
@@ -129,7 +134,9 @@ def test_on_a_fake_gpu(stamps, package_with):
         pytest.skip("built without CUDA")
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", Path(__file__).with_name("on_fake_gpu.py")]
     variables = os.environ | package_with("fake_cuda")
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=variables)
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=variables
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -85,7 +85,15 @@ def test_examples_of_public_classes(folder):
             runner.run(test)
             names |= {test.name} if test.examples else set()
     assert runner.failures == 0
-    assert names >= {"Dataset", "Dataset.gather", "Dataset.keys", "Loader", "Loader.state_dict", "Loader.load_state_dict", "Spec"}
+    assert names >= {
+        "Dataset",
+        "Dataset.gather",
+        "Dataset.keys",
+        "Loader",
+        "Loader.state_dict",
+        "Loader.load_state_dict",
+        "Spec",
+    }
 
 
 def test_public_classes_show_their_public_name(run):
@@ -106,9 +114,13 @@ def test_all_public_names_have_a_docstring():
     missing = []
     for module, name in public:
         thing = getattr(module, name)
-        members = [member for key, member in vars(thing).items() if not key.startswith("_")] if inspect.isclass(thing) else []
+        members = (
+            [member for key, member in vars(thing).items() if not key.startswith("_")] if inspect.isclass(thing) else []
+        )
         for one in (thing, *members):
-            if (inspect.isclass(one) or inspect.isfunction(one) or isinstance(one, property)) and not inspect.getdoc(one):
+            if (inspect.isclass(one) or inspect.isfunction(one) or isinstance(one, property)) and not inspect.getdoc(
+                one
+            ):
                 missing.append((module.__name__, name, one))
     assert not missing
 
@@ -119,8 +131,21 @@ def check_types(folder, program):
     The types of torch and other libraries are not checked."""
     pytest.importorskip("mypy")
     (folder / "user.py").write_text(program)
-    words = ["--config-file", str(REPOSITORY / "pyproject.toml"), "--cache-dir", str(REPOSITORY / "build" / "mypy"),
-             "--no-error-summary", "--follow-imports", "silent", "--python-executable", sys.executable, "-p", "precache", "-m", "user"]
+    words = [
+        "--config-file",
+        str(REPOSITORY / "pyproject.toml"),
+        "--cache-dir",
+        str(REPOSITORY / "build" / "mypy"),
+        "--no-error-summary",
+        "--follow-imports",
+        "silent",
+        "--python-executable",
+        sys.executable,
+        "-p",
+        "precache",
+        "-m",
+        "user",
+    ]
     command = [sys.executable, "-m", "mypy", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, cwd=folder)
     assert done.returncode in (0, 1), done.stdout + done.stderr

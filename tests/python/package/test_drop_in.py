@@ -68,7 +68,9 @@ def test_a_dataset_has_the_attributes_of_an_image_folder(stamps):
     for dataset in (precache.open(stamps.out), precache.torch.Dataset(stamps.out)):
         assert dataset.class_to_idx == {"a": 0, "b": 1, "c": 2} and dataset.num_classes == 3
         assert dataset.targets == stamps.labels.tolist() and type(dataset.targets[0]) is int
-        assert dataset.samples[5] == (precache.open(stamps.out).keys[5], stamps.labels[5]) and len(dataset.samples) == 23
+        assert (
+            dataset.samples[5] == (precache.open(stamps.out).keys[5], stamps.labels[5]) and len(dataset.samples) == 23
+        )
 
 
 def test_integer_labels_have_a_number_of_classes(build, tmp_path, stamps):
@@ -90,11 +92,17 @@ def test_a_split_is_chosen_by_name(build, animals, tmp_path):
 
 
 def test_shuffle_may_be_a_truth_value(stamps):
-    assert numbers_in(precache.Loader(stamps.out, 4, shuffle=True)) == numbers_in(precache.Loader(stamps.out, 4, shuffle="full"))
+    assert numbers_in(precache.Loader(stamps.out, 4, shuffle=True)) == numbers_in(
+        precache.Loader(stamps.out, 4, shuffle="full")
+    )
     assert numbers_in(precache.Loader(stamps.out, 4, shuffle=np.False_)) == numbers_in(precache.Loader(stamps.out, 4))
 
 
-@pytest.mark.parametrize("options, samples", [({}, 23), ({"shuffle": True}, 20), ({"shuffle": "block"}, 20), ({"weights": [1] * 23}, 20)], ids=str)
+@pytest.mark.parametrize(
+    "options, samples",
+    [({}, 23), ({"shuffle": True}, 20), ({"shuffle": "block"}, 20), ({"weights": [1] * 23}, 20)],
+    ids=str,
+)
 def test_only_a_shuffled_epoch_drops_samples_by_default(stamps, options, samples):
     assert sum(len(labels) for _, labels in precache.Loader(stamps.out, 4, **options)) == samples
 
@@ -119,7 +127,9 @@ def test_a_batch_transform_is_applied_to_each_batch(stamps):
 def test_batches_may_be_dicts(stamps):
     (batch,) = precache.torch.Loader(stamps.out, 23, as_dict=("pixel_values", "labels"))
     assert list(batch) == ["pixel_values", "labels"] and batch["pixel_values"].shape == (23, 3, 12, 10)
-    (batch,) = precache.Loader(stamps.out, 23, as_dict=["x", "y"], batch_transform=lambda images, labels: (labels, images))
+    (batch,) = precache.Loader(
+        stamps.out, 23, as_dict=["x", "y"], batch_transform=lambda images, labels: (labels, images)
+    )
     assert batch["x"].shape == (23,)
 
 
@@ -135,8 +145,8 @@ def test_forever(stamps):
 @pytest.mark.parametrize("kind", [transforms.Normalize, v2.Normalize])
 def test_normalize_of_torchvision_is_accepted(stamps, kind, tmp_path):
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-    (images, _), = precache.torch.Loader(stamps.out, 23, normalize=kind(mean, std))
-    (expected, _), = precache.torch.Loader(stamps.out, 23, normalize="imagenet")
+    ((images, _),) = precache.torch.Loader(stamps.out, 23, normalize=kind(mean, std))
+    ((expected, _),) = precache.torch.Loader(stamps.out, 23, normalize="imagenet")
     assert torch.equal(images, expected)
     source = stamps.out.parent / "images"
     precache.build(source, tmp_path / "out", size=8, dtype="float32", normalize=kind(mean, std), progress=False)
@@ -144,13 +154,19 @@ def test_normalize_of_torchvision_is_accepted(stamps, kind, tmp_path):
     assert (precache.open(tmp_path / "out")[:][0] == precache.open(tmp_path / "named")[:][0]).all()
 
 
-@pytest.mark.parametrize("call", [
-    lambda path, normalize: precache.Loader(path, 4, normalize=normalize),
-    lambda path, normalize: precache.torch.Loader(path, 4, normalize=transforms.Normalize(*normalize)),
-    lambda path, normalize: precache.build(path, "nowhere", dtype="float32", normalize=normalize),
-], ids=range(3))
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path, normalize: precache.Loader(path, 4, normalize=normalize),
+        lambda path, normalize: precache.torch.Loader(path, 4, normalize=transforms.Normalize(*normalize)),
+        lambda path, normalize: precache.build(path, "nowhere", dtype="float32", normalize=normalize),
+    ],
+    ids=range(3),
+)
 def test_means_of_0_to_255_are_refused(stamps, call):
-    with pytest.raises(precache.InvalidArgument, match=r"normalize has a mean of 125.3, but it applies to x/255") as refused:
+    with pytest.raises(
+        precache.InvalidArgument, match=r"normalize has a mean of 125.3, but it applies to x/255"
+    ) as refused:
         call(stamps.out, ((125.3, 122.9, 113.8), (51.5, 50.8, 51.2)))
     assert refused.value.hint == "Divide means and standard deviations by 255."
 
@@ -187,7 +203,11 @@ def test_a_subset_is_a_dataset(stamps):
     mask = np.arange(23) % 5 == 1
     for indices in ([1, 6, 11, 16, 21], np.array([1, 6, 11, 16, -2]), mask):
         part = precache.open(stamps.out, indices=indices)
-        assert len(part) == 5 and list(part.keys) == whole.keys[1::5] and part.labels.tolist() == whole.labels[1::5].tolist()
+        assert (
+            len(part) == 5
+            and list(part.keys) == whole.keys[1::5]
+            and part.labels.tolist() == whole.labels[1::5].tolist()
+        )
         assert (part[-1][0] == whole[21][0]).all() and (part[1:3][0] == whole[6:12:5][0]).all()
         assert (part.gather([4, 0])[0] == whole.gather([21, 1])[0]).all()
         again = pickle.loads(pickle.dumps(part))
@@ -218,9 +238,12 @@ def test_a_loader_reads_a_subset(stamps):
     assert numbers_in(precache.Loader(part, 4)) == [wanted[:4], wanted[4:8], wanted[8:]]
     loader = precache.Loader(part, 11, shuffle=True, seed=3, crop=7, flip=True)
     order = documented_order(11, "full", 1, 1, 3, 0)
-    (images, labels), = loader
+    ((images, labels),) = loader
     assert images[:, 2, 0, 0].tolist() == [wanted[i] for i in order] and labels.tolist() == part.labels[order].tolist()
-    crops = {images[2, 0, 0]: images.tobytes() for images in next(iter(precache.Loader(stamps.out, 23, seed=3, crop=7, flip=True)))[0]}
+    crops = {
+        images[2, 0, 0]: images.tobytes()
+        for images in next(iter(precache.Loader(stamps.out, 23, seed=3, crop=7, flip=True)))[0]
+    }
     assert all(crops[image[2, 0, 0]] == image.tobytes() for image in images)  # those of the whole dataset
     state = {**loader.state_dict(), "samples": 23}
     with pytest.raises(precache.InvalidArgument, match="dataset of 23 samples, but this one has 11"):
@@ -231,7 +254,9 @@ def test_weights_draw_the_documented_samples(stamps):
     weights = np.where(stamps.labels == 2, 8.0, 1.0)
     weights[:3] = 0
     for epoch in range(3):
-        loader = precache.Loader(stamps.out, 5, weights=weights, seed=6, last_batch="keep", threads=2, shuffle=epoch == 1)
+        loader = precache.Loader(
+            stamps.out, 5, weights=weights, seed=6, last_batch="keep", threads=2, shuffle=epoch == 1
+        )
         loader.set_epoch(epoch)
         iterator = iter(loader)
         first = next(iterator)
@@ -251,7 +276,11 @@ def double(images, labels):
     return images * 2, labels
 
 
-@pytest.mark.parametrize("again", [lambda loader: pickle.loads(pickle.dumps(loader)), copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"])
+@pytest.mark.parametrize(
+    "again",
+    [lambda loader: pickle.loads(pickle.dumps(loader)), copy.deepcopy, copy.copy],
+    ids=["pickle", "deepcopy", "copy"],
+)
 @pytest.mark.parametrize("kind", [precache.Loader, precache.torch.Loader])
 def test_a_loader_is_pickled_with_its_state(stamps, monkeypatch, tmp_path, kind, again):
     monkeypatch.chdir(stamps.out.parent)

@@ -38,7 +38,12 @@ def folder(tmp_path_factory):
 
 
 def run(*words, cwd):
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true", "HF_HUB_OFFLINE": "1"}
+    environment = os.environ | {
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+        "ACCELERATE_USE_CPU": "true",
+        "HF_HUB_OFFLINE": "1",
+    }
     command = [sys.executable, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -64,7 +69,15 @@ class Recorder:
 
 def recorded_loader(folder, recorder, **options):
     return precache.torch.Loader(
-        folder / "cache", 8, split="train", shuffle=True, crop=32, flip=True, normalize="imagenet", batch_transform=recorder, **options
+        folder / "cache",
+        8,
+        split="train",
+        shuffle=True,
+        crop=32,
+        flip=True,
+        normalize="imagenet",
+        batch_transform=recorder,
+        **options,
     )
 
 
@@ -130,7 +143,19 @@ def test_limited_epochs_of_lightning_have_new_batches(folder, tmp_path):
 
 
 def test_the_lightning_sample_trains_in_two_processes(folder, tmp_path):
-    out = run(SAMPLES / "train_lightning.py", folder / "cache", "--batch-size", 8, "--epochs", 2, "--devices", 2, "--out", tmp_path, cwd=tmp_path)
+    out = run(
+        SAMPLES / "train_lightning.py",
+        folder / "cache",
+        "--batch-size",
+        8,
+        "--epochs",
+        2,
+        "--devices",
+        2,
+        "--out",
+        tmp_path,
+        cwd=tmp_path,
+    )
     assert re.search(r"^step 10: accuracy \d+", out, re.MULTILINE)  # five steps of two processes in each epoch
 
 
@@ -165,7 +190,16 @@ def test_accelerate_sees_the_end_of_an_epoch_and_skips_batches(folder):
 
 def test_the_accelerate_sample_resumes_in_two_processes(folder, tmp_path):
     def train(*words):
-        return run(*EVEN_LAUNCH, free_port(), SAMPLES / "train_accelerate.py", folder / "cache", "--batch-size", 8, *words, cwd=tmp_path)
+        return run(
+            *EVEN_LAUNCH,
+            free_port(),
+            SAMPLES / "train_accelerate.py",
+            folder / "cache",
+            "--batch-size",
+            8,
+            *words,
+            cwd=tmp_path,
+        )
 
     lines = train("--epochs", 2, "--out", tmp_path / "state").splitlines()
     assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
@@ -185,7 +219,9 @@ def test_the_trainer_of_transformers_resumes_in_mid_epoch(folder, tmp_path):
     first = run(*words, tmp_path / "whole", cwd=tmp_path)
     assert re.search(r"^step 22: accuracy \d+", first, re.MULTILINE)
     (tmp_path / "half").mkdir()
-    shutil.copytree(tmp_path / "whole" / "checkpoint-16", tmp_path / "half" / "checkpoint-16")  # after step 5 of epoch 1
+    shutil.copytree(
+        tmp_path / "whole" / "checkpoint-16", tmp_path / "half" / "checkpoint-16"
+    )  # after step 5 of epoch 1
     second = run(*words, tmp_path / "half", "--resume", cwd=tmp_path)
     assert second.splitlines()[-1] == first.splitlines()[-1]
     whole, half = (load_file(tmp_path / name / "checkpoint-22" / "model.safetensors") for name in ("whole", "half"))
@@ -204,7 +240,18 @@ def test_the_sample_for_several_processes_builds_once_and_resumes(folder, tmp_pa
         (tmp_path / split).symlink_to(folder / split)
 
     def train(*words):
-        return run(*EVEN_LAUNCH, free_port(), SAMPLES / "train_ddp.py", tmp_path, "--size", 32, "--batch-size", 8, *words, cwd=tmp_path)
+        return run(
+            *EVEN_LAUNCH,
+            free_port(),
+            SAMPLES / "train_ddp.py",
+            tmp_path,
+            "--size",
+            32,
+            "--batch-size",
+            8,
+            *words,
+            cwd=tmp_path,
+        )
 
     first = train("--epochs", 1)
     assert re.fullmatch(rf"epoch 0: accuracy [\d.]+% of {VAL} images\n", first)

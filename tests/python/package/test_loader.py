@@ -68,8 +68,11 @@ def test_every_rank_gets_its_slices_of_the_documented_order(stamps, shuffle, las
 def test_the_order_depends_on_seed_and_epoch_alone(stamps, shuffle):
     for seed, epoch in ((0, 0), (1, 0), (0, 1), (2**64 - 1, 2**63)):
         expected = list(itertools.chain(*expected_numbers(stamps, shuffle, seed, epoch, 23)))
-        for options in ({"batch_size": 23}, {"batch_size": 2, "last_batch": "keep", "threads": 3, "prefetch": 7},
-                        {"batch_size": 5, "last_batch": "keep", "writable": True, "dtype": "float32"}):
+        for options in (
+            {"batch_size": 23},
+            {"batch_size": 2, "last_batch": "keep", "threads": 3, "prefetch": 7},
+            {"batch_size": 5, "last_batch": "keep", "writable": True, "dtype": "float32"},
+        ):
             loader = loader_of(stamps, shuffle=shuffle, seed=seed, **options)
             loader.set_epoch(epoch)
             got = np.concatenate([images[:, 2, 0, 0] for images, _ in loader])
@@ -86,7 +89,9 @@ def test_labels_match_the_images(stamps):
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def expected_batch(images, samples, *, seed=0, epoch=0, crop=None, flip=False, normalize=None, dtype="uint8", layout="chw"):
+def expected_batch(
+    images, samples, *, seed=0, epoch=0, crop=None, flip=False, normalize=None, dtype="uint8", layout="chw"
+):
     """The batch that docs/reader.md specifies, computed by numpy; `images` are HxWxC."""
     rows = []
     for sample in samples:
@@ -112,9 +117,13 @@ def stored_images(built, layout):
     return images if layout == "hwc" else images.transpose(0, 2, 3, 1)
 
 
-@pytest.mark.parametrize("dtype, normalize", [
-    ("uint8", None), *itertools.product(("float16", "bfloat16", "float32"), (None, "imagenet", "0.5,0.5,0.5/0.25,0.25,0.25")),
-])
+@pytest.mark.parametrize(
+    "dtype, normalize",
+    [
+        ("uint8", None),
+        *itertools.product(("float16", "bfloat16", "float32"), (None, "imagenet", "0.5,0.5,0.5/0.25,0.25,0.25")),
+    ],
+)
 @pytest.mark.parametrize("layout", ["chw", "hwc"])
 @pytest.mark.parametrize("stored_layout", ["chw", "hwc"])
 def test_pixels_are_those_that_numpy_computes(made, stored_layout, layout, dtype, normalize):
@@ -123,12 +132,14 @@ def test_pixels_are_those_that_numpy_computes(made, stored_layout, layout, dtype
     given = {None: None, "imagenet": "imagenet"}.get(normalize, (0.5, (0.25, 0.25, 0.25)))
     order = documented_order(23, "full", 1, 1, 9, 0)
     for crop, flip in ((None, False), ((11, 8), True), ((17, 9), False)):
-        loader = precache.Loader(built.out, 5, shuffle="full", seed=9, crop=crop, flip=flip, normalize=given, dtype=dtype,
-                                 layout=layout)
+        loader = precache.Loader(
+            built.out, 5, shuffle="full", seed=9, crop=crop, flip=flip, normalize=given, dtype=dtype, layout=layout
+        )
         assert loader.spec == (dtype, layout, (3, *(crop or (17, 23))) if layout == "chw" else (*(crop or (17, 23)), 3))
         for (batch, _), samples in zip(loader, documented_batches(order, 5), strict=True):
-            expected = expected_batch(images, samples, seed=9, crop=crop, flip=flip, normalize=normalize,
-                                      dtype=dtype, layout=layout)
+            expected = expected_batch(
+                images, samples, seed=9, crop=crop, flip=flip, normalize=normalize, dtype=dtype, layout=layout
+            )
             assert_same_bits(batch, expected)
 
 
@@ -145,11 +156,13 @@ def test_stored_floats_are_cropped_and_cast(made, stored, dtype):
 def test_crops_differ_between_epochs(stamps):
     loader = loader_of(stamps, 23, crop=precache.Crop(7, 5), flip=True, seed=1)
     for epoch in range(3):
-        (images, _), = loader
+        ((images, _),) = loader
         for sample, (rows, columns, _) in enumerate(images):
             y, x, flip = documented_crop(1, epoch, sample, 5, 5)
             across = np.arange(x, x + 5)
-            assert (rows == np.arange(y, y + 7)[:, None]).all() and (columns == (across[::-1] if flip else across)).all()
+            assert (rows == np.arange(y, y + 7)[:, None]).all() and (
+                columns == (across[::-1] if flip else across)
+            ).all()
 
 
 @pytest.mark.parametrize("height, width", [(12, 10), (6, 4), (7, 5), (1, 1), (11, 9)])
@@ -163,8 +176,10 @@ def test_the_centre_is_torchvisions(stamps, height, width):
 
 
 def test_normalisation_of_one_number_is_for_every_channel(stamps):
-    one, three, plain = (next(iter(loader_of(stamps, 23, normalize=normalize)))[0]
-                         for normalize in ((0.5, 0.25), (np.full(3, 0.5), [0.25] * 3), ([0.5], np.float32(0.25))))
+    one, three, plain = (
+        next(iter(loader_of(stamps, 23, normalize=normalize)))[0]
+        for normalize in ((0.5, 0.25), (np.full(3, 0.5), [0.25] * 3), ([0.5], np.float32(0.25)))
+    )
     assert one.dtype == np.float32
     assert_same_bits(one, three)
     assert_same_bits(one, plain)
@@ -174,7 +189,9 @@ def test_gray_images(made):
     built = made("--size", "17x23", "--color", "gray")
     batch, _ = next(iter(precache.Loader(built.out, 23, normalize=(0.5, 0.25), dtype="float16")))
     assert batch.shape == (23, 1, 17, 23)
-    assert_same_bits(batch, expected_batch(stored_images(built, "chw"), range(23), normalize="0.5/0.25", dtype="float16"))
+    assert_same_bits(
+        batch, expected_batch(stored_images(built, "chw"), range(23), normalize="0.5/0.25", dtype="float16")
+    )
 
 
 # --- iterations -------------------------------------------------------------------------------------------------------
@@ -263,8 +280,16 @@ def test_a_closed_loader(stamps):
     with loader_of(stamps) as loader:
         state, (images, labels), iterator = loader.state_dict(), next(iter(loader)), iter(loader)
     kept = images.copy()
-    for use in (lambda: next(iterator), lambda: iter(loader), lambda: len(loader), loader.state_dict, loader.stats,
-                lambda: loader.epoch, lambda: loader.set_epoch(1), lambda: loader.load_state_dict(state)):
+    for use in (
+        lambda: next(iterator),
+        lambda: iter(loader),
+        lambda: len(loader),
+        loader.state_dict,
+        loader.stats,
+        lambda: loader.epoch,
+        lambda: loader.set_epoch(1),
+        lambda: loader.load_state_dict(state),
+    ):
         with pytest.raises(precache.InvalidArgument, match="the loader is closed"):
             use()
     loader.close()
@@ -287,7 +312,12 @@ def test_stats_and_warnings(stamps):
     loader = loader_of(stamps, 3)
     list(loader)
     stats = loader.stats()
-    assert stats["batches"] == 8 and 0 < stats["views"] < 8 and stats["bytes_touched"] > 0 and "wait" in stats["bottleneck"]
+    assert (
+        stats["batches"] == 8
+        and 0 < stats["views"] < 8
+        and stats["bytes_touched"] > 0
+        and "wait" in stats["bottleneck"]
+    )
     with pytest.warns(UserWarning, match="cannot move") as warned:
         loader_of(stamps, crop=(12, 10))
     assert warned[0].filename == __file__
@@ -303,17 +333,30 @@ def test_a_state_resumes_with_other_batches_and_ranks(stamps, shuffle, last_batc
     batch_size, world_size = before
     states = []
     for rank in range(world_size):
-        loader = loader_of(stamps, batch_size, shuffle=shuffle, last_batch=last_batch, seed=6, rank=rank, world_size=world_size)
+        loader = loader_of(
+            stamps, batch_size, shuffle=shuffle, last_batch=last_batch, seed=6, rank=rank, world_size=world_size
+        )
         list(loader)  # epoch 0
         iterator = iter(loader)
         taken = [next(iterator) for _ in range(2)]
-        assert numbers_in(taken) == expected_numbers(stamps, shuffle, 6, 1, batch_size, rank, world_size, last_batch)[:2]
+        assert (
+            numbers_in(taken) == expected_numbers(stamps, shuffle, 6, 1, batch_size, rank, world_size, last_batch)[:2]
+        )
         states.append(json.loads(json.dumps(loader.state_dict())))
     assert all(state == states[0] for state in states)
     assert states[0]["position"] == 2 * batch_size * world_size and states[0]["epoch"] == 1
     batch_size, world_size = after
     for rank in range(world_size):
-        loader = loader_of(stamps, batch_size, shuffle=shuffle, last_batch=last_batch, seed=99, rank=rank, world_size=world_size, threads=2)
+        loader = loader_of(
+            stamps,
+            batch_size,
+            shuffle=shuffle,
+            last_batch=last_batch,
+            seed=99,
+            rank=rank,
+            world_size=world_size,
+            threads=2,
+        )
         loader.load_state_dict(states[0])
         assert loader.state_dict() == states[0]
         slicing = (batch_size, rank, world_size, last_batch)
@@ -387,7 +430,12 @@ def bad_states(state):
     for name in state:
         yield {key: value for key, value in state.items() if key != name}
         yield from ({**state, name: value} for value in (None, -1, 1.5, "x", [], float("nan"), 2**64, 10**400 + 1))
-    yield from ({**state, "samples": 22}, {**state, "position": 24}, {**state, "version": 2}, {**state, "block_rows": 0})
+    yield from (
+        {**state, "samples": 22},
+        {**state, "position": 24},
+        {**state, "version": 2},
+        {**state, "block_rows": 0},
+    )
 
 
 def test_bad_states_are_refused(stamps):
@@ -401,13 +449,17 @@ def test_bad_states_are_refused(stamps):
     assert loader.state_dict() == state and len(list(iterator)) == 4
 
 
-@pytest.mark.parametrize("change, words", [
-    (lambda state: {}, "the loader state has no 'version'"),
-    (lambda state: {"a": 1}, "the loader state has no 'version'"),
-    (lambda state: {key: value for key, value in state.items() if key != "seed"}, "the loader state has no 'seed'"),
-    (lambda state: {**state, "shuffle": 3}, "loader state: 'shuffle' must be a string"),
-    (lambda state: {**state, "epoch": "1"}, "loader state: 'epoch' must be a non-negative integer"),
-], ids=range(5))
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda state: {}, "the loader state has no 'version'"),
+        (lambda state: {"a": 1}, "the loader state has no 'version'"),
+        (lambda state: {key: value for key, value in state.items() if key != "seed"}, "the loader state has no 'seed'"),
+        (lambda state: {**state, "shuffle": 3}, "loader state: 'shuffle' must be a string"),
+        (lambda state: {**state, "epoch": "1"}, "loader state: 'epoch' must be a non-negative integer"),
+    ],
+    ids=range(5),
+)
 def test_messages_about_bad_states(stamps, change, words):
     loader = loader_of(stamps)
     with pytest.raises(precache.InvalidArgument) as refused:
@@ -432,106 +484,140 @@ def test_writable_is_the_same_in_every_loader(stamps):
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options, kind, words", [
-    ({"batch_size": 0}, ValueError, "batch_size is 0"),
-    ({"batch_size": -1}, ValueError, "batch_size is -1"),
-    ({"batch_size": "4"}, TypeError, "batch_size is '4'"),
-    ({"batch_size": 2.5}, TypeError, "batch_size is 2.5"),
-    ({"batch_size": None}, TypeError, "batch_size is None"),
-    ({"batch_size": 2**32}, ValueError, "4294967296"),
-    ({"batch_size": 2**64}, ValueError, "batch_size"),
-    ({"batch_size": 2**32 - 1, "last_batch": "pad"}, ValueError,
-     "batch_size= must be at most 1048576 to pad a dataset of 23 samples, got 4294967295"),
-    ({"shuffle": 1}, ValueError, "shuffle is 1"),
-    ({"shuffle": "block", "weights": [1] * 23}, ValueError, "weights= and shuffle= block contradict"),
-    ({"weights": [1] * 22}, ValueError, "weights= must have one entry for each of 23 samples, got 22"),
-    ({"weights": [0] * 23}, ValueError, "the sum of weights= must be finite and above 0, got 0"),
-    ({"weights": [1] * 22 + [-1]}, ValueError, "weights= must be finite and not negative, got -1"),
-    ({"weights": []}, ValueError, "weights is []"),
-    ({"weights": "heavy"}, ValueError, "weights is 'heavy'"),
-    ({"batch_transform": 3}, TypeError, "batch_transform is 3"),
-    ({"as_dict": True}, ValueError, "as_dict is True"),
-    ({"as_dict": ("a", "b", "c")}, ValueError, "as_dict is ('a', 'b', 'c')"),
-    ({"split": "val"}, ValueError, "no split 'val'"),
-    ({"normalize": ((125.3, 122.9, 113.8), (51.5, 50.8, 51.2))}, ValueError, "normalize has a mean of 125.3"),
-    ({"shuffle": "blocks"}, ValueError, "shuffle is 'blocks'"),
-    ({"shuffle": "block", "block_rows": 0}, ValueError, "block_rows is 0"),
-    ({"shuffle": "block", "window_blocks": 0}, ValueError, "window_blocks is 0"),
-    ({"block_rows": -1}, ValueError, "block_rows is -1"),
-    ({"seed": -1}, ValueError, "seed is -1"),
-    ({"seed": 2**64}, ValueError, "seed is"),
-    ({"seed": "a"}, TypeError, "seed is 'a'"),
-    ({"rank": 1}, ValueError, "rank= must be below world_size=, got rank 1 of 1"),
-    ({"rank": 2, "world_size": 2}, ValueError, "rank= must be below world_size=, got rank 2 of 2"),
-    ({"rank": -1, "world_size": 2}, ValueError, "rank is -1"),
-    ({"world_size": 0}, ValueError, "world_size is 0"),
-    ({"world_size": 2**63}, ValueError, "world_size is"),
-    ({"last_batch": "truncate"}, ValueError, "last_batch is 'truncate'"),
-    ({"last_batch": 1}, ValueError, "last_batch is 1"),
-    ({"drop_last": 1}, TypeError, "drop_last is 1"),
-    ({"drop_last": True, "last_batch": "drop"}, ValueError, "both last_batch and drop_last are given"),
-    ({"crop": 0}, ValueError, "crop= must fit tensors of 12x10, got 0x0"),
-    ({"crop": 13}, ValueError, "crop= must fit tensors of 12x10, got 13x13"),
-    ({"crop": -3}, ValueError, "-3"),
-    ({"crop": "8"}, TypeError, "'8'"),
-    ({"crop": 8.5}, TypeError, "8.5"),
-    ({"crop": (8,)}, ValueError, "crop is (8,)"),
-    ({"crop": (8, 8, "left")}, ValueError, "'left'"),
-    ({"crop": (8, 8, "center", 1)}, ValueError, "crop is"),
-    ({"crop": 2**40}, ValueError, "crop is 1099511627776"),
-    ({"flip": "yes"}, TypeError, "flip is 'yes'"),
-    ({"normalize": "cifar"}, ValueError, "normalize is 'cifar'"),
-    ({"normalize": 0.5}, ValueError, "normalize is 0.5"),
-    ({"normalize": (0.5, 0.5, 0.5)}, ValueError, "normalize is"),
-    ({"normalize": ((0.5, 0.5), 0.2)}, ValueError, "normalize is"),
-    ({"normalize": ((0.5,) * 4, 0.2)}, ValueError, "normalize is"),
-    ({"normalize": (0.5, "a")}, ValueError, "normalize is"),
-    ({"normalize": (0.5, None)}, ValueError, "normalize is"),
-    ({"normalize": (0.5, 0)}, ValueError, "standard deviation of 0"),
-    ({"normalize": (float("nan"), 1)}, ValueError, "got mean nan"),
-    ({"normalize": (1e300, 1)}, ValueError, "normalize has a mean of 1e+300"),
-    ({"normalize": (float("inf"), 1)}, ValueError, "got mean inf"),
-    ({"normalize": (0.5, 0.2), "dtype": "uint8"}, ValueError, "dtype= must be a float type with normalize=, got uint8"),
-    ({"dtype": "float64"}, ValueError, "dtype is 'float64'"),
-    ({"dtype": np.float64}, ValueError, "dtype is"),
-    ({"layout": "nhwc"}, ValueError, "layout is 'nhwc'"),
-    ({"threads": -1}, ValueError, "threads is -1"),
-    ({"threads": 10**6}, ValueError, "threads is 1000000"),
-    ({"threads": 1.5}, TypeError, "threads is 1.5"),
-    ({"prefetch": 0}, ValueError, "prefetch is 0"),
-    ({"prefetch": 2**63}, ValueError, "prefetch is"),
-    ({"writable": "no"}, TypeError, "writable is 'no'"),
-    ({"nonsense": 1}, TypeError, "nonsense"),
-], ids=str)
+@pytest.mark.parametrize(
+    "options, kind, words",
+    [
+        ({"batch_size": 0}, ValueError, "batch_size is 0"),
+        ({"batch_size": -1}, ValueError, "batch_size is -1"),
+        ({"batch_size": "4"}, TypeError, "batch_size is '4'"),
+        ({"batch_size": 2.5}, TypeError, "batch_size is 2.5"),
+        ({"batch_size": None}, TypeError, "batch_size is None"),
+        ({"batch_size": 2**32}, ValueError, "4294967296"),
+        ({"batch_size": 2**64}, ValueError, "batch_size"),
+        (
+            {"batch_size": 2**32 - 1, "last_batch": "pad"},
+            ValueError,
+            "batch_size= must be at most 1048576 to pad a dataset of 23 samples, got 4294967295",
+        ),
+        ({"shuffle": 1}, ValueError, "shuffle is 1"),
+        ({"shuffle": "block", "weights": [1] * 23}, ValueError, "weights= and shuffle= block contradict"),
+        ({"weights": [1] * 22}, ValueError, "weights= must have one entry for each of 23 samples, got 22"),
+        ({"weights": [0] * 23}, ValueError, "the sum of weights= must be finite and above 0, got 0"),
+        ({"weights": [1] * 22 + [-1]}, ValueError, "weights= must be finite and not negative, got -1"),
+        ({"weights": []}, ValueError, "weights is []"),
+        ({"weights": "heavy"}, ValueError, "weights is 'heavy'"),
+        ({"batch_transform": 3}, TypeError, "batch_transform is 3"),
+        ({"as_dict": True}, ValueError, "as_dict is True"),
+        ({"as_dict": ("a", "b", "c")}, ValueError, "as_dict is ('a', 'b', 'c')"),
+        ({"split": "val"}, ValueError, "no split 'val'"),
+        ({"normalize": ((125.3, 122.9, 113.8), (51.5, 50.8, 51.2))}, ValueError, "normalize has a mean of 125.3"),
+        ({"shuffle": "blocks"}, ValueError, "shuffle is 'blocks'"),
+        ({"shuffle": "block", "block_rows": 0}, ValueError, "block_rows is 0"),
+        ({"shuffle": "block", "window_blocks": 0}, ValueError, "window_blocks is 0"),
+        ({"block_rows": -1}, ValueError, "block_rows is -1"),
+        ({"seed": -1}, ValueError, "seed is -1"),
+        ({"seed": 2**64}, ValueError, "seed is"),
+        ({"seed": "a"}, TypeError, "seed is 'a'"),
+        ({"rank": 1}, ValueError, "rank= must be below world_size=, got rank 1 of 1"),
+        ({"rank": 2, "world_size": 2}, ValueError, "rank= must be below world_size=, got rank 2 of 2"),
+        ({"rank": -1, "world_size": 2}, ValueError, "rank is -1"),
+        ({"world_size": 0}, ValueError, "world_size is 0"),
+        ({"world_size": 2**63}, ValueError, "world_size is"),
+        ({"last_batch": "truncate"}, ValueError, "last_batch is 'truncate'"),
+        ({"last_batch": 1}, ValueError, "last_batch is 1"),
+        ({"drop_last": 1}, TypeError, "drop_last is 1"),
+        ({"drop_last": True, "last_batch": "drop"}, ValueError, "both last_batch and drop_last are given"),
+        ({"crop": 0}, ValueError, "crop= must fit tensors of 12x10, got 0x0"),
+        ({"crop": 13}, ValueError, "crop= must fit tensors of 12x10, got 13x13"),
+        ({"crop": -3}, ValueError, "-3"),
+        ({"crop": "8"}, TypeError, "'8'"),
+        ({"crop": 8.5}, TypeError, "8.5"),
+        ({"crop": (8,)}, ValueError, "crop is (8,)"),
+        ({"crop": (8, 8, "left")}, ValueError, "'left'"),
+        ({"crop": (8, 8, "center", 1)}, ValueError, "crop is"),
+        ({"crop": 2**40}, ValueError, "crop is 1099511627776"),
+        ({"flip": "yes"}, TypeError, "flip is 'yes'"),
+        ({"normalize": "cifar"}, ValueError, "normalize is 'cifar'"),
+        ({"normalize": 0.5}, ValueError, "normalize is 0.5"),
+        ({"normalize": (0.5, 0.5, 0.5)}, ValueError, "normalize is"),
+        ({"normalize": ((0.5, 0.5), 0.2)}, ValueError, "normalize is"),
+        ({"normalize": ((0.5,) * 4, 0.2)}, ValueError, "normalize is"),
+        ({"normalize": (0.5, "a")}, ValueError, "normalize is"),
+        ({"normalize": (0.5, None)}, ValueError, "normalize is"),
+        ({"normalize": (0.5, 0)}, ValueError, "standard deviation of 0"),
+        ({"normalize": (float("nan"), 1)}, ValueError, "got mean nan"),
+        ({"normalize": (1e300, 1)}, ValueError, "normalize has a mean of 1e+300"),
+        ({"normalize": (float("inf"), 1)}, ValueError, "got mean inf"),
+        (
+            {"normalize": (0.5, 0.2), "dtype": "uint8"},
+            ValueError,
+            "dtype= must be a float type with normalize=, got uint8",
+        ),
+        ({"dtype": "float64"}, ValueError, "dtype is 'float64'"),
+        ({"dtype": np.float64}, ValueError, "dtype is"),
+        ({"layout": "nhwc"}, ValueError, "layout is 'nhwc'"),
+        ({"threads": -1}, ValueError, "threads is -1"),
+        ({"threads": 10**6}, ValueError, "threads is 1000000"),
+        ({"threads": 1.5}, TypeError, "threads is 1.5"),
+        ({"prefetch": 0}, ValueError, "prefetch is 0"),
+        ({"prefetch": 2**63}, ValueError, "prefetch is"),
+        ({"writable": "no"}, TypeError, "writable is 'no'"),
+        ({"nonsense": 1}, TypeError, "nonsense"),
+    ],
+    ids=str,
+)
 def test_bad_options(stamps, options, kind, words):
     with pytest.raises(kind) as refused:
         precache.Loader(stamps.out, **{"batch_size": 4, **options})
     assert words in str(refused.value) and "incompatible function arguments" not in str(refused.value)
 
 
-@pytest.mark.parametrize("options, least, largest", [
-    ({"batch_size": 0}, 1, 2**32 - 1), ({"batch_size": 2**32}, 1, 2**32 - 1), ({"prefetch": 0}, 1, 2**20),
-    ({"world_size": 0}, 1, 2**24), ({"world_size": 2**24 + 1}, 1, 2**24), ({"block_rows": 0}, 1, 2**64 - 1),
-    ({"window_blocks": 0}, 1, 2**64 - 1), ({"threads": -1}, 0, 4096), ({"seed": -1}, 0, 2**64 - 1),
-], ids=str)
+@pytest.mark.parametrize(
+    "options, least, largest",
+    [
+        ({"batch_size": 0}, 1, 2**32 - 1),
+        ({"batch_size": 2**32}, 1, 2**32 - 1),
+        ({"prefetch": 0}, 1, 2**20),
+        ({"world_size": 0}, 1, 2**24),
+        ({"world_size": 2**24 + 1}, 1, 2**24),
+        ({"block_rows": 0}, 1, 2**64 - 1),
+        ({"window_blocks": 0}, 1, 2**64 - 1),
+        ({"threads": -1}, 0, 4096),
+        ({"seed": -1}, 0, 2**64 - 1),
+    ],
+    ids=str,
+)
 def test_a_number_out_of_range_has_a_hint_with_the_range(stamps, options, least, largest):
     with pytest.raises(precache.InvalidArgument) as refused:
         precache.Loader(stamps.out, **{"batch_size": 4, **options})
     assert refused.value.hint == f"It must be between {least} and {largest}."
 
 
-@pytest.mark.parametrize("options", [
-    {"batch_size": np.int64(4)}, {"crop": np.int64(5)}, {"crop": [5, 6]}, {"flip": np.bool_(True)}, {"seed": 2**64 - 1},
-    {"shuffle": "block", "block_rows": 2**63, "window_blocks": 2**63}, {"shuffle": "none"}, {"threads": 16, "prefetch": 1},
-    {"prefetch": 100}, {"dtype": "uint8", "layout": "chw"}, {"normalize": np.full((2, 3), 0.5)},
-], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch_size": np.int64(4)},
+        {"crop": np.int64(5)},
+        {"crop": [5, 6]},
+        {"flip": np.bool_(True)},
+        {"seed": 2**64 - 1},
+        {"shuffle": "block", "block_rows": 2**63, "window_blocks": 2**63},
+        {"shuffle": "none"},
+        {"threads": 16, "prefetch": 1},
+        {"prefetch": 100},
+        {"dtype": "uint8", "layout": "chw"},
+        {"normalize": np.full((2, 3), 0.5)},
+    ],
+    ids=str,
+)
 def test_good_options(stamps, options):
     batches = list(precache.Loader(stamps.out, **{"batch_size": 4, **options}))
     assert [len(labels) for _, labels in batches][:5] == [4] * 5
 
 
 def test_more_memory_than_there_is(stamps, in_child):
-    lines = in_child("""
+    lines = in_child(
+        """
         import resource, sys
         import precache
         resource.setrlimit(resource.RLIMIT_AS, (1400 << 20, 1400 << 20))
@@ -541,12 +627,15 @@ def test_more_memory_than_there_is(stamps, in_child):
         except MemoryError:
             print("no memory")
         print(len(loader), len(loader.dataset[:][0]))
-    """, stamps.out)
+    """,
+        stamps.out,
+    )
     assert lines == ["no memory", "1 23"]
 
 
 def test_more_threads_than_the_system_starts(stamps, in_child):
-    lines = in_child("""
+    lines = in_child(
+        """
         import errno, resource, sys
         import precache
         dataset = precache.open(sys.argv[1])
@@ -559,7 +648,9 @@ def test_more_threads_than_the_system_starts(stamps, in_child):
             print(isinstance(error, precache.IoError), error.errno == errno.EAGAIN, error.filename)
             print(error.message, "fewer threads" in error.hint)
         print(len(list(precache.Loader(dataset, 4, threads=2))))
-    """, stamps.out)
+    """,
+        stamps.out,
+    )
     assert lines == ["True True None", "cannot start a thread: Resource temporarily unavailable True", "6"]
 
 

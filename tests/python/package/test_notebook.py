@@ -31,8 +31,13 @@ def executed(tmp_path_factory):
 
 
 def printed(notebook):
-    return "".join(output.text for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
-                   if output.output_type == "stream" and output.name == "stdout")
+    return "".join(
+        output.text
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "stream" and output.name == "stdout"
+    )
 
 
 def pictures(cell):

@@ -23,13 +23,29 @@ def peers(monkeypatch):
 
 
 def test_peers_are_measured_and_the_data_is_removed(tmp_path):
-    command = [sys.executable, BENCH, tmp_path, "--images", "512", "--rounds", "1", "--only", "memmap", "precache.torch.Loader", "FFCV",
-               "--modes", "sequential", "float16"]
+    command = [
+        sys.executable,
+        BENCH,
+        tmp_path,
+        "--images",
+        "512",
+        "--rounds",
+        "1",
+        "--only",
+        "memmap",
+        "precache.torch.Loader",
+        "FFCV",
+        "--modes",
+        "sequential",
+        "float16",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     for mode, names in (("sequential", 4), ("float16", 3)):
         table = done.stdout.split(f"| {mode} |")[1].split("\n\n")[0]
-        rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| ([\d.]+) \| (\d+) ms \| ([\d,]+) MB \| \d \|$", table, re.MULTILINE)
+        rows = re.findall(
+            r"^\| ([^|]+) \| ([\d,]+) \| ([\d.]+) \| (\d+) ms \| ([\d,]+) MB \| \d \|$", table, re.MULTILINE
+        )
         assert len(rows) == names + ("| FFCV |" in table), done.stdout
         assert {"precache.Loader", "precache.torch.Loader", "DataLoader, numpy memmap"} <= {row[0] for row in rows}
         assert all(int(row[1].replace(",", "")) > 0 and int(row[4].replace(",", "")) > 0 for row in rows)
@@ -52,7 +68,9 @@ time.sleep(1000)
         assert peers.run("precache.Loader", "sequential", 1, tmp_path, with_memory) is None
         assert capsys.readouterr().err == "skipped precache.Loader (sequential, 1 workers): killed after 2 s\n"
         worker = int((tmp_path / "pid").read_text())
-        assert comes_true(lambda: not os.path.exists(f"/proc/{worker}") or " Z " in Path(f"/proc/{worker}/stat").read_text())
+        assert comes_true(
+            lambda: not os.path.exists(f"/proc/{worker}") or " Z " in Path(f"/proc/{worker}/stat").read_text()
+        )
 
 
 def test_rounds_that_fail_are_left_out(peers, tmp_path, monkeypatch, capsys):

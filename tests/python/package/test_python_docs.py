@@ -16,8 +16,11 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "python.md"
 NOT_RUN = "<!-- not run: FFCV has no wheels -->\n"
 ELSEWHERE = {"docs/indexes.md", "docs/formats/permutation.md"}  # test_docs.py runs these
-PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-         if "\n```python\n" in page.read_text() and page.relative_to(ROOT).as_posix() not in ELSEWHERE]
+PAGES = [
+    page
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if "\n```python\n" in page.read_text() and page.relative_to(ROOT).as_posix() not in ELSEWHERE
+]
 
 
 def snippets(text):
@@ -104,7 +107,9 @@ def test_classes_and_pixels_are_those_of_image_folder(folder):
 
     precache.build("images", "shards", size=256, exif="ignore")
     dataset = precache.open("shards")
-    theirs = ImageFolder("images", transforms.Compose([transforms.Resize(256), transforms.CenterCrop(256), transforms.PILToTensor()]))
+    theirs = ImageFolder(
+        "images", transforms.Compose([transforms.Resize(256), transforms.CenterCrop(256), transforms.PILToTensor()])
+    )
     assert dataset.classes == theirs.classes
     by_name = {str(Path(path).relative_to("images").with_suffix("")): i for i, (path, _) in enumerate(theirs.samples)}
     for i in range(0, len(dataset), 9):
@@ -120,7 +125,11 @@ def test_the_readme_trains(folder):
 def test_the_page_names_all_options_of_loaders():
     import precache.torch
 
-    named = set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `"))))
+    named = set(
+        re.findall(
+            r"`(\w+)`", "".join(line.split("|")[1] for line in PAGE.read_text().splitlines() if line.startswith("| `"))
+        )
+    )
     options = set(inspect.signature(precache.Loader).parameters) - {"dataset"}
     assert options <= named
     torch_only = set(inspect.signature(precache.torch.Loader).parameters) - options - {"dataset", "options"}

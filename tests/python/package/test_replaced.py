@@ -22,7 +22,9 @@ def wait_for_the_next_look():
 
 
 def expect_replaced(folder, call):
-    with pytest.raises(precache.CorruptDataError, match="the dataset was replaced or removed while it was open") as refused:
+    with pytest.raises(
+        precache.CorruptDataError, match="the dataset was replaced or removed while it was open"
+    ) as refused:
         call()
     assert refused.value.path == str(folder / "dataset.json") and "again" in refused.value.hint
 
@@ -39,8 +41,13 @@ def test_a_dataset_that_is_built_again_is_refused(build, animals, tmp_path, form
     wait_for_the_next_look()
     for i in range(len(dataset)):
         expect_replaced(built.out, lambda: dataset[i])
-    for call in (lambda: dataset[0:2], lambda: dataset.gather([1, 20]), lambda: dataset.labels, lambda: dataset.keys[3],
-                 lambda: next(iter(precache.Loader(dataset, 4)))):
+    for call in (
+        lambda: dataset[0:2],
+        lambda: dataset.gather([1, 20]),
+        lambda: dataset.labels,
+        lambda: dataset.keys[3],
+        lambda: next(iter(precache.Loader(dataset, 4))),
+    ):
         expect_replaced(built.out, call)
     for image, expected in zip(held, before, strict=True):  # arrays already returned do not change
         assert (image == expected).all()

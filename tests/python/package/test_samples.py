@@ -35,7 +35,9 @@ def folder(tmp_path):
 def start(sample, *arguments, **options):
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, SAMPLES / sample, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
+    )
 
 
 def run(sample, *arguments, **options):
@@ -47,8 +49,24 @@ def run(sample, *arguments, **options):
 
 def train(folder, checkpoint):
     """Arguments that have runs end with the same bits: 15 steps an epoch, a checkpoint after each."""
-    return ("train_torch.py", folder, "--cache", folder.parent / "cache", "--checkpoint", checkpoint, "--checkpoint-every", 1,
-            "--size", 32, "--batch-size", 8, "--threads", 1, "--epochs", 3)
+    return (
+        "train_torch.py",
+        folder,
+        "--cache",
+        folder.parent / "cache",
+        "--checkpoint",
+        checkpoint,
+        "--checkpoint-every",
+        1,
+        "--size",
+        32,
+        "--batch-size",
+        8,
+        "--threads",
+        1,
+        "--epochs",
+        3,
+    )
 
 
 def test_training_with_torch_learns_and_builds_its_cache_once(folder):

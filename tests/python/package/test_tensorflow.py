@@ -15,10 +15,19 @@ from resources import comes_true
 pytest_plugins = ("package_fixtures",)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"shuffle": "full", "seed": 3}, {"dtype": "float32", "normalize": "imagenet", "layout": "hwc"}, {"dtype": "float16"},
-    {"dtype": "bfloat16", "crop": 7, "flip": True}, {"last_batch": "keep"}, {"last_batch": "pad", "rank": 1, "world_size": 2},
-], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": "full", "seed": 3},
+        {"dtype": "float32", "normalize": "imagenet", "layout": "hwc"},
+        {"dtype": "float16"},
+        {"dtype": "bfloat16", "crop": 7, "flip": True},
+        {"last_batch": "keep"},
+        {"last_batch": "pad", "rank": 1, "world_size": 2},
+    ],
+    ids=str,
+)
 def test_batches_are_the_loaders(stamps, options):
     dataset = precache.tensorflow.dataset(stamps.out, 4, **options)
     loader = precache.Loader(stamps.out, 4, **options)
@@ -31,7 +40,9 @@ def test_batches_are_the_loaders(stamps, options):
     for epoch in range(2):  # each iteration is the next epoch
         for (images, labels), (expected, expected_labels) in zip(dataset, loader, strict=True):
             assert images.dtype.name == loader.spec.dtype
-            assert images.numpy().tobytes() == expected.tobytes() and labels.numpy().tolist() == expected_labels.tolist()
+            assert (
+                images.numpy().tobytes() == expected.tobytes() and labels.numpy().tolist() == expected_labels.tolist()
+            )
 
 
 def test_epochs_differ_and_repeat(stamps):
@@ -62,7 +73,9 @@ def test_batches_that_are_kept_never_change(stamps):
 
 
 def test_it_joins_a_pipeline(stamps):
-    dataset = precache.tensorflow.dataset(stamps.out, 4, last_batch="keep").unbatch().map(lambda image, label: image[2, 0, 0])
+    dataset = (
+        precache.tensorflow.dataset(stamps.out, 4, last_batch="keep").unbatch().map(lambda image, label: image[2, 0, 0])
+    )
     assert sorted(int(number) for number in dataset) == list(range(23))
 
 
@@ -96,8 +109,16 @@ def test_wrong_options_are_refused_at_once(stamps):
         precache.tensorflow.dataset(stamps.out, 4, epoch=-1)
 
 
-@pytest.mark.parametrize("options, sizes", [({"drop_last": True}, [10, 10]), ({"drop_last": False}, [10, 10, 3]),
-                                            ({"writable": False}, [10, 10, 3]), ({"shuffle": True}, [10, 10])], ids=str)
+@pytest.mark.parametrize(
+    "options, sizes",
+    [
+        ({"drop_last": True}, [10, 10]),
+        ({"drop_last": False}, [10, 10, 3]),
+        ({"writable": False}, [10, 10, 3]),
+        ({"shuffle": True}, [10, 10]),
+    ],
+    ids=str,
+)
 def test_options_that_every_loader_has(stamps, options, sizes):
     assert [len(labels) for _, labels in precache.tensorflow.dataset(stamps.out, 10, **options)] == sizes
 

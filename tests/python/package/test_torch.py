@@ -83,7 +83,9 @@ def test_every_stored_type(made, stored):
     built = made("--size", "17x23", "--shards", "3", "--dtype", stored)
     expected = np.stack([image for image, _ in precache.open(built.out)])
     for views in (True, False):
-        images = torch.cat([images for images, _ in precache.torch.Loader(built.out, 4, last_batch="keep", views=views)])
+        images = torch.cat(
+            [images for images, _ in precache.torch.Loader(built.out, 4, last_batch="keep", views=views)]
+        )
         assert images.dtype == getattr(torch, stored)
         assert images.contiguous().view(torch.uint8).numpy().tobytes() == expected.tobytes()
     image, label = precache.torch.Dataset(built.out)[5]
@@ -134,9 +136,13 @@ def test_devices(stamps):
 
 def test_bad_options(stamps):
     for options, kind, words in (
-        ({"layout": "chw"}, TypeError, "use channels_last"), ({"rank": 1}, ValueError, "rank 1"), ({"dtype": "int8"}, ValueError, "int8"),
-        ({"rank": 2, "world_size": 2}, ValueError, "rank 2"), ({"nonsense": 1}, TypeError, "nonsense"),
-        ({"pin_memory": "yes"}, TypeError, "pin_memory is 'yes'"), ({"channels_last": "no"}, TypeError, "channels_last is 'no'"),
+        ({"layout": "chw"}, TypeError, "use channels_last"),
+        ({"rank": 1}, ValueError, "rank 1"),
+        ({"dtype": "int8"}, ValueError, "int8"),
+        ({"rank": 2, "world_size": 2}, ValueError, "rank 2"),
+        ({"nonsense": 1}, TypeError, "nonsense"),
+        ({"pin_memory": "yes"}, TypeError, "pin_memory is 'yes'"),
+        ({"channels_last": "no"}, TypeError, "channels_last is 'no'"),
     ):
         with pytest.raises(kind, match=words):
             precache.torch.Loader(stamps.out, 4, **options)
@@ -161,7 +167,8 @@ def test_states_pass_through_torch_save(stamps):
 
 def test_torchs_loader(stamps, in_child):
     """In a child process: JAX and TensorFlow, which other tests import, do not support forks."""
-    lines = in_child("""
+    lines = in_child(
+        """
         import multiprocessing, sys, warnings
         import torch
         import precache.torch
@@ -183,7 +190,9 @@ def test_torchs_loader(stamps, in_child):
                 assert torch.cat(labels).tolist() == expected_labels.tolist()
                 print(workers, method, len(images))
             print(sum(1 for _ in iterator))
-    """, stamps.out)
+    """,
+        stamps.out,
+    )
     assert lines == ["0 None 5", "2 fork 5", "2 spawn 5", "8"]
 
 
@@ -192,7 +201,8 @@ def test_errors_of_workers(build, animals, tmp_path, in_child, method):
     built = build(animals[0], tmp_path / "out", "--size", "16", "--shards", "3")
     built.shard_paths()[0].unlink()
     os.truncate(built.shard_paths()[1], 600)
-    lines = in_child("""
+    lines = in_child(
+        """
         import sys
         import torch
         import precache.torch
@@ -206,16 +216,22 @@ def test_errors_of_workers(build, animals, tmp_path, in_child, method):
                     list(loader)
                 except kind as error:
                     print(type(error).__name__, isinstance(error, precache.Error), "train-00000" in str(error))
-    """, built.out, method)
+    """,
+        built.out,
+        method,
+    )
     assert lines == ["IoFileNotFoundError True True", "CorruptDataError True True", "IndexError False False"]
 
 
 def test_a_shard_that_is_cut_under_a_worker(build, animals, tmp_path, in_child):
     """Torch replaces the reader's handler of SIGBUS when a worker starts."""
-    cases = [f"{format}-{method}" for format, method in ((FORMATS[0], "spawn"), *((format, "fork") for format in FORMATS))]
+    cases = [
+        f"{format}-{method}" for format, method in ((FORMATS[0], "spawn"), *((format, "fork") for format in FORMATS))
+    ]
     for case in cases:
         build(animals[0], tmp_path / case, "--format", case.split("-")[0], "--size", "40", "--shards", "1")
-    lines = in_child("""
+    lines = in_child(
+        """
         import os, pathlib, sys
         import torch
         import precache.torch
@@ -233,7 +249,9 @@ def test_a_shard_that_is_cut_under_a_worker(build, animals, tmp_path, in_child):
                     print(len(list(loader)))
                 except precache.CorruptDataError as error:
                     print("the file was truncated" in str(error))
-    """, *(tmp_path / case for case in cases))
+    """,
+        *(tmp_path / case for case in cases),
+    )
     assert lines == ["True"] * 4
 
 
@@ -273,7 +291,8 @@ def test_a_dataset_of_hwc_is_shown_as_chw(made):
 
 
 def test_distributed_processes_share_an_epoch(stamps, in_child, tmp_path):
-    lines = in_child("""
+    lines = in_child(
+        """
         import json, sys
         import torch, torch.distributed as dist, torch.multiprocessing as mp
         import precache.torch
@@ -303,7 +322,11 @@ def test_distributed_processes_share_an_epoch(stamps, in_child, tmp_path):
             results = mp.get_context("spawn").SimpleQueue()
             mp.spawn(work, args=(sys.argv[1], sys.argv[2], results), nprocs=2)
             print(json.dumps(sorted(results.get() for _ in range(2))))
-    """, stamps.out, tmp_path / "store", CUDA_VISIBLE_DEVICES="")
+    """,
+        stamps.out,
+        tmp_path / "store",
+        CUDA_VISIBLE_DEVICES="",
+    )
     order = documented_order(23, "full", 1, 1, 1, 0)
     ranks = json.loads(lines[-1])
     for rank, seen, same_weights, alone, given, state in ranks:

@@ -69,7 +69,19 @@ def test_its_libraries_come_with_it(environment):
     (site,) = (environment.parent / "lib").glob("python3*/site-packages")
     files = [site / "precache" / "bin" / "precache", *(site / "precache").glob("_reader*.so")]
     assert len(files) == 2
-    of_the_system = ("linux-vdso", "ld-linux", "libc.", "libm.", "libgcc_s.", "libstdc++.", "libpthread.", "libdl.", "libresolv.", "librt.", "libz.")
+    of_the_system = (
+        "linux-vdso",
+        "ld-linux",
+        "libc.",
+        "libm.",
+        "libgcc_s.",
+        "libstdc++.",
+        "libpthread.",
+        "libdl.",
+        "libresolv.",
+        "librt.",
+        "libz.",
+    )
     for file in files:
         for line in succeed("ldd", file).splitlines():
             name = line.split()[0].rsplit("/", 1)[-1]
