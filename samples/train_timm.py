@@ -13,7 +13,7 @@ from timm.data import Mixup
 from timm.loss import SoftTargetCrossEntropy
 from timm.optim import create_optimizer_v2
 from timm.scheduler import CosineLRScheduler
-from timm.utils import AverageMeter, ModelEmaV3, accuracy
+from timm.utils import AverageMeter, ModelEmaV3, accuracy, random_seed
 
 import precache
 import precache.torch
@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--batch-size", type=int, default=32, help="even, for MixUp")
     args = parser.parse_args()
 
-    torch.manual_seed(0)
+    random_seed(0)  # MixUp draws with NumPy
     dataset = precache.open(args.cache)
     model = timm.create_model(args.model, num_classes=dataset.num_classes)
     config = timm.data.resolve_model_data_config(model)

@@ -230,9 +230,11 @@ def test_the_trainer_of_transformers_resumes_in_mid_epoch(folder, tmp_path):
 
 def test_the_timm_sample_trains(folder, tmp_path):
     pytest.importorskip("timm")
-    out = run(SAMPLES / "train_timm.py", folder / "cache", "--batch-size", 8, "--epochs", 2, "--size", 32, cwd=tmp_path)
-    losses = re.findall(rf"^epoch \d: loss ([\d.]+), accuracy [\d.]+% of {TRAIN} images$", out, re.MULTILINE)
-    assert len(losses) == 2 and float(losses[1]) < float(losses[0])
+    words = (SAMPLES / "train_timm.py", folder / "cache", "--batch-size", 8, "--epochs", 3, "--size", 32)
+    out = run(*words, cwd=tmp_path)
+    accuracies = re.findall(rf"^epoch \d: loss [\d.]+, accuracy ([\d.]+)% of {TRAIN} images$", out, re.MULTILINE)
+    # MixUp's loss rises and falls with what it mixes; accuracy is measured without it. Guessing gives 33 %.
+    assert len(accuracies) == 3 and float(accuracies[-1]) > 60
 
 
 def test_the_sample_for_several_processes_builds_once_and_resumes(folder, tmp_path):
