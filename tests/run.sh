@@ -81,7 +81,8 @@ if ! command -v nvcc > /dev/null && [[ ! -x /usr/local/cuda/bin/nvcc ]]; then
   export CUDAToolkit_ROOT="$cuda/nvidia/cu13"
 fi
 # A toolkit that is not found ends the run: without it, the tests of the GPU would be left out silently.
-options=(-DPRECACHE_WITH_CUDA=ON -DPRECACHE_UNITY=ON)
+# Kernels for the oldest and the newest architecture stand for all of them.
+options=(-DPRECACHE_WITH_CUDA=ON -DPRECACHE_UNITY=ON "-DPRECACHE_CUDA_ARCHITECTURES=75;120")
 
 if [[ $tier == all ]]; then
   step "build with AddressSanitizer and UndefinedBehaviorSanitizer"
