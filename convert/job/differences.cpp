@@ -57,7 +57,6 @@ Json facts_of(const std::string& manifest, const std::string& split) {
   }
   Json samples = Json::array();
   for (const Json& shard : facts["shards"]) samples.push_back(shard["samples"]);
-  if (!facts["shards"].empty()) facts["columns"] = facts["shards"][0].value("columns", Json());
   facts["shards"] = std::move(samples);
   return facts;
 }

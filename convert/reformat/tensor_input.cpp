@@ -93,7 +93,7 @@ SourceCrcs::SourceCrcs(const SourceSplit& split) : split_(split) {
     const ShardIndex& index = set.index(i);
     if (index.samples == 0) continue;
     // Tar and TFRecord files begin with a record; in HDF5 files a record is a row of /images alone.
-    const Column& image = index.columns.image;
+    const Column& image = index.columns->image;
     const std::uint64_t tensor = index.spec->size_bytes();
     const std::uint64_t head = index.format == Format::kHdf5 ? 0 : image.base;
     const std::uint64_t begin = image.base - head;

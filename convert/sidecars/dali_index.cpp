@@ -78,7 +78,7 @@ Index index_of(const std::filesystem::path& shard, Format format) {
 }
 
 Index index_of(const std::filesystem::path& shard, const ShardEntry& entry) {
-  const std::uint64_t record_bytes = entry.columns.image.stride;
+  const std::uint64_t record_bytes = entry.columns->image.stride;
   const std::uint64_t bytes = File(shard, O_RDONLY).size();
   if (bytes != entry.bytes || bytes != checked_mul(entry.samples, record_bytes)) {
     throw CorruptData(shard, std::min(bytes, entry.bytes),

@@ -170,7 +170,7 @@ void write_vds(const SplitShards& shards, SidecarReport& report) {
   hdf5::VirtualShards shown{shards.manifest->spec, 1, shards.manifest->classes, {}};
   for (const ShardEntry& shard : split.shards) {
     shown.shards.push_back({shard.file, shard.samples});
-    shown.key_bytes = std::max<std::size_t>(shown.key_bytes, shard.columns.key.stride);
+    shown.key_bytes = std::max<std::size_t>(shown.key_bytes, shard.columns->key.stride);
   }
   check_sizes(shards);
   const fs::path path = vds_path(shards.folder, shards.split);

@@ -150,6 +150,7 @@ class Scanner {
     const FoundLabels labels = count != 0 ? finder_.find_labels() : FoundLabels{};
     const Column keys = count != 0 ? key_column() : Column{};
     ShardIndex index;
+    ShardColumns columns;
     const bool needs_table = !guess.spec || !rows.places.chunks.empty() ||
                              !labels.numbers.empty() || !labels.names.empty();
     if (count != 0 && needs_table) {
@@ -158,13 +159,14 @@ class Scanner {
       index.format = Format::kHdf5;
       index.bytes = bytes_.size();
       index.samples = count;
-      if (count != 0) index.columns.image = {rows.places.base, rows.places.bytes, {}};
+      if (count != 0) columns.image = {rows.places.base, rows.places.bytes, {}};
     }
     if (index.places.empty() && count != 0) {
-      index.columns.image.type = name(guess.spec->dtype);
-      index.columns.label = labels.column;
-      index.columns.key = keys;
-      index.columns.crc32c = find_crcs(index);
+      columns.image.type = name(guess.spec->dtype);
+      columns.label = labels.column;
+      columns.key = keys;
+      columns.crc32c = find_crcs(columns, count);
+      index.columns = std::move(columns);
     }
     if (!is_encoded) {
       index.spec = guess.spec;
@@ -234,18 +236,17 @@ class Scanner {
   }
 
   /// The CRCs, which only precache files have.
-  [[nodiscard]] Column find_crcs(const ShardIndex& index) const {
+  [[nodiscard]] Column find_crcs(const ShardColumns& columns, std::uint64_t samples) const {
     const std::string group = images().name.substr(0, images().name.rfind('/') + 1);
     const auto dataset = open_dataset(file(), group + kCrcName);
-    const ShardColumns& columns = index.columns;
     const auto offset = dataset ? dataset->contiguous_offset() : std::nullopt;
     if (!offset || columns.label.type.empty() || columns.key.type.empty() ||
-        dataset->extents != std::vector<std::uint64_t>{index.samples} ||
+        dataset->extents != std::vector<std::uint64_t>{samples} ||
         H5Tequal(dataset->type, H5T_STD_U32LE) <= 0) {
       return {};
     }
     // The labels of as many samples are inside the file, so this cannot overflow.
-    file().check_range(*dataset, *offset, index.samples * 4);
+    file().check_range(*dataset, *offset, samples * 4);
     return {*offset, 4, "uint32"};
   }
 

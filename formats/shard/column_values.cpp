@@ -44,24 +44,43 @@ std::string without_extension(std::string path) {
 
 ColumnValues::ColumnValues(const ShardIndex& index, const std::filesystem::path& path)
     : index_(&index),
-      path_(path),
+      path_(&path),
       tensor_bytes_(index.spec ? index.spec->size_bytes() : 0),
-      label_(type_of(index.columns.label)),
-      key_(type_of(index.columns.key)),
-      crc32c_(type_of(index.columns.crc32c)) {
+      label_(type_of(index.columns->label)),
+      key_(type_of(index.columns->key)),
+      crc32c_(type_of(index.columns->crc32c)) {
   if (!index.places.empty() || index.samples == 0) return;
   // A column without a type would count as absent and not be checked, but be read all the same.
-  if (!index.spec || index.columns.image.type != name(index.spec->dtype)) {
-    throw CorruptData(path_, 0,
+  if (!index.spec || index.columns->image.type != name(index.spec->dtype)) {
+    throw CorruptData(*path_, 0,
                       fmt::format("its image column has the type '{}', its tensors have another",
-                                  index.columns.image.type));
+                                  index.columns->image.type));
   }
-  check_fits(index.columns.image, tensor_bytes_);
-  check_fits(index.columns.label, label_ == Type::kInt64 ? kInt64Bytes : 1);
-  check_fits(index.columns.key, key_ == Type::kUstar || key_ == Type::kPax ? ustar::kBlock
-                                : key_ == Type::kUtf8 ? index.columns.key.stride
-                                                      : 1);
-  check_fits(index.columns.crc32c, kCrcBytes);
+  check_fits(index.columns->image, tensor_bytes_);
+  check_fits(index.columns->label, label_ == Type::kInt64 ? kInt64Bytes : 1);
+  check_fits(index.columns->key, key_ == Type::kUstar || key_ == Type::kPax ? ustar::kBlock
+                                 : key_ == Type::kUtf8 ? index.columns->key.stride
+                                                       : 1);
+  check_fits(index.columns->crc32c, kCrcBytes);
+  check_named();
+}
+
+void ColumnValues::check_named() const {
+  const std::vector<Column>& places = index_->columns->named;
+  const std::size_t count = index_->named ? index_->named->size() : 0;
+  if (places.size() != count) {
+    throw CorruptData(
+        *path_, 0, fmt::format("it has {} named columns, and places for {}", count, places.size()));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const NamedColumn& column = (*index_->named)[i];
+    if (places[i].type != name(column.type)) {
+      throw CorruptData(*path_, places[i].base,
+                        fmt::format("its column '{}' has the type '{}', not {}", column.name,
+                                    places[i].type, name(column.type)));
+    }
+    check_fits(places[i], column.size_bytes());
+  }
 }
 
 ColumnValues::Type ColumnValues::type_of(const Column& column) const {
@@ -72,7 +91,7 @@ ColumnValues::Type ColumnValues::type_of(const Column& column) const {
   for (const auto& [known, type] : kTypes) {
     if (column.type == known) return type;
   }
-  throw CorruptData(path_, 0, fmt::format("'{}' is not a known column type", column.type));
+  throw CorruptData(*path_, 0, fmt::format("'{}' is not a known column type", column.type));
 }
 
 void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
@@ -80,7 +99,7 @@ void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
   // This also means that a shard has no more records than bytes, whatever its manifest says.
   const bool overlap = index_->samples > 1 && column.stride < std::max<std::uint64_t>(bytes, 1);
   if (overlap || index_->bytes > INT64_MAX) {
-    throw CorruptData(path_, column.base,
+    throw CorruptData(*path_, column.base,
                       fmt::format("records with a stride of {} bytes overlap", column.stride));
   }
   std::uint64_t last = 0;
@@ -89,7 +108,7 @@ void ColumnValues::check_fits(const Column& column, std::uint64_t bytes) const {
       __builtin_add_overflow(last, column.base, &last) ||
       __builtin_add_overflow(last, bytes, &end) || end > index_->bytes) {
     throw CorruptData(
-        path_, column.base,
+        *path_, column.base,
         fmt::format("a column of {} records runs past the end of the shard of {} bytes",
                     index_->samples, index_->bytes));
   }
@@ -99,18 +118,18 @@ ColumnValues::Extent ColumnValues::payload(std::uint64_t i) const {
   if (!index_->places.empty()) {
     return {index_->places[i].payload, index_->places[i].payload_bytes};
   }
-  return {at(index_->columns.image, i), tensor_bytes_};
+  return {at(index_->columns->image, i), tensor_bytes_};
 }
 
 Bytes ColumnValues::rest(Bytes file, std::uint64_t offset) const {
-  if (offset > file.size()) throw CorruptData(path_, offset, "the file ends too early");
+  if (offset > file.size()) throw CorruptData(*path_, offset, "the file ends too early");
   return file.subspan(offset);
 }
 
 std::int64_t ColumnValues::label(Bytes file, std::uint64_t i) const {
   if (!index_->places.empty()) return index_->places[i].label;
   if (label_ == Type::kNone) return -1;
-  const std::uint64_t offset = at(index_->columns.label, i);
+  const std::uint64_t offset = at(index_->columns->label, i);
   const Bytes bytes = rest(file, offset);
   switch (label_) {
     case Type::kInt64:
@@ -127,7 +146,7 @@ std::int64_t ColumnValues::label(Bytes file, std::uint64_t i) const {
     default:
       break;
   }
-  throw CorruptData(path_, offset, "there is no label");
+  throw CorruptData(*path_, offset, "there is no label");
 }
 
 std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
@@ -135,13 +154,13 @@ std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
     return index_->keys.substr(index_->places[i].key_begin, index_->places[i].key_bytes);
   }
   if (key_ == Type::kNone) return {};
-  const Column& column = index_->columns.key;
+  const Column& column = index_->columns->key;
   const std::uint64_t offset = at(column, i);
   const Bytes bytes = rest(file, offset);
   switch (key_) {
     case Type::kUstar:
     case Type::kPax:
-      if (tar::EntryCursor cursor(file, path_, offset); const auto entry = cursor.next()) {
+      if (tar::EntryCursor cursor(file, *path_, offset); const auto entry = cursor.next()) {
         return without_extension(std::string(entry->name));  // borrowed from the cursor
       }
       break;
@@ -160,7 +179,15 @@ std::string ColumnValues::key(Bytes file, std::uint64_t i) const {
     default:
       break;
   }
-  throw CorruptData(path_, offset, "there is no key");
+  throw CorruptData(*path_, offset, "there is no key");
+}
+
+Bytes ColumnValues::named(Bytes file, std::size_t column, std::uint64_t i) const {
+  const std::uint64_t bytes = (*index_->named)[column].size_bytes();
+  const std::uint64_t offset = at(index_->columns->named[column], i);
+  const Bytes values = rest(file, offset);
+  if (values.size() < bytes) throw CorruptData(*path_, offset, "the file ends too early");
+  return values.first(bytes);
 }
 
 void ColumnValues::verify(Bytes file, std::uint64_t i) const {
@@ -168,7 +195,7 @@ void ColumnValues::verify(Bytes file, std::uint64_t i) const {
   if (index_->format == Format::kTfrecord) {
     // There are no bytes before, between or after TFRecords.
     const std::uint64_t record =
-        has_table ? index_->places[i].record : i * index_->columns.image.stride;
+        has_table ? index_->places[i].record : i * index_->columns->image.stride;
     verify_tfrecord(file, record, i);
   } else if (index_->format == Format::kTar) {
     const std::uint64_t image = payload(i).offset;
@@ -177,11 +204,11 @@ void ColumnValues::verify(Bytes file, std::uint64_t i) const {
       const std::uint64_t end = is_last ? file.size() : index_->places[i + 1].record;
       return verify_entries(file, index_->places[i].record, end, image, i);
     }
-    const std::uint64_t label = label_ == Type::kDecimal ? at(index_->columns.label, i) : image;
+    const std::uint64_t label = label_ == Type::kDecimal ? at(index_->columns->label, i) : image;
     // In third-party archives the label may come before the image, whose header has the key.
-    const std::uint64_t key = at(index_->columns.key, i);
+    const std::uint64_t key = at(index_->columns->key, i);
     const std::uint64_t begin = label < key ? label - ustar::kBlock : key;
-    const std::uint64_t stride = index_->columns.image.stride;
+    const std::uint64_t stride = index_->columns->image.stride;
     const std::uint64_t end =
         stride < file.size() - std::min(begin, file.size()) ? begin + stride : file.size();
     verify_entries(file, begin, end, std::max(image, label), i);
@@ -191,45 +218,45 @@ void ColumnValues::verify(Bytes file, std::uint64_t i) const {
 }
 
 void ColumnValues::verify_tfrecord(Bytes file, std::uint64_t offset, std::uint64_t i) const {
-  if (offset >= file.size()) throw CorruptData(path_, offset, "the file ends too early");
-  const auto record = tfrecord::RecordCursor(file, path_, offset).next();  // checks the length
+  if (offset >= file.size()) throw CorruptData(*path_, offset, "the file ends too early");
+  const auto record = tfrecord::RecordCursor(file, *path_, offset).next();  // checks the length
   if (!record || !tfrecord::has_right_crc(*record, file)) {
-    throw CorruptData(path_, offset + tfrecord::kLengthBytes,
+    throw CorruptData(*path_, offset + tfrecord::kLengthBytes,
                       fmt::format("record {} has a wrong CRC", i));
   }
 }
 
 void ColumnValues::verify_entries(Bytes file, std::uint64_t begin, std::uint64_t end,
                                   std::uint64_t last, std::uint64_t i) const {
-  if (begin > file.size()) throw CorruptData(path_, begin, "the file ends too early");
-  tar::EntryCursor cursor(file, path_, begin);
+  if (begin > file.size()) throw CorruptData(*path_, begin, "the file ends too early");
+  tar::EntryCursor cursor(file, *path_, begin);
   bool has_last = false;
   std::uint64_t next = begin;
   while (next < end) {
     const auto entry = cursor.next();  // throws if a checksum is wrong
     if (!entry) break;
     if (!tar::has_right_crc(*entry, file)) {
-      throw CorruptData(path_, entry->data, fmt::format("record {} has a wrong CRC", i));
+      throw CorruptData(*path_, entry->data, fmt::format("record {} has a wrong CRC", i));
     }
     // An empty file starts and ends at the same byte.
     has_last = has_last || (entry->data <= last && last <= entry->end);
     next = entry->end;
   }
-  if (!has_last) throw CorruptData(path_, next, fmt::format("record {} ends too early", i));
+  if (!has_last) throw CorruptData(*path_, next, fmt::format("record {} ends too early", i));
 }
 
 void ColumnValues::verify_row(Bytes file, std::uint64_t i) const {
   const auto bytes = [&](const Column& column, std::uint64_t size) {
     const Bytes value = rest(file, at(column, i));
-    if (value.size() < size) throw CorruptData(path_, at(column, i), "the file ends too early");
+    if (value.size() < size) throw CorruptData(*path_, at(column, i), "the file ends too early");
     return value.first(size);
   };
-  const ShardColumns& columns = index_->columns;
+  const ShardColumns& columns = *index_->columns;
   std::uint32_t crc = crc32c::value(bytes(columns.image, tensor_bytes_));
   crc = crc32c::extend(crc, bytes(columns.label, kInt64Bytes));
   crc = crc32c::extend(crc, bytes(columns.key, columns.key.stride));
   if (crc != little_endian(bytes(columns.crc32c, kCrcBytes))) {
-    throw CorruptData(path_, at(columns.image, i), fmt::format("record {} has a wrong CRC", i));
+    throw CorruptData(*path_, at(columns.image, i), fmt::format("record {} has a wrong CRC", i));
   }
 }
 

@@ -14,14 +14,15 @@ namespace precache {
 
 /// Reads the values of a shard's samples from the places that its index gives.
 ///
-/// Holds a reference to the index. `file` is always the whole file, of the index's size; everything
-/// that a hostile file may claim is checked against it. Immutable, so any number of threads may use
-/// one at once.
+/// Holds references to the index and the path. `file` is always the whole file, of the index's
+/// size; everything that a hostile file may claim is checked against it. Immutable, so any number
+/// of threads may use one at once.
 class ColumnValues {
  public:
   /// Throws CorruptData at `path` if a column runs past the end of the shard or has an unknown
   /// type, or if the type of the image column differs from the spec.
   ColumnValues(const ShardIndex& index, const std::filesystem::path& path);
+  ColumnValues(const ShardIndex& index, std::filesystem::path&& path) = delete;
 
   struct Extent {
     std::uint64_t offset = 0;
@@ -33,6 +34,10 @@ class ColumnValues {
   [[nodiscard]] std::int64_t label(std::span<const std::byte> file, std::uint64_t i) const;
   /// Throws CorruptData, and Unsupported for tar headers as EntryCursor does.
   [[nodiscard]] std::string key(std::span<const std::byte> file, std::uint64_t i) const;
+  /// The values of sample `i` in a named column, little-endian and not aligned. Borrows `file`.
+  /// Throws CorruptData.  REQUIRES: `column` is an index in ShardIndex::named, and i < samples.
+  [[nodiscard]] std::span<const std::byte> named(std::span<const std::byte> file,
+                                                 std::size_t column, std::uint64_t i) const;
   /// Checks all checksums of a record: a TFRecord's CRCs, the checksums of a tar record's headers,
   /// and the CRCs in tar and HDF5 files that precache wrote. Throws CorruptData.
   void verify(std::span<const std::byte> file, std::uint64_t i) const;
@@ -45,6 +50,7 @@ class ColumnValues {
   }
   [[nodiscard]] Type type_of(const Column& column) const;
   void check_fits(const Column& column, std::uint64_t bytes) const;
+  void check_named() const;
   void verify_tfrecord(std::span<const std::byte> file, std::uint64_t offset,
                        std::uint64_t i) const;
   /// Checks the tar entries from `begin` to `end`; one of them must contain `last`.
@@ -55,7 +61,7 @@ class ColumnValues {
                                                 std::uint64_t offset) const;
 
   const ShardIndex* index_;
-  std::filesystem::path path_;
+  const std::filesystem::path* path_;
   std::uint64_t tensor_bytes_;
   Type label_;
   Type key_;

@@ -139,8 +139,9 @@ ShardIndex IndexBuilder::finish() && {
   }
   if (index_.samples == 0) index_.obstacle = "it has no samples";
   if (index_.spec && image_.is_regular() && label_.is_regular() && key_.is_regular()) {
-    index_.columns = {image_.column(first_record_bytes_), label_.column(first_record_bytes_),
-                      key_.column(first_record_bytes_)};
+    index_.columns =
+        ShardColumns{image_.column(first_record_bytes_), label_.column(first_record_bytes_),
+                     key_.column(first_record_bytes_)};
     index_.places = {};
     index_.keys = {};
   }

@@ -9,6 +9,7 @@
 
 #include "precache/formats/error.hpp"
 #include "precache/formats/format.hpp"
+#include "precache/formats/named_column.hpp"
 #include "precache/formats/recipe.hpp"
 
 namespace precache {
@@ -41,6 +42,11 @@ std::string_view name(DType dtype) {
   return name_of(dtype, {"uint8", "float16", "bfloat16", "float32"});
 }
 DType parse_dtype(std::string_view name) { return parse(kAllDTypes, name, "dtype"); }
+
+std::string_view name(ValueType type) {
+  return name_of(type, {"uint8", "int32", "int64", "float32"});
+}
+ValueType parse_value_type(std::string_view name) { return parse(kAllValueTypes, name, "dtype"); }
 
 std::string_view name(Layout layout) { return name_of(layout, {"chw", "hwc"}); }
 Layout parse_layout(std::string_view name) { return parse(kAllLayouts, name, "layout"); }

@@ -8,6 +8,7 @@
 
 #include "formats/shard/framing.hpp"
 #include "precache/formats/columns.hpp"
+#include "precache/formats/named_column.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 namespace precache {
@@ -40,7 +41,8 @@ struct ShardIndex {
   std::optional<TensorSpec> spec;
   /// Why there is no spec, as in "its samples are JPEG files".
   std::string obstacle;
-  ShardColumns columns;                // if `places` is empty
+  SharedColumns columns;               // if `places` is empty
+  NamedColumns named;                  // the columns whose places are columns->named
   std::vector<SampleLocation> places;  // else one for each sample
   std::string keys;                    // the keys of `places`, one after another
   std::vector<std::string> classes;

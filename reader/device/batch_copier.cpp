@@ -157,7 +157,7 @@ void BatchCopier::find_runs(std::span<const std::uint64_t> samples) {
     const ShardSet::Location first = shards_->locate(samples[i]);
     const ShardIndex& index = shards_->index(first.shard);
     const bool equal = index.places.empty();
-    Run run{tensor_of(samples[i]), equal ? index.columns.image.stride : stored_.row_bytes, 1};
+    Run run{tensor_of(samples[i]), equal ? index.columns->image.stride : stored_.row_bytes, 1};
     const std::uint64_t most =
         equal ? std::min<std::uint64_t>(samples.size() - i, shards_->rows_from(first)) : 1;
     while (run.rows < most && samples[i + run.rows] == samples[i] + run.rows) ++run.rows;

@@ -41,7 +41,7 @@ std::optional<CutShard> find_cut(const ListedShard& shard, std::uint64_t bytes) 
                fmt::format("the file has {} bytes, the manifest says {}", bytes, known)};
   // Records of HDF5 do not follow each other from the beginning of the file.
   if (shard.entry == nullptr || shard.manifest->format == Format::kHdf5) return cut;
-  const std::uint64_t stride = shard.entry->columns.image.stride;
+  const std::uint64_t stride = shard.entry->columns->image.stride;
   if (stride == 0 || bytes > known) return cut;
   cut.samples = std::min(bytes / stride, shard.entry->samples);
   cut.reason += fmt::format("; {} of its {} are before the cut", human::count(cut.samples),

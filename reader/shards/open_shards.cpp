@@ -47,12 +47,16 @@ std::shared_ptr<const ShardSet> with_fit_labels(std::shared_ptr<const ShardSet> 
 
 }  // namespace
 
-std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& listed,
+std::shared_ptr<const ShardSet> open_shards(std::vector<ListedShard> listed,
                                             const OpenOptions& options) {
   if (options.spec && options.spec->size_bytes() == 0) {
     throw InvalidArgument("`spec` describes tensors without elements: " + options.spec->text());
   }
   refuse_keys_of_known(listed, options);
+  std::vector<std::string> classes;
+  for (const ListedShard& shard : listed) {
+    if (shard.entry != nullptr && classes.empty()) classes = shard.manifest->classes;
+  }
   if (options.handle_bus_errors) bus_fault::install_handler();
   const auto is_scanned = [](const ListedShard& shard) { return shard.entry == nullptr; };
   const std::size_t threads = std::ranges::none_of(listed, is_scanned) ? 1
@@ -60,11 +64,8 @@ std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& list
                                                                        : usable_threads();
   std::vector<ShardSet::Shard> shards(listed.size());
   run_tasks(listed.size(), threads,
-            [&](std::size_t i) { shards[i] = open_shard(listed[i], options); });
-  std::vector<std::string> classes;
-  for (const ListedShard& shard : listed) {
-    if (shard.entry != nullptr && classes.empty()) classes = shard.manifest->classes;
-  }
+            [&](std::size_t i) { shards[i] = open_shard(std::move(listed[i]), options); });
+  listed = {};  // there may be hundreds of thousands
   for (const auto& shard : shards) {
     if (options.spec) check_spec(shard, *options.spec);
     if (classes.empty()) classes = shard.index.classes;
@@ -72,12 +73,13 @@ std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& list
   return std::make_shared<const ShardSet>(std::move(shards), std::move(classes), options);
 }
 
-ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options) {
-  const std::filesystem::path path = std::filesystem::absolute(
-      listed.path);  // the working directory may change before it is mapped
+ShardSet::Shard open_shard(ListedShard listed, const OpenOptions& options) {
+  // The working directory may change before it is mapped.
+  std::filesystem::path path =
+      listed.path.is_absolute() ? listed.path : std::filesystem::absolute(listed.path);
   if (listed.entry == nullptr) {
     const MappedShard mapped(listed.path);
-    return {path, scan_mapped(mapped, listed, options), mapped.state()};
+    return {std::move(path), scan_mapped(mapped, listed, options), mapped.state()};
   }
   const ShardEntry& entry = *listed.entry;
   ShardIndex index;
@@ -86,7 +88,9 @@ ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options
   index.samples = entry.samples;
   index.spec = listed.manifest->spec;
   index.columns = entry.columns;
-  return {path, std::move(index), {}, entry.crc32c, listed.watch};
+  const SplitEntry& split = listed.manifest->splits.at(listed.split());
+  if (!split.columns.empty()) index.named = {listed.manifest, &split.columns};
+  return {std::move(path), std::move(index), {}, entry.crc32c, std::move(listed.watch)};
 }
 
 ShardIndex scan_mapped(const MappedShard& mapped, const ListedShard& listed,

@@ -11,14 +11,14 @@ namespace precache {
 
 /// Describes a shard from its manifest, without opening it; without a manifest, scans it. Throws
 /// IoError, CorruptData and Unsupported.
-[[nodiscard]] ShardSet::Shard open_shard(const ListedShard& listed, const OpenOptions& options);
+[[nodiscard]] ShardSet::Shard open_shard(ListedShard listed, const OpenOptions& options);
 
 /// Scans a shard without a manifest of tensors. Throws CorruptData and Unsupported.
 [[nodiscard]] ShardIndex scan_mapped(const MappedShard& mapped, const ListedShard& listed,
                                      const OpenOptions& options);
 
 /// Calls open_shard() for all shards. Throws IoError, CorruptData, Unsupported and InvalidArgument.
-[[nodiscard]] std::shared_ptr<const ShardSet> open_shards(const std::vector<ListedShard>& listed,
+[[nodiscard]] std::shared_ptr<const ShardSet> open_shards(std::vector<ListedShard> listed,
                                                           const OpenOptions& options);
 
 /// The dataset of shards that are already open.

@@ -123,6 +123,7 @@ std::vector<ListedShard> list_splits(const std::map<std::string, Split>& splits,
   std::vector<ListedShard> shards;
   for (const auto& [split_name, entries] : splits) {
     if (chosen != nullptr && chosen != &entries) continue;
+    shards.reserve(shards.size() + entries.shards.size());
     for (const auto& entry : entries.shards) shards.push_back(make(entry));
   }
   return shards;

@@ -44,7 +44,7 @@ std::size_t default_open_shards() {
 /// The distance between payloads. An index may have a table of places only because of its labels.
 std::optional<std::uint64_t> stride_of(const ShardIndex& index) {
   const auto& places = index.places;
-  if (places.empty()) return index.columns.image.stride;
+  if (places.empty()) return index.columns->image.stride;
   if (places.size() == 1) return places[0].payload_bytes;
   const std::uint64_t stride = places[1].payload - places[0].payload;
   for (std::size_t i = 1; i < places.size(); ++i) {
@@ -167,18 +167,25 @@ std::shared_ptr<const MappedShard> ShardSet::use_mapped(std::size_t shard) const
 }
 
 bool ShardSet::agrees_with(const Manifest& manifest, const ManifestWatch& watch) const {
-  std::map<std::string_view, const ShardEntry*> entries;
+  struct Found {
+    const SplitEntry* split;
+    const ShardEntry* entry;
+  };
+  std::unordered_map<std::string_view, Found> entries;
   for (const auto& [split_name, split] : manifest.splits) {
-    for (const ShardEntry& entry : split.shards) entries.emplace(entry.file, &entry);
+    for (const ShardEntry& entry : split.shards) entries.emplace(entry.file, Found{&split, &entry});
   }
   return std::ranges::all_of(shards_, [&](const Shard& shard) {
     if (shard.watch.get() != &watch) return true;
     const auto found = entries.find(shard.path.filename().native());
     if (found == entries.end()) return false;
-    const ShardEntry& entry = *found->second;
+    const auto& [split, known] = found->second;
+    const ShardEntry& entry = *known;
     const ShardIndex& index = shard.index;
+    const bool has_same_named =
+        index.named ? *index.named == split->columns : split->columns.empty();
     return entry.samples == index.samples && entry.bytes == index.bytes &&
-           entry.crc32c == shard.crc32c && entry.columns == index.columns &&
+           entry.crc32c == shard.crc32c && entry.columns == index.columns && has_same_named &&
            manifest.spec == index.spec && manifest.format == index.format;
   });
 }

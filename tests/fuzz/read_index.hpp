@@ -49,7 +49,8 @@ inline void read_all(const std::optional<ShardIndex>& found, std::span<const std
   expect(index.bytes == file.size(), "the index knows the size of the file");
   expect(index.samples <= file.size(), "there are no more samples than bytes");
   expect(index.places.empty() || index.places.size() == index.samples, "each sample has a place");
-  const ColumnValues values(index, "fuzz");  // must not throw: a scan returns only readable indexes
+  const std::filesystem::path path = "fuzz";
+  const ColumnValues values(index, path);  // must not throw: a scan returns only readable indexes
   for (std::uint64_t i = 0; i < std::min(index.samples, kMostSamples); ++i) {
     const auto [offset, bytes] = values.payload(i);
     expect(offset <= file.size() && bytes <= file.size() - offset, "a payload lies in the file");

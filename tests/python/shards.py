@@ -107,7 +107,14 @@ class Dataset:
         return self.manifest["classes"]
 
     def shards(self, split="train"):
-        return self.manifest["splits"][split]["shards"]
+        """The shards, each with all of its columns."""
+        entry = self.manifest["splits"][split]
+
+        def columns(shard):
+            own = shard.get("columns", {})
+            return {name: {**column, **own.get(name, {})} for name, column in entry["columns"].items()}
+
+        return [{**shard, "columns": columns(shard)} for shard in entry["shards"]]
 
     def shard_paths(self, split="train"):
         return [self.out / shard["file"] for shard in self.shards(split)]

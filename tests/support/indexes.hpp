@@ -30,8 +30,8 @@ inline bool is_inside(const ShardIndex& index, std::uint64_t size) {
   const auto column_fits = [&](const Column& column, std::uint64_t bytes) {
     return column.type.empty() || fits(column.base + (index.samples - 1) * column.stride, bytes);
   };
-  return column_fits(index.columns.image, index.spec->size_bytes()) &&
-         column_fits(index.columns.label, 1) && column_fits(index.columns.key, 1);
+  return column_fits(index.columns->image, index.spec->size_bytes()) &&
+         column_fits(index.columns->label, 1) && column_fits(index.columns->key, 1);
 }
 
 /// scan_shard() for a file that need not exist: HDF5 is scanned in this process.

@@ -50,9 +50,26 @@ static void from_json(const Json& json, std::vector<SampleLocation>& places) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorSpec, dtype, layout, height, width, channels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PixelArray, type, layout, height, width, channels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Column, base, stride, type)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardColumns, image, label, key, crc32c)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardColumns, image, label, key, crc32c, named)
+static void to_json(Json& json, const SharedColumns& columns) { json = *columns; }
+static void from_json(const Json& json, SharedColumns& columns) {
+  columns = json.get<ShardColumns>();
+}
+static void to_json(Json& json, ValueType type) { json = name(type); }
+static void from_json(const Json& json, ValueType& type) {
+  type = parse_value_type(json.get<std::string>());
+}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NamedColumn, name, type, shape, value_names)
+static void to_json(Json& json, const NamedColumns& columns) {
+  json = columns ? *columns : std::vector<NamedColumn>();
+}
+static void from_json(const Json& json, NamedColumns& columns) {
+  auto named = json.get<std::vector<NamedColumn>>();
+  validate(named);
+  if (!named.empty()) columns = std::make_shared<const std::vector<NamedColumn>>(std::move(named));
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardIndex, format, bytes, samples, spec, obstacle, columns,
-                                   places, keys, classes, label_names, mismatched_labels,
+                                   named, places, keys, classes, label_names, mismatched_labels,
                                    maybe_labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hdf5Contents::Object, name, kind, target, type, shape, storage,
                                    chunk, filters, offset, stored_bytes)
@@ -68,7 +85,7 @@ namespace {
 using Path = std::filesystem::path;
 
 // Increased when requests or answers change: the command may have another version than the reader.
-constexpr int kProtocol = 3;
+constexpr int kProtocol = 4;
 constexpr std::size_t kRequestWords = 6;
 
 Message to_message(Json json) {

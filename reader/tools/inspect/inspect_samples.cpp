@@ -32,8 +32,8 @@ void describe_access(const ShardSet& set, Inspection& facts) {
     if (index.samples == 0) continue;
     for (const SampleLocation& place : index.places) bits |= place.payload;
     if (index.places.empty()) {
-      bits |= index.columns.image.base;
-      if (index.samples > 1) bits |= index.columns.image.stride;
+      bits |= index.columns->image.base;
+      if (index.samples > 1) bits |= index.columns->image.stride;
     }
     const auto& stride = set.stride(i);
     is_regular = is_regular && stride;
@@ -64,7 +64,7 @@ void describe_access(const ShardSet& set, Inspection& facts) {
 bool has_cheap_labels(const ShardSet& set) {
   for (std::size_t i = 0; i < set.shard_count(); ++i) {
     const ShardIndex& index = set.index(i);
-    const std::string& type = index.columns.label.type;
+    const std::string& type = index.columns->label.type;
     if (index.places.empty() && type != "int64" && !type.empty()) return false;
   }
   return true;

@@ -288,7 +288,7 @@ void ShardVerification::add_fault(std::optional<std::uint64_t> record, const Cor
 
 std::optional<std::uint64_t> ShardVerification::record_at(std::uint64_t offset) const {
   if (listed.entry == nullptr) return std::nullopt;
-  const Column& image = listed.entry->columns.image;
+  const Column& image = listed.entry->columns->image;
   // Tar and TFRecord files begin with a record; in HDF5 a record is a row of the images.
   const std::uint64_t begin =
       listed.manifest->format == Format::kHdf5 ? image.base : std::uint64_t{0};
@@ -312,7 +312,7 @@ bool has_right_records(const ShardVerification& shard, std::uint64_t offset,
   const ShardEntry& entry = *shard.listed.entry;
   const Manifest& manifest = *shard.listed.manifest;
   const auto& path = shard.listed.path;
-  const std::uint64_t stride = entry.columns.image.stride;
+  const std::uint64_t stride = entry.columns->image.stride;
   const std::uint64_t left = entry.samples - std::min(offset / stride, entry.samples);
   const auto records = part.first(std::min(part.size() / stride, left) * stride);
   const auto rest = part.subspan(records.size());

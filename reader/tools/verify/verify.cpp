@@ -60,7 +60,7 @@ void read_by_records(ChunkedShard& shard) {
   if (entry == nullptr || entry->samples == 0 || shard.listed.manifest->format == Format::kHdf5) {
     return;
   }
-  const std::uint64_t stride = entry->columns.image.stride;
+  const std::uint64_t stride = entry->columns->image.stride;
   if (stride == 0 || stride > kChunkBytes || shard.bytes != entry->bytes ||
       shard.bytes / stride < entry->samples) {
     return;

@@ -120,10 +120,10 @@ TEST_CASE("a manifest that misplaces its records is refused", "[convert][malform
       fs::remove_all(root / "out");
     };
     damage([](SplitEntry& split) { split.shards[1].crc32c ^= 1; });
-    damage([](SplitEntry& split) { split.shards[0].columns.image.stride <<= 20; });
+    damage([](SplitEntry& split) { split.shards[0].columns.edit().image.stride <<= 20; });
     damage([](SplitEntry& split) {
-      split.shards[0].columns.image.stride = 64;
-      split.shards[0].columns.image.base = 0;
+      split.shards[0].columns.edit().image.stride = 64;
+      split.shards[0].columns.edit().image.base = 0;
     });
     // Records would be too small for their names.
     damage([](SplitEntry& split) { split.names = NameLimits(); });

@@ -111,7 +111,7 @@ TEST_CASE("the index from the manifest is the one from a scan", "[convert][index
   for (const auto& lie : std::vector<std::function<void(ShardEntry&)>>{
            [](ShardEntry& entry) { entry.samples += 1; },
            [](ShardEntry& entry) { entry.bytes -= 1; },
-           [](ShardEntry& entry) { entry.columns.image.stride *= 2; }}) {
+           [](ShardEntry& entry) { entry.columns.edit().image.stride *= 2; }}) {
     ShardEntry entry = made.entries()[0];
     lie(entry);
     CHECK_THROWS_AS(dali::index_of(made.shards[0], entry), CorruptData);

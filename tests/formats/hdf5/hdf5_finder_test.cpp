@@ -48,8 +48,8 @@ Seen labels_of(const Bytes& file) {
     seen.reader.push_back(index.label_names.empty() ? std::to_string(number)
                                                     : index.label_names[number]);
   }
-  for (std::uint64_t i = 0; i < index.samples && !index.columns.label.type.empty(); ++i) {
-    const auto bytes = std::span(file).subspan(index.columns.label.base + i * 8, 8);
+  for (std::uint64_t i = 0; i < index.samples && !index.columns->label.type.empty(); ++i) {
+    const auto bytes = std::span(file).subspan(index.columns->label.base + i * 8, 8);
     seen.reader.push_back(std::to_string(test::little_endian(bytes)));
   }
   return seen;

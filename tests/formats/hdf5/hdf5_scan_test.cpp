@@ -62,15 +62,15 @@ TEST_CASE("contiguous third-party hdf5 images are columns", "[formats][hdf5]") {
       CHECK(index.spec == TensorSpec{DType::kUint8, Layout::kHwc, 6, 5, 3});
       CHECK(index.samples == 7);
       CHECK(index.places.empty());
-      CHECK(index.columns.image.type == "uint8");
-      CHECK(index.columns.image.stride == kRow);
+      CHECK(index.columns->image.type == "uint8");
+      CHECK(index.columns->image.stride == kRow);
       for (std::uint64_t i = 0; i < 7; ++i) {
-        CHECK(is_row(file, index.columns.image.base + i * kRow, i));
-        const auto label = std::span(file).subspan(index.columns.label.base + i * 8, 8);
+        CHECK(is_row(file, index.columns->image.base + i * kRow, i));
+        const auto label = std::span(file).subspan(index.columns->label.base + i * 8, 8);
         CHECK(test::little_endian(label) == i);
       }
-      CHECK(index.columns.label.type == "int64");
-      CHECK(index.columns.key == Column{});
+      CHECK(index.columns->label.type == "int64");
+      CHECK(index.columns->key == Column{});
     }
   }
 }
@@ -103,8 +103,8 @@ TEST_CASE("contiguous hdf5 chunks are columns", "[formats][hdf5]") {
                                .add("labels", H5T_STD_I64LE, {7})
                                .scan();
   CHECK(index.places.empty());
-  CHECK(index.columns.image.stride == kRow);
-  CHECK(index.columns.label.stride == 8);
+  CHECK(index.columns->image.stride == kRow);
+  CHECK(index.columns->label.stride == 8);
 }
 
 TEST_CASE("hdf5 labels of all integer types are read", "[formats][hdf5]") {

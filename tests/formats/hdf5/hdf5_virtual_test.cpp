@@ -20,7 +20,7 @@ VirtualShards shown_of(MadeDataset& made) {
   VirtualShards shown{made.manifest.spec, 1, made.manifest.classes, {}};
   for (const ShardEntry& shard : made.entries()) {
     shown.shards.push_back({shard.file, shard.samples});
-    shown.key_bytes = shard.columns.key.stride;
+    shown.key_bytes = shard.columns->key.stride;
   }
   return shown;
 }

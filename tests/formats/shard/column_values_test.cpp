@@ -38,7 +38,8 @@ struct Shard {
     index.spec = spec;
     index.columns = framing->columns(samples.size());
   }
-  [[nodiscard]] ColumnValues values() const { return {index, "x.shard"}; }
+  [[nodiscard]] ColumnValues values() const { return {index, path}; }
+  std::filesystem::path path = "x.shard";
 };
 
 Shard small_shard(Format format) {
@@ -105,13 +106,13 @@ TEST_CASE("tensors of every type and size are found", "[formats][columns][roundt
 TEST_CASE("absent labels are -1 and absent keys are empty", "[formats][columns]") {
   for (const Format format : kFormats) {
     Shard shard = small_shard(format);
-    shard.index.columns.label = {};
-    shard.index.columns.key = {};
+    shard.index.columns.edit().label = {};
+    shard.index.columns.edit().key = {};
     CHECK(shard.values().label(shard.bytes, 2) == -1);
     CHECK(shard.values().key(shard.bytes, 2).empty());
     // The place of an absent column does not matter.
-    shard.index.columns.label.base = UINT64_MAX;
-    shard.index.columns.key = {shard.bytes.size(), 100, ""};
+    shard.index.columns.edit().label.base = UINT64_MAX;
+    shard.index.columns.edit().key = {shard.bytes.size(), 100, ""};
     CHECK(shard.values().label(shard.bytes, 2) == -1);
     CHECK(shard.values().key(shard.bytes, 2).empty());
   }
@@ -119,7 +120,7 @@ TEST_CASE("absent labels are -1 and absent keys are empty", "[formats][columns]"
 
 TEST_CASE("a decimal label may have leading zeros and a newline", "[formats][columns]") {
   Shard shard = small_shard(Format::kTar);
-  const Column& column = shard.index.columns.label;
+  const Column& column = shard.index.columns->label;
   const auto label_of = [&](std::string_view text) {
     const Bytes bytes = test::bytes_of(text);
     std::copy(bytes.begin(), bytes.end(),
@@ -142,7 +143,8 @@ TEST_CASE("a table gives values that no column can describe", "[formats][columns
   index.samples = 2;
   index.keys = "onetwo!";
   index.places = {{0, 10, 20, 5, 0, 3}, {30, 40, 60, -7, 3, 4}};
-  const ColumnValues values(index, "x.h5");
+  const std::filesystem::path path = "x.h5";
+  const ColumnValues values(index, path);
   const Bytes file(100);
   CHECK(values.payload(0).offset == 10);
   CHECK(values.payload(1).bytes == 60);
@@ -168,7 +170,7 @@ std::vector<std::size_t> undetected(const Shard& shard, std::size_t record, std:
         // The error gives the offset, at least that of the part with the checksum.
         CHECK(error.path() == "x.shard");
         CHECK(error.offset() <= at);
-        CHECK(error.offset() >= record * shard.index.columns.image.stride);
+        CHECK(error.offset() >= record * shard.index.columns->image.stride);
       }
     }
   }
@@ -178,7 +180,7 @@ std::vector<std::size_t> undetected(const Shard& shard, std::size_t record, std:
 TEST_CASE("verify finds any damaged byte of a TFRecord",
           "[formats][columns][tfrecord][malformed]") {
   const Shard shard = small_shard(Format::kTfrecord);
-  const std::size_t stride = shard.index.columns.image.stride;
+  const std::size_t stride = shard.index.columns->image.stride;
   CHECK(undetected(shard, 1, stride, 2 * stride).empty());
   // And no damage of other records.
   Bytes damaged = shard.bytes;
@@ -198,12 +200,12 @@ TEST_CASE("verify finds any damaged byte of a tar record's headers",
   for (const std::size_t key_bytes : {std::size_t{10}, std::size_t{300}}) {
     const Shard shard(Format::kTar, {{"a", 1}, {std::string(key_bytes, 'k'), 2}, {"b", 3}},
                       spec_of(2, 3, 3));
-    const std::size_t record = shard.index.columns.image.stride;
-    const std::size_t image = record + shard.index.columns.image.base - 128 - 512;
-    const std::size_t label = record + shard.index.columns.label.base - 512;
+    const std::size_t record = shard.index.columns->image.stride;
+    const std::size_t image = record + shard.index.columns->image.base - 128 - 512;
+    const std::size_t label = record + shard.index.columns->label.base - 512;
     std::vector<std::size_t> headers{image, label};
     if (key_bytes > 100) {  // each after a pax header
-      CHECK(shard.index.columns.key.type == "pax");
+      CHECK(shard.index.columns->key.type == "pax");
       headers.push_back(record);
       headers.push_back(label - (image - record));
     }
@@ -221,7 +223,8 @@ TEST_CASE("verify accepts an empty file at the end of a tar", "[formats][columns
   const Bytes file =
       test::bytes_of(test::tar_entry("a.jpg", "x") + test::tar_entry("b.jpg", "") + test::kTarEnd);
   const ShardIndex index = scan_shard(file, "a.tar");
-  const ColumnValues values(index, "a.tar");
+  const std::filesystem::path path = "a.tar";
+  const ColumnValues values(index, path);
   REQUIRE(index.samples == 2);
   CHECK_NOTHROW(values.verify(file, 0));
   CHECK_NOTHROW(values.verify(file, 1));
@@ -230,7 +233,7 @@ TEST_CASE("verify accepts an empty file at the end of a tar", "[formats][columns
 TEST_CASE("a key that cannot be read is an error with an offset",
           "[formats][columns][tar][malformed]") {
   Shard shard = small_shard(Format::kTar);
-  const std::size_t record = 2 * shard.index.columns.key.stride;
+  const std::size_t record = 2 * shard.index.columns->key.stride;
   shard.bytes[record] ^= std::byte{1};
   CHECK_NOTHROW((void)shard.values().key(shard.bytes, 1));
   try {
@@ -261,8 +264,8 @@ TEST_CASE("columns that run past the end or have unknown types are refused",
          {&ShardColumns::image, &ShardColumns::label, &ShardColumns::key}) {
       for (const auto& [what, change] : changes) {
         Shard shard = small_shard(format);
-        change(shard.index.columns.*column);
-        CAPTURE(name(format), what, (shard.index.columns.*column).type);
+        change(shard.index.columns.edit().*column);
+        CAPTURE(name(format), what, ((*shard.index.columns).*column).type);
         CHECK_THROWS_AS(shard.values(), CorruptData);
         shard.index.samples = 0;
         if (what.starts_with("base")) CHECK_NOTHROW((void)shard.values());
@@ -270,10 +273,10 @@ TEST_CASE("columns that run past the end or have unknown types are refused",
     }
     // Without a type, images would not be checked, but read all the same.
     Shard shard = small_shard(format);
-    shard.index.columns.image = {1 << 20, 1 << 20, ""};
+    shard.index.columns.edit().image = {1 << 20, 1 << 20, ""};
     CHECK_THROWS_AS(shard.values(), CorruptData);
     shard = small_shard(format);
-    shard.index.columns.image.type = "float32";
+    shard.index.columns.edit().image.type = "float32";
     CHECK_THROWS_AS(shard.values(), CorruptData);
     shard = small_shard(format);
     shard.index.samples = UINT64_MAX;
@@ -284,7 +287,8 @@ TEST_CASE("columns that run past the end or have unknown types are refused",
 /// Calls every function that reads. CorruptData is the only error allowed.
 void read_all(const ShardIndex& index, const Bytes& file) {
   try {
-    const ColumnValues values(index, "x.shard");
+    const std::filesystem::path path = "x.shard";
+    const ColumnValues values(index, path);
     for (std::uint64_t i = 0; i < index.samples; ++i) {
       const auto [offset, bytes] = values.payload(i);
       REQUIRE(offset <= file.size());
@@ -327,15 +331,16 @@ TEST_CASE("columns of other types and places are never read past the end",
     const Shard shard = small_shard(format);
     for (int trial = 0; trial < 3000; ++trial) {
       ShardIndex index = shard.index;
+      ShardColumns& columns = index.columns.edit();
       for (Column* const column :
-           {&index.columns.image, &index.columns.label, &index.columns.key}) {
+           {&columns.image, &columns.label, &columns.key}) {
         if (test::below(random, 2) == 0) column->base = test::below(random, index.bytes + 2);
         if (test::below(random, 3) == 0) column->stride = test::below(random, index.bytes);
       }
       static constexpr const char* kTypes[] = {"",      "decimal", "varint", "int64",
                                                "ustar", "pax",     "bytes",  "utf8"};
-      index.columns.label.type = kTypes[test::below(random, 8)];
-      index.columns.key.type = kTypes[test::below(random, 8)];
+      columns.label.type = kTypes[test::below(random, 8)];
+      columns.key.type = kTypes[test::below(random, 8)];
       Bytes file = test::cut(shard.bytes, shard.bytes.size());
       if (trial % 2 == 0) file = test::random_bytes(random, shard.bytes.size());
       CAPTURE(name(format), trial);

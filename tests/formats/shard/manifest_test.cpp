@@ -26,7 +26,11 @@ Manifest small_manifest() {
   manifest.classes = {"cat", "d\"o\\g", "\xe7\x8c\xab"};
   manifest.recipe = StoredRecipe::parse(R"({"size":[2,3],"nested":{"a":[1,null,true]}})");
   ShardEntry shard{"train-000000.tar", 5, 7680, 0x00c0ffee, {}};
-  shard.columns = {{640, 1536, "float16"}, {1024, 1536, "decimal"}, {0, 1536, "ustar"}};
+  shard.columns = ShardColumns{{640, 1536, "float16"},
+                               {1024, 1536, "decimal"},
+                               {0, 1536, "ustar"},
+                               {},
+                               {{700, 1536, "float32"}, {800, 1536, "uint8"}}};
   SplitEntry split;
   split.samples = 10;
   split.skipped = 2;
@@ -37,10 +41,15 @@ Manifest small_manifest() {
   split.names = NameLimits();
   split.names->include("dogs/1", -1);
   split.names->include("a", 300);
+  split.columns = {{"age", ValueType::kFloat32, {}, {}},
+                   {"tags", ValueType::kUint8, {2}, {"indoor", "night"}}};
   split.shards = {shard, shard};
   split.shards[1].file = "train-000001.tar";
+  split.shards[1].columns.edit().label.base = 1030;
+  split.shards[1].columns.edit().named[1].base = 810;
   SplitEntry empty;
   empty.shards = {{"val-000000.tar", 0, 1024, 0, shard.columns}};
+  empty.shards[0].columns.edit().named.clear();
   manifest.splits = {{"train", split}, {"val", empty}};
   return manifest;
 }
@@ -76,23 +85,116 @@ TEST_CASE("a manifest survives the way to JSON and back", "[formats][manifest][r
   CHECK(split.shards[0].samples == 5);
   CHECK(split.shards[0].bytes == 7680);
   CHECK(split.shards[0].crc32c == 0x00c0ffee);
+  CHECK(split.columns == before.splits.at("train").columns);
   CHECK(split.shards[0].columns == before.splits.at("train").shards[0].columns);
+  CHECK(split.shards[1].columns == before.splits.at("train").shards[1].columns);
   CHECK(after.splits.at("val").shards.size() == 1);
   CHECK(after.to_json() == before.to_json());
 }
 
 TEST_CASE("a manifest has the specified keys", "[formats][manifest]") {
   const Json json = Json::parse(small_manifest().to_json());
-  CHECK(json.at("version") == 1);
+  CHECK(json.at("version") == 2);
   CHECK(json.at("format") == "tar");
   CHECK(json.at("spec") == Json::parse(R"({"dtype":"float16","shape":[2,3,1],"layout":"hwc"})"));
   CHECK(json.at("classes").size() == 3);
   CHECK(json.at("recipe").is_object());
   const Json& shard = json.at(Pointer("/splits/train/shards/0"));
   CHECK(shard.at("crc32c") == "00c0ffee");
-  CHECK(shard.at("columns").at("label") ==
-        Json::parse(R"({"base":1024,"stride":1536,"type":"decimal"})"));
+  CHECK_FALSE(shard.contains("columns"));
+  const Json& columns = json.at(Pointer("/splits/train/columns"));
+  CHECK(columns.at("label") == Json::parse(R"({"base":1024,"stride":1536,"type":"decimal"})"));
+  CHECK(columns.at("age") ==
+        Json::parse(R"({"base":700,"stride":1536,"type":"float32","shape":[]})"));
+  CHECK(columns.at("tags").at("names") == Json::parse(R"(["indoor","night"])"));
+  CHECK(json.at(Pointer("/splits/train/shards/1/columns")) ==
+        Json::parse(R"({"label":{"base":1030},"tags":{"base":810}})"));
   CHECK(small_manifest().to_json().ends_with("}\n"));
+}
+
+/// The same dataset as version 1 describes it: with all columns in each shard.
+Json as_version_1(const Manifest& manifest) {
+  Json json = Json::parse(manifest.to_json());
+  json["version"] = 1;
+  for (auto& split : json.at("splits")) {
+    const Json columns = split.at("columns");
+    split.erase("columns");
+    for (auto& shard : split.at("shards")) {
+      Json own = columns;
+      own.update(shard.value("columns", Json::object()), true);
+      shard["columns"] = own;
+    }
+  }
+  return json;
+}
+
+TEST_CASE("a manifest of version 1 is read and becomes one of version 2", "[formats][manifest]") {
+  Manifest before = small_manifest();
+  SplitEntry& split = before.splits.at("train");
+  split.columns.clear();
+  for (ShardEntry& shard : split.shards) shard.columns.edit().named.clear();
+  split.shards[1].columns.edit().crc32c = {1, 4, "uint32"};
+  const Json old = as_version_1(before);
+  CHECK(old.at(Pointer("/splits/train/shards/1/columns/label/base")) == 1030);
+  const Manifest after = parse(old);
+  CHECK(after.splits.at("train").shards == split.shards);
+  CHECK(after.splits.at("train").columns.empty());
+  CHECK(after.to_json() == before.to_json());
+  for (const char* column : {"image", "label", "key"}) {
+    Json json = old;
+    json[Pointer("/splits/train/shards/1/columns")].erase(column);
+    CAPTURE(column);
+    CHECK_THROWS_AS(parse(json), CorruptData);
+  }
+}
+
+TEST_CASE("equal shards of a manifest share their columns", "[formats][manifest]") {
+  Manifest manifest = small_manifest();
+  SplitEntry& split = manifest.splits.at("train");
+  const ShardEntry first = split.shards[0];
+  split.shards.assign(100, first);
+  split.samples = 500;
+  const std::string text = manifest.to_json();
+  CHECK(text.size() < 3000 + 100 * 110);
+  for (const Manifest& after : {Manifest::from_json(text, kPath), parse(as_version_1([&] {
+                                  Manifest plain = manifest;
+                                  plain.splits.at("train").columns.clear();
+                                  for (ShardEntry& shard : plain.splits.at("train").shards) {
+                                    shard.columns.edit().named.clear();
+                                  }
+                                  return plain;
+                                }()))}) {
+    const auto& shards = after.splits.at("train").shards;
+    REQUIRE(shards.size() == 100);
+    CHECK(&*shards[0].columns == &*shards[99].columns);
+  }
+}
+
+TEST_CASE("a manifest with two columns of one name, or too many, is corrupt",
+          "[formats][manifest][malformed]") {
+  Manifest manifest = small_manifest();
+  SplitEntry& split = manifest.splits.at("train");
+  for (ShardEntry& shard : split.shards) {
+    shard.columns.edit().named.resize(kMostNamedColumns + 1, {700, 1536, "float32"});
+  }
+  split.columns.clear();
+  for (std::size_t i = 0; i <= kMostNamedColumns; ++i) {
+    split.columns.push_back({"c" + std::to_string(i), ValueType::kFloat32, {}, {}});
+  }
+  CHECK_THROWS_AS(Manifest::from_json(manifest.to_json(), kPath), CorruptData);
+  for (ShardEntry& shard : split.shards) shard.columns.edit().named.pop_back();
+  split.columns.pop_back();
+  CHECK(Manifest::from_json(manifest.to_json(), kPath).splits.at("train").columns == split.columns);
+}
+
+TEST_CASE("a manifest with an object of very many members is refused at once",
+          "[formats][manifest][malformed]") {
+  std::string text = R"({"version":2,"recipe":{)";
+  for (int i = 0; i < 5000; ++i) text += "\"k" + std::to_string(i) + "\":[1,2],";
+  text += R"("last":1}})";
+  CHECK_THAT(
+      test::message_of<CorruptData>([&] { static_cast<void>(Manifest::from_json(text, kPath)); }),
+      test::contains("members"));
 }
 
 TEST_CASE("a manifest in either layout gives height and width", "[formats][manifest]") {
@@ -166,11 +268,14 @@ TEST_CASE("a manifest without one of its keys is corrupt", "[formats][manifest][
                test::contains(key));
   };
   for (const std::string parent :
-       {"", "/spec", "/splits/train", "/splits/train/shards/1", "/splits/train/shards/1/columns",
-        "/splits/train/shards/1/columns/image", "/splits/train/shards/1/columns/key"}) {
+       {"", "/spec", "/splits/train", "/splits/train/shards/0", "/splits/train/columns",
+        "/splits/train/columns/image", "/splits/train/columns/key", "/splits/train/columns/age"}) {
     for (const auto& item : whole.at(Pointer(parent)).items()) {
-      if (item.key() == "names" || (parent.empty() && item.key() == "crc32c"))
-        continue;  // optional
+      // Optional, or a column of its own that shards may have places for.
+      if (item.key() == "names" || (parent.empty() && item.key() == "crc32c") ||
+          (parent == "/splits/train/columns" && item.key() == "age")) {
+        continue;
+      }
       check_without(parent, item.key());
     }
   }
@@ -205,6 +310,8 @@ TEST_CASE("a manifest has a CRC of itself", "[formats][manifest]") {
 
 TEST_CASE("a manifest with values of a wrong type is corrupt", "[formats][manifest][malformed]") {
   const std::string shard = "/splits/train/shards/0";
+  const std::string columns = "/splits/train/columns";
+  const std::string columns_age = R"({"base":1,"stride":1,"type":"float32","shape":[]})";
   for (const auto& [pointer, value] :
        std::vector<std::pair<std::string, std::string>>{{"/version", "\"1\""},
                                                         {"/version", "null"},
@@ -237,10 +344,29 @@ TEST_CASE("a manifest with values of a wrong type is corrupt", "[formats][manife
                                                         {shard + "/bytes", "true"},
                                                         {shard + "/crc32c", "3221225472"},
                                                         {shard + "/columns", "[]"},
-                                                        {shard + "/columns/image", "640"},
-                                                        {shard + "/columns/image/base", "\"640\""},
-                                                        {shard + "/columns/label/stride", "null"},
-                                                        {shard + "/columns/key/type", "3"}}) {
+                                                        {shard + "/columns", "{\"image\":640}"},
+                                                        {shard + "/columns", "{\"other\":{}}"},
+                                                        {columns, "[]"},
+                                                        {columns + "/image", "640"},
+                                                        {columns + "/image/base", "\"640\""},
+                                                        {columns + "/label/stride", "null"},
+                                                        {columns + "/key/type", "3"},
+                                                        {columns + "/Age", columns_age},
+                                                        {columns + "/pad", columns_age},
+                                                        {columns + "/age", "[]"},
+                                                        {columns + "/age/type", "\"float64\""},
+                                                        {columns + "/age/shape", "5"},
+                                                        {columns + "/age/shape", "[0]"},
+                                                        {columns + "/age/shape", "[4097]"},
+                                                        {columns + "/age/shape", "[-1]"},
+                                                        {columns + "/age/shape", "[4294967297]"},
+                                                        {columns + "/age/shape", "[2,2]"},
+                                                        {columns + "/tags/shape", "[20000,2]"},
+                                                        {columns + "/tags/shape", "[2,2,2]"},
+                                                        {columns + "/tags/shape", "[3]"},
+                                                        {columns + "/tags/names", "[\"a\",2]"},
+                                                        {columns + "/tags/names", "[\"a\",\"\"]"},
+                                                        {columns + "/tags/names", "5"}}) {
     CAPTURE(pointer, value);
     CHECK_THROWS_AS(parse(with(pointer, value)), CorruptData);
   }
@@ -274,13 +400,13 @@ TEST_CASE("a manifest does not name the folder above as a shard",
 }
 
 TEST_CASE("a manifest of a newer version is unsupported", "[formats][manifest][malformed]") {
-  for (const char* version : {"2", "1000", "18446744073709551615"}) {
+  for (const char* version : {"0", "3", "1000", "18446744073709551615"}) {
     CHECK_THAT(
         test::message_of<Unsupported>([&] { static_cast<void>(parse(with("/version", version))); }),
         test::contains(version));
   }
   // The other contents of a newer version are not read.
-  CHECK_THROWS_AS(Manifest::from_json(R"({"version":2,"all":"new"})", kPath), Unsupported);
+  CHECK_THROWS_AS(Manifest::from_json(R"({"version":3,"all":"new"})", kPath), Unsupported);
 }
 
 TEST_CASE("a manifest with keys that this version does not know is read", "[formats][manifest]") {
@@ -305,7 +431,7 @@ TEST_CASE("a manifest with numbers that cannot be sizes is corrupt",
            {"/splits/train/samples", "1.5"},
            {"/splits/train/samples", "1e300"},
            {"/splits/train/shards/0/bytes", "-7680"},
-           {"/splits/train/shards/0/columns/image/base", "640.5"}}) {
+           {"/splits/train/columns/image/base", "640.5"}}) {
     CAPTURE(pointer, value);
     CHECK_THROWS_AS(parse(with(pointer, value)), CorruptData);
   }

@@ -26,7 +26,7 @@ std::string payload_of(const std::string& features) {
   const std::string file = tfrecord(example(features));
   const ShardIndex index = scan(file);
   // A single record is always at one stride.
-  if (index.places.empty()) return file.substr(index.columns.image.base, index.spec->size_bytes());
+  if (index.places.empty()) return file.substr(index.columns->image.base, index.spec->size_bytes());
   return file.substr(index.places[0].payload, index.places[0].payload_bytes);
 }
 
@@ -128,12 +128,12 @@ TEST_CASE("equal records of a third-party tfrecord become columns", "[formats][t
   const ShardIndex index = scan(first + record("b", 6) + record("c", 127));
   CHECK(index.samples == 3);
   CHECK(index.places.empty());
-  CHECK(index.columns.image == Column{first.find("ppp"), first.size(), "uint8"});
-  CHECK(index.columns.key == Column{first.find("\x01"
+  CHECK(index.columns->image == Column{first.find("ppp"), first.size(), "uint8"});
+  CHECK(index.columns->key == Column{first.find("\x01"
                                                "a"),
                                     first.size(), "bytes"});
-  CHECK(first[index.columns.label.base] == 5);
-  CHECK(index.columns.label.type == "varint");
+  CHECK(first[index.columns->label.base] == 5);
+  CHECK(index.columns->label.type == "varint");
   for (const std::string& other :
        {record("bb", 6), record("b", 128), tfrecord(example(bytes_feature("image", kPixels))),
         record("b", 6, false)}) {

@@ -237,8 +237,8 @@ TEST_CASE("the stride of a shard with one record may have any value", "[device]"
   const FakeMachine machine;
   const test::TempFolder folder;
   auto made = make_dataset(folder.path(), {.shards = {1, 5, 1}});
-  made.entries()[0].columns.image.stride = 1;
-  made.entries()[2].columns.image.stride = std::uint64_t{1} << 40;
+  made.entries()[0].columns.edit().image.stride = 1;
+  made.entries()[2].columns.edit().image.stride = std::uint64_t{1} << 40;
   made.write_manifest();
   const Dataset dataset = Dataset::open(folder.path());
   for (const DevicePath path : kPaths) {

@@ -148,30 +148,30 @@ constexpr std::uint64_t kFar = std::uint64_t{1} << 40;
 constexpr std::uint64_t kHuge = UINT64_MAX - 7;
 
 const std::vector<Lie> kLies{
-    {"image base", [](ShardEntry& entry) { entry.columns.image.base = entry.bytes - 10; }},
-    {"image far away", [](ShardEntry& entry) { entry.columns.image.base = kFar; }},
-    {"image stride", [](ShardEntry& entry) { entry.columns.image.stride *= 4; }},
-    {"images on one place", [](ShardEntry& entry) { entry.columns.image.stride = 0; }},
-    {"images that overlap", [](ShardEntry& entry) { entry.columns.image.stride = 10; }},
+    {"image base", [](ShardEntry& entry) { entry.columns.edit().image.base = entry.bytes - 10; }},
+    {"image far away", [](ShardEntry& entry) { entry.columns.edit().image.base = kFar; }},
+    {"image stride", [](ShardEntry& entry) { entry.columns.edit().image.stride *= 4; }},
+    {"images on one place", [](ShardEntry& entry) { entry.columns.edit().image.stride = 0; }},
+    {"images that overlap", [](ShardEntry& entry) { entry.columns.edit().image.stride = 10; }},
     {"very many samples on one place",
      [](ShardEntry& entry) {
        entry.samples = UINT64_MAX / 2;
-       entry.columns.image.stride = entry.columns.label.stride = entry.columns.key.stride = 0;
+       entry.columns.edit().image.stride = entry.columns.edit().label.stride = entry.columns.edit().key.stride = 0;
      }},
-    {"image overflow", [](ShardEntry& entry) { entry.columns.image.stride = kHuge; }},
-    {"image base overflow", [](ShardEntry& entry) { entry.columns.image.base = kHuge; }},
+    {"image overflow", [](ShardEntry& entry) { entry.columns.edit().image.stride = kHuge; }},
+    {"image base overflow", [](ShardEntry& entry) { entry.columns.edit().image.base = kHuge; }},
     {"no image",
      [](ShardEntry& entry) {
-       entry.columns.image = {kFar, 0, ""};
+       entry.columns.edit().image = {kFar, 0, ""};
      }},
-    {"image of no type", [](ShardEntry& entry) { entry.columns.image.type = ""; }},
-    {"image of another type", [](ShardEntry& entry) { entry.columns.image.type = "float16"; }},
-    {"label base", [](ShardEntry& entry) { entry.columns.label.base = entry.bytes; }},
-    {"label overflow", [](ShardEntry& entry) { entry.columns.label.stride = kHuge; }},
-    {"label type", [](ShardEntry& entry) { entry.columns.label.type = "roman"; }},
-    {"key base", [](ShardEntry& entry) { entry.columns.key.base = entry.bytes; }},
-    {"key stride", [](ShardEntry& entry) { entry.columns.key.stride = kFar; }},
-    {"key type", [](ShardEntry& entry) { entry.columns.key.type = "runes"; }},
+    {"image of no type", [](ShardEntry& entry) { entry.columns.edit().image.type = ""; }},
+    {"image of another type", [](ShardEntry& entry) { entry.columns.edit().image.type = "float16"; }},
+    {"label base", [](ShardEntry& entry) { entry.columns.edit().label.base = entry.bytes; }},
+    {"label overflow", [](ShardEntry& entry) { entry.columns.edit().label.stride = kHuge; }},
+    {"label type", [](ShardEntry& entry) { entry.columns.edit().label.type = "roman"; }},
+    {"key base", [](ShardEntry& entry) { entry.columns.edit().key.base = entry.bytes; }},
+    {"key stride", [](ShardEntry& entry) { entry.columns.edit().key.stride = kFar; }},
+    {"key type", [](ShardEntry& entry) { entry.columns.edit().key.type = "runes"; }},
     {"samples", [](ShardEntry& entry) { entry.samples += 1000; }},
     {"very many samples", [](ShardEntry& entry) { entry.samples = UINT64_MAX; }},
 };
@@ -223,7 +223,7 @@ TEST_CASE("invalid labels are refused", "[reader][dataset][malformed]") {
   for (const Format format : {Format::kTar, Format::kTfrecord}) {
     CAPTURE(name(format));
     MadeDataset made = make_dataset(folder.path(), {.format = format, .shards = {5}});
-    const Column column = made.entries()[0].columns.label;
+    const Column column = made.entries()[0].columns->label;
     const test::Bytes rubbish(12, std::byte{0xff});
     File(made.shards[0], O_RDWR).write_at(column.base + 2 * column.stride, rubbish);
     const Dataset dataset = Dataset::open(folder.path());

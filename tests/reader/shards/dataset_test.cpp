@@ -127,7 +127,7 @@ void check_scanned(const std::filesystem::path& path, Format format, Layout layo
   for (std::size_t i = 0; i < 6; ++i) CHECK(same_bytes((*batch)[i], made.samples[i].tensor));
   if (format != Format::kTfrecord) {
     CHECK(batch->is_view());
-    CHECK(dataset.rows(0, 6).stride_bytes() == made.entries()[0].columns.image.stride);
+    CHECK(dataset.rows(0, 6).stride_bytes() == made.entries()[0].columns->image.stride);
   }
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("rows are a strided view of one shard", "[reader][dataset]") {
           const Sample sample = dataset[first + i];
           CHECK(rows[i].data() == sample.bytes().data());  // the same mapping
         }
-        if (count > 0) CHECK(rows.stride_bytes() == made.entries()[0].columns.image.stride);
+        if (count > 0) CHECK(rows.stride_bytes() == made.entries()[0].columns->image.stride);
         CHECK_NOTHROW(rows.lease().check());
       }
     }

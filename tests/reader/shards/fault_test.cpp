@@ -219,7 +219,7 @@ TEST_CASE("a shard that is written to in place is refused", "[reader][loader][fa
     Loader loader(dataset, options_of(shuffle));
     const Batch batch = *loader.next();
     test::let_time_pass();
-    test::flip_byte(made.shards[0], made.entries()[0].columns.image.base + 5);
+    test::flip_byte(made.shards[0], made.entries()[0].columns->image.base + 5);
     CAPTURE(name(shuffle));
     CHECK_THROWS_AS(sample.lease().check(), CorruptData);
     CHECK_THROWS_AS(rows.lease().check(), CorruptData);

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace precache {
 
@@ -24,7 +27,38 @@ struct ShardColumns {
   /// Only in HDF5: the CRC of all values of a record. Records of tar and TFRecord contain their
   /// CRCs.
   Column crc32c{};
+  /// Of the named columns of the split, in their order.
+  std::vector<Column> named{};
   bool operator==(const ShardColumns&) const = default;
+};
+
+/// The columns of one shard. Copies share them, so that a dataset of many equal shards has them
+/// once; edit() gives a copy columns of its own.
+class SharedColumns {
+ public:
+  SharedColumns() : columns_(none()) {}
+  SharedColumns(ShardColumns columns)  // NOLINT(google-explicit-constructor): they are the same
+      : columns_(std::make_shared<const ShardColumns>(std::move(columns))) {}
+
+  [[nodiscard]] const ShardColumns& operator*() const { return *columns_; }
+  [[nodiscard]] const ShardColumns* operator->() const { return columns_.get(); }
+  /// Borrowed until the next edit() or assignment.
+  [[nodiscard]] ShardColumns& edit() {
+    auto own = std::make_shared<ShardColumns>(*columns_);
+    columns_ = own;
+    return *own;
+  }
+  friend bool operator==(const SharedColumns& a, const SharedColumns& b) {
+    return a.columns_ == b.columns_ || *a == *b;
+  }
+
+ private:
+  static const std::shared_ptr<const ShardColumns>& none() {
+    static const auto kNone = std::make_shared<const ShardColumns>();
+    return kNone;
+  }
+
+  std::shared_ptr<const ShardColumns> columns_;
 };
 
 }  // namespace precache

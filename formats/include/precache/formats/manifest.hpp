@@ -11,6 +11,7 @@
 #include "precache/formats/columns.hpp"
 #include "precache/formats/format.hpp"
 #include "precache/formats/name_limits.hpp"
+#include "precache/formats/named_column.hpp"
 #include "precache/formats/recipe.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
@@ -25,7 +26,7 @@ struct ShardEntry {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
   std::uint32_t crc32c = 0;  // of the whole file
-  ShardColumns columns;
+  SharedColumns columns;
   bool operator==(const ShardEntry&) const = default;
 };
 
@@ -39,7 +40,8 @@ struct SplitEntry {
   std::string content_fingerprint{};  // of the samples' bytes; empty if unknown
   /// Of all listed samples, including those that were skipped; none in manifests of 0.1 and before.
   std::optional<NameLimits> names{};
-  std::vector<ShardEntry> shards;
+  std::vector<NamedColumn> columns{};  // next to image, label and key
+  std::vector<ShardEntry> shards;      // each has the places of `columns`
 };
 
 /// The contents of `dataset.json`. docs/formats/manifest.md and docs/formats/dataset.schema.json

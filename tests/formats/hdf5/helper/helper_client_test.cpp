@@ -33,9 +33,9 @@ ShardIndex table() {
   index.places = {{100, 100, 18, 7, 0, 1}, {200, 200, 18, -1, 1, 2}};
   index.keys = std::string("a\0\xff", 3);
   index.classes = {"cat", "\xff dog"};
-  index.columns.image = {100, 100, "uint8"};
-  index.columns.label = {300, 8, "int64"};
-  index.columns.key = {500, 3, "utf8"};
+  index.columns.edit().image = {100, 100, "uint8"};
+  index.columns.edit().label = {300, 8, "int64"};
+  index.columns.edit().key = {500, 3, "utf8"};
   return index;
 }
 

@@ -38,7 +38,7 @@ TEST_CASE("a dataset is described by its manifest", "[reader][inspect]") {
     CHECK(facts.splits.size() == 1);
     CHECK(facts.access.batches == AccessFacts::Batches::kViews);
     CHECK(facts.access.stride_bytes ==
-          made.manifest.splits.at("train").shards[0].columns.image.stride);
+          made.manifest.splits.at("train").shards[0].columns->image.stride);
     CHECK(facts.first_keys.size() == 5);
     CHECK(facts.first_keys[4] == made.samples[4].name.key);
     REQUIRE(facts.classes);
@@ -80,7 +80,7 @@ TEST_CASE("shards that are missing, truncated or different from the manifest are
 TEST_CASE("a wrong manifest is a fault", "[reader][inspect][malformed]") {
   const TempFolder folder;
   auto made = test::make_dataset(folder / "set", {});
-  made.entries()[0].columns.image.stride = 1;
+  made.entries()[0].columns.edit().image.stride = 1;
   made.write_manifest();
   const Inspection facts = inspect(made.folder);
   REQUIRE(facts.faults.size() == 1);
@@ -94,15 +94,15 @@ TEST_CASE("splits with different strides are views", "[reader][inspect]") {
   plan.split = "val";
   plan.key_prefix = std::string(300, 'k');
   const auto both = test::make_dataset(folder.path(), plan, &train);
-  REQUIRE(both.manifest.splits.at("train").shards[0].columns.image.stride !=
-          both.manifest.splits.at("val").shards[0].columns.image.stride);
+  REQUIRE(both.manifest.splits.at("train").shards[0].columns->image.stride !=
+          both.manifest.splits.at("val").shards[0].columns->image.stride);
   const Inspection facts = inspect(folder.path());
   CHECK(facts.access.batches == AccessFacts::Batches::kViews);
   CHECK_FALSE(facts.access.stride_bytes);
   InspectOptions options;
   options.split = "val";
   CHECK(precache::inspect(folder.path(), options).access.stride_bytes ==
-        both.manifest.splits.at("val").shards[0].columns.image.stride);
+        both.manifest.splits.at("val").shards[0].columns->image.stride);
 }
 
 TEST_CASE("records at different distances are not views", "[reader][inspect]") {

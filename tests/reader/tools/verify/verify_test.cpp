@@ -103,7 +103,7 @@ TEST_CASE("any flipped byte of a tar or TFRecord is located, and its record name
                                          .spec = test::spec_of(3, 2, 1),
                                          .shards = {2},
                                          .key_prefix = std::string(key_bytes, 'k')});
-        const Column image = made.entries()[0].columns.image;
+        const Column image = made.entries()[0].columns->image;
         if (!has_manifest) std::filesystem::remove(folder / kManifestName);
         const auto path = has_manifest ? folder.path() : made.shards[0];
         for (std::uint64_t offset = 0; offset < 2 * image.stride; ++offset) {
@@ -126,7 +126,7 @@ TEST_CASE("any flipped value of a precache HDF5 file is located, and its record 
   const TempFolder folder;
   const MadeDataset made = make_dataset(
       folder.path(), {.format = Format::kHdf5, .spec = test::spec_of(3, 2, 1), .shards = {3}});
-  const ShardColumns columns = made.entries()[0].columns;
+  const ShardColumns columns = *made.entries()[0].columns;
   for (const bool has_manifest : {true, false}) {
     if (!has_manifest) std::filesystem::remove(folder / kManifestName);
     const auto path = has_manifest ? folder.path() : made.shards[0];
@@ -168,7 +168,7 @@ TEST_CASE("damage after the records of a tar is located", "[reader][verify][malf
 TEST_CASE("a damaged header of a tar names its record", "[reader][verify][malformed]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {4}});
-  const std::uint64_t stride = made.entries()[0].columns.image.stride;
+  const std::uint64_t stride = made.entries()[0].columns->image.stride;
   test::flip_byte(made.shards[0], 2 * stride + 3);
   const VerifyReport report = verified(folder.path());
   REQUIRE(report.faults.size() == 1);
@@ -179,7 +179,7 @@ TEST_CASE("a damaged header of a tar names its record", "[reader][verify][malfor
 TEST_CASE("damage that cannot be located has no offset", "[reader][verify][malformed][hdf5]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.format = Format::kHdf5, .shards = {4}});
-  const ShardColumns columns = made.entries()[0].columns;
+  const ShardColumns columns = *made.entries()[0].columns;
   const std::uint64_t gap = columns.label.base + 4 * columns.label.stride;
   REQUIRE(gap < columns.key.base);  // filled up to the next boundary
   const ShardFault fault = fault_of_flip(folder.path(), made.shards[0], gap);
@@ -193,7 +193,7 @@ TEST_CASE("damage in several records is reported for each of them", "[reader][ve
   for (const bool has_manifest : {true, false}) {
     const MadeDataset made =
         make_dataset(folder.path(), {.format = Format::kTfrecord, .shards = {10, 10}});
-    const Column image = made.entries()[1].columns.image;
+    const Column image = made.entries()[1].columns->image;
     if (!has_manifest) std::filesystem::remove(folder / kManifestName);
     for (const std::uint64_t record : {2, 3, 9}) {
       test::flip_byte(made.shards[1], image.base + record * image.stride);
@@ -245,7 +245,7 @@ TEST_CASE("a manifest with wrong places is a fault", "[reader][verify][malformed
   for (const Format format : kFormats) {
     for (std::size_t i = 0; i < changes.size(); ++i) {
       MadeDataset made = make_dataset(folder.path(), {.format = format, .shards = {6}});
-      changes[i](made.entries()[0].columns.image);
+      changes[i](made.entries()[0].columns->image);
       made.write_manifest();
       const VerifyReport report = verified(folder.path());
       CAPTURE(name(format), i);
@@ -289,7 +289,7 @@ TEST_CASE("garbage after the records is found even if the CRC is right",
     entry.samples = 27;  // nine are read at a time
     made.manifest.splits["train"].samples = entry.samples;
     test::Bytes bytes = read_file(made.shards[0]);
-    std::ranges::fill(std::span(bytes).subspan(27 * entry.columns.image.stride), std::byte{'x'});
+    std::ranges::fill(std::span(bytes).subspan(27 * entry.columns->image.stride), std::byte{'x'});
     test::write_bytes(made.shards[0], bytes);
     entry.crc32c = crc32c::value(bytes);
     made.write_manifest();
@@ -313,7 +313,7 @@ TEST_CASE("records are named in shards that several threads read", "[reader][ver
       CHECK(whole.faults.empty());
       CHECK(whole.samples == entry.samples);
       for (const std::uint64_t record : {std::uint64_t{0}, entry.samples / 2, entry.samples - 1}) {
-        const Column& image = entry.columns.image;
+        const Column& image = entry.columns->image;
         const std::uint64_t offset = image.base + record * image.stride + 11;
         test::flip_byte(made.shards[0], offset);
         const VerifyReport report = verified(path, 4);
