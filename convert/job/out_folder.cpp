@@ -218,7 +218,7 @@ void OutFolder::publish_skipped_lines(const std::string& lines) const {
 void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const {
   std::string lines;
   for (const auto& sample : skipped) {
-    lines += fmt::format("{}\t{}\t{}\t{}\n", split_, tsv_escaped(sample.path), sample.stage,
+    lines += fmt::format("{}\t{}\t{}\t{}\n", split_, tsv_escaped(sample.path), name(sample.stage),
                          tsv_escaped(sample.reason));
   }
   publish_skipped_lines(lines);

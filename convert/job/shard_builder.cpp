@@ -18,6 +18,13 @@ namespace {
 
 constexpr std::uint64_t kWritebackRecords = 64;
 
+RejectionStage stage_of(const nlohmann::json& json) {
+  for (const RejectionStage stage : {RejectionStage::kDecode, RejectionStage::kLimit}) {
+    if (json == name(stage)) return stage;
+  }
+  throw std::invalid_argument(fmt::format("expected a stage, found {}", json.dump()));
+}
+
 }  // namespace
 
 std::string ShardResult::to_json() const {
@@ -25,7 +32,7 @@ std::string ShardResult::to_json() const {
   for (const auto& sample : skipped) {
     // Paths are bytes and need not be UTF-8, so they become an array of numbers.
     list.push_back({{"path", std::vector<std::uint8_t>(sample.path.begin(), sample.path.end())},
-                    {"stage", sample.stage},
+                    {"stage", name(sample.stage)},
                     {"reason", sample.reason}});
   }
   const nlohmann::ordered_json json = {{"plan", plan},         {"samples", entry.samples},
@@ -52,7 +59,7 @@ ShardResult ShardResult::from_json(std::string_view text, const std::filesystem:
       for (const auto& byte : sample.at("path")) {
         sample_path += static_cast<char>(strict_json::count(byte, UINT8_MAX));
       }
-      result.skipped.push_back({std::move(sample_path), sample.at("stage").get<std::string>(),
+      result.skipped.push_back({std::move(sample_path), stage_of(sample.at("stage")),
                                 sample.at("reason").get<std::string>()});
     }
     return result;

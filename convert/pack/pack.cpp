@@ -221,7 +221,8 @@ class PackJob : public ImageJob {
                                               std::span<const std::byte>& bytes) const {
     if (auto rejection = reader.read(listing()[sample], bytes)) return rejection;
     if (is_decoded(image_file_kind(bytes))) return std::nullopt;
-    return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_file(bytes))};
+    return Rejection{RejectionStage::kDecode,
+                     fmt::format("neither JPEG nor PNG: it is {}", describe_file(bytes))};
   }
 
   [[nodiscard]] EncodedImage image_of(std::uint64_t sample,

@@ -30,11 +30,11 @@ class CountingSink : public RowSink {
 std::optional<Rejection> EncodedPainter::read_header(std::span<const std::byte> file,
                                                      ImageHeader& header) {
   const std::string_view kind = image_file_kind(file);
-  if (!is_decoded(kind)) return Rejection{"decode", describe_file(file)};
+  if (!is_decoded(kind)) return Rejection{RejectionStage::kDecode, describe_file(file)};
   decoder_ = kind == "JPEG" ? static_cast<ImageDecoder*>(&jpeg_) : &png_;
   if (auto rejection = decoder_->open(file, header)) return rejection;
   if (header.is_implausible || std::uint64_t{header.width} * header.height > kMostPixels) {
-    return Rejection{"limit", "too many pixels to draw"};
+    return Rejection{RejectionStage::kLimit, "too many pixels to draw"};
   }
   return std::nullopt;
 }

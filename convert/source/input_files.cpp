@@ -96,8 +96,8 @@ std::shared_ptr<const File> InputFiles::open(const ListedFile& listed) const {
 std::optional<Rejection> SampleReader::read(const ListedFile& listed,
                                             std::span<const std::byte>& bytes) {
   if (listed.size > kLargestSample) {
-    return Rejection{"limit", fmt::format("the sample has {} MiB, more than {} MiB",
-                                          listed.size >> 20, kLargestSample >> 20)};
+    return Rejection{RejectionStage::kLimit, fmt::format("the sample has {} MiB, more than {} MiB",
+                                                         listed.size >> 20, kLargestSample >> 20)};
   }
   if (buffer_.size() > kKeptBuffer) buffer_ = {};
   try {
@@ -114,7 +114,7 @@ std::optional<Rejection> SampleReader::read(const ListedFile& listed,
   if (shard.form.kind != SampleForm::Kind::kRecord) return std::nullopt;
   const auto image = image_of_record(bytes, shard.form.image_key, shard.given.path, listed.offset);
   if (!image) {
-    return Rejection{"decode",
+    return Rejection{RejectionStage::kDecode,
                      fmt::format("the record has no bytes in '{}'", shard.form.image_key)};
   }
   bytes = *image;

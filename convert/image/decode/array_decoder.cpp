@@ -43,7 +43,8 @@ std::optional<Rejection> ArrayDecoder::check() const {
     for (std::size_t at = 0; at < array_.size(); at += sizeof(T)) {
       const T value = load<T>(array_.data() + at);
       if (value >= 0 && value <= white) continue;  // false for NaN
-      return Rejection{"decode", fmt::format("the value {} is not between 0 and {}", value, white)};
+      return Rejection{RejectionStage::kDecode,
+                       fmt::format("the value {} is not between 0 and {}", value, white)};
     }
   }
   return std::nullopt;

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "precache/convert/job.hpp"
+
 namespace precache {
 
 /// Why a sample was skipped. Large folders always hold some bad files, so this is a value and not
 /// an exception.
 struct Rejection {
-  std::string stage;  // "decode" or "limit"
+  RejectionStage stage = RejectionStage::kDecode;
   std::string reason;
 };
 

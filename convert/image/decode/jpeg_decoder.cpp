@@ -227,8 +227,9 @@ std::optional<Rejection> JpegDecoder::decode(const Region& region, RowSink& sink
     jpeg_destroy_decompress(&impl.info);
     if (impl.errors.out_of_memory) throw std::bad_alloc();
     if (impl.errors.truncated && impl.errors.rows_are_done) return std::nullopt;
-    if (impl.errors.truncated) return Rejection{"decode", "the file ends before the image does"};
-    return Rejection{"decode", impl.errors.message};
+    if (impl.errors.truncated)
+      return Rejection{RejectionStage::kDecode, "the file ends before the image does"};
+    return Rejection{RejectionStage::kDecode, impl.errors.message};
   }
   impl.start();
   impl.read_region(region, sink);

@@ -16,7 +16,7 @@ using namespace std::string_view_literals;
 constexpr auto kExifPrefix = "Exif\0\0"sv;
 constexpr auto kXmpPrefix = "http://ns.adobe.com/xap/1.0/\0"sv;
 
-Rejection broken(std::string reason) { return {"decode", std::move(reason)}; }
+Rejection broken(std::string reason) { return {RejectionStage::kDecode, std::move(reason)}; }
 
 constexpr bool is_frame(unsigned marker) {  // SOF0 to SOF15 without DHT, JPG and DAC; and DHP
   return (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) ||

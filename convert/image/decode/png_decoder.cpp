@@ -108,7 +108,7 @@ std::optional<Rejection> PngDecoder::decode(const Region& region, RowSink& sink)
   if (reading.info == nullptr) throw std::bad_alloc();
   if (setjmp(png_jmpbuf(reading.png)) != 0) {
     if (reading.out_of_memory) throw std::bad_alloc();
-    return Rejection{"decode", reading.message};
+    return Rejection{RejectionStage::kDecode, reading.message};
   }
   read_rows(reading, header_, region, sink, pixels_);
   return std::nullopt;

@@ -110,7 +110,8 @@ class Metadata {
     if (status == Z_MEM_ERROR) throw std::bad_alloc();
     total_text_bytes_ += bytes;
     if (bytes > kMostTextBytes || total_text_bytes_ > kMostTotalTextBytes) {
-      return Rejection{"limit", "metadata inflates beyond all bounds"};
+      return Rejection{RejectionStage::kLimit,
+                       "the compressed metadata is larger than Pillow allows"};
     }
     if (status == Z_OK) take_text(keyword, {text.get(), bytes});
     return std::nullopt;
@@ -139,7 +140,8 @@ std::optional<Rejection> read_png_metadata(std::span<const std::byte> file, Imag
     const std::size_t size = big_endian(rest);
     const std::string_view type = as_text(rest.subspan(4, 4));
     rest = rest.subspan(kChunkHeaderBytes);
-    if (size > rest.size()) return Rejection{"decode", "the file ends before the image does"};
+    if (size > rest.size())
+      return Rejection{RejectionStage::kDecode, "the file ends before the image does"};
     const auto data = rest.first(size);
     rest = rest.subspan(std::min(size + kCrcBytes, rest.size()));
     if (first) {
@@ -149,12 +151,13 @@ std::optional<Rejection> read_png_metadata(std::span<const std::byte> file, Imag
       pixel_bits = bits_per_pixel(data);
     }
     if (type == "IDAT") compressed_bytes += size;
-    if (type == "IHDR" && !first) return Rejection{"decode", "the file has two PNG headers"};
+    if (type == "IHDR" && !first)
+      return Rejection{RejectionStage::kDecode, "the file has two PNG headers"};
     if (type == "IEND") break;
     if (auto rejection = metadata.take(type, data)) return rejection;
   }
   if (header.width == 0 || header.height == 0)
-    return Rejection{"decode", "the file has no valid PNG header"};
+    return Rejection{RejectionStage::kDecode, "the file has no valid PNG header"};
   const auto pixels = static_cast<double>(header.width) * header.height;
   header.is_implausible = pixels * static_cast<double>(pixel_bits) / 8 >
                           static_cast<double>(compressed_bytes * kBestCompression);

@@ -56,7 +56,8 @@ std::optional<Rejection> ImageTransform::run(std::span<const std::byte> file,
                                              std::span<std::byte> tensor) {
   const std::string_view kind = image_file_kind(file);
   if (!is_decoded(kind)) {
-    return Rejection{"decode", fmt::format("neither JPEG nor PNG: it is {}", describe_file(file))};
+    return Rejection{RejectionStage::kDecode,
+                     fmt::format("neither JPEG nor PNG: it is {}", describe_file(file))};
   }
   return run(kind == "JPEG" ? static_cast<ImageDecoder&>(jpeg_) : png_, file, tensor);
 }
@@ -72,16 +73,18 @@ std::optional<Rejection> ImageTransform::run(ImageDecoder& decoder, std::span<co
   ImageHeader header;
   if (auto rejection = decoder.open(file, header)) return rejection;
   if (std::uint64_t{header.width} * header.height > max_pixels_) {
-    return Rejection{"limit", fmt::format("{}x{} pixels are more than max_pixels {}", header.width,
-                                          header.height, max_pixels_)};
+    return Rejection{RejectionStage::kLimit, fmt::format("{}x{} pixels are more than max_pixels {}",
+                                                         header.width, header.height, max_pixels_)};
   }
   if (std::max(header.width, header.height) > kLongestSide) {
-    return Rejection{"limit", fmt::format("{}x{} pixels: a side is longer than {}", header.width,
-                                          header.height, kLongestSide)};
+    return Rejection{RejectionStage::kLimit,
+                     fmt::format("{}x{} pixels: a side is longer than {}", header.width,
+                                 header.height, kLongestSide)};
   }
   if (header.is_implausible) {
-    return Rejection{"decode", fmt::format("{} bytes are too few for {}x{} pixels", file.size(),
-                                           header.width, header.height)};
+    return Rejection{RejectionStage::kDecode,
+                     fmt::format("{} bytes are too few for {}x{} pixels", file.size(), header.width,
+                                 header.height)};
   }
   const int orientation = recipe_.apply_exif ? header.orientation : 1;
   const bool transposed = is_transposed(orientation);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <nlohmann/json.hpp>
 
 #include "formats/bytes/crc32c.hpp"
 #include "precache/formats/error.hpp"
@@ -64,7 +65,8 @@ bool fill(ShardBuilder& builder, const Framing& framing, const std::vector<Sampl
   for (const std::uint64_t slot : order) {
     if (last) return false;
     if (rejected[slot]) {
-      last = builder.reject(slot, {"path " + std::to_string(slot), "decode", "broken"});
+      last =
+          builder.reject(slot, {"path " + std::to_string(slot), RejectionStage::kDecode, "broken"});
     } else {
       const auto record = test::frame(framing, samples[slot].name, samples[slot].tensor);
       last = builder.write(slot, record.bytes, record.crc, slot % 2 == 1);
@@ -294,7 +296,8 @@ ShardResult sample_result() {
   result.entry.bytes = UINT64_MAX;
   result.entry.crc32c = 0xffffffffU;
   result.damaged = 2;
-  result.skipped = {{"a/\xff\xfe\n.jpg", "decode", "it is \xc3\xa9 broken"}, {"", "limit", ""}};
+  result.skipped = {{"a/\xff\xfe\n.jpg", RejectionStage::kDecode, "it is \xc3\xa9 broken"},
+                    {"", RejectionStage::kLimit, ""}};
   return result;
 }
 
@@ -308,9 +311,10 @@ TEST_CASE("a shard's result survives a round trip through JSON", "[convert][shar
   CHECK(after.damaged == 2);
   REQUIRE(after.skipped.size() == 2);
   CHECK(after.skipped[0].path == "a/\xff\xfe\n.jpg");  // paths are bytes
-  CHECK(after.skipped[0].stage == "decode");
+  CHECK(after.skipped[0].stage == RejectionStage::kDecode);
   CHECK(after.skipped[0].reason == "it is \xc3\xa9 broken");
   CHECK(after.skipped[1].path.empty());
+  CHECK(after.skipped[1].stage == RejectionStage::kLimit);
 }
 
 TEST_CASE("a shard's result cut anywhere is corrupt", "[convert][shard][malformed]") {
@@ -319,17 +323,36 @@ TEST_CASE("a shard's result cut anywhere is corrupt", "[convert][shard][malforme
   for (std::size_t size = 0; size < whole.size(); ++size) {
     REQUIRE_THROWS_AS(ShardResult::from_json(whole.substr(0, size), "r.json"), CorruptData);
   }
-  for (const char* text :
-       {"{}", "[]", "5",
-        R"({"plan":"p","samples":"3","bytes":1,"crc32c":1,"damaged":0,"skipped":[]})",
-        R"({"plan":"p","samples":1e300,"bytes":1,"crc32c":1,"damaged":0,"skipped":[]})",
-        R"({"plan":"p","samples":3,"bytes":-1,"crc32c":1,"damaged":0,"skipped":[]})",
-        R"({"plan":"p","samples":3,"bytes":1,"crc32c":4294967296,"damaged":0,"skipped":[]})",
-        R"({"plan":"p","samples":3,"bytes":1,"crc32c":1,"damaged":0.5,"skipped":[]})",
-        R"({"plan":"p","samples":3,"bytes":1,"crc32c":1,"damaged":0,"skipped":[5]})",
-        R"({"plan":"p","samples":3,"bytes":1,"crc32c":1,"damaged":0,"skipped":[{"path":"x"}]})"}) {
+  for (const char* text : {"{}", "[]", "5"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(ShardResult::from_json(text, "r.json"), CorruptData);
+  }
+}
+
+TEST_CASE("a shard's result with one wrong value is corrupt", "[convert][shard][malformed]") {
+  const auto whole = nlohmann::json::parse(sample_result().to_json());
+  const auto with = [&](const char* place, const char* value) {
+    auto json = whole;
+    json[nlohmann::json::json_pointer(place)] = nlohmann::json::parse(value);
+    return json.dump();
+  };
+  REQUIRE_NOTHROW(ShardResult::from_json(with("/samples", "3"), "r.json"));
+  for (const auto& [place, value] :
+       std::vector<std::pair<const char*, const char*>>{{"/plan", "5"},
+                                                        {"/samples", R"("3")"},
+                                                        {"/samples", "1e300"},
+                                                        {"/bytes", "-1"},
+                                                        {"/crc32c", "4294967296"},
+                                                        {"/mtime_ns", "null"},
+                                                        {"/damaged", "0.5"},
+                                                        {"/skipped", "[5]"},
+                                                        {"/skipped/0", R"({"path": "x"})"},
+                                                        {"/skipped/0/path", "[256]"},
+                                                        {"/skipped/0/stage", R"("read")"},
+                                                        {"/skipped/0/stage", "1"},
+                                                        {"/skipped/0/reason", "null"}}) {
+    CAPTURE(place, value);
+    CHECK_THROWS_AS(ShardResult::from_json(with(place, value), "r.json"), CorruptData);
   }
 }
 

@@ -379,7 +379,7 @@ TEST_CASE("a file too large to be an image is rejected unread", "[convert][sourc
   std::span<const std::byte> bytes;
   const auto rejection = reader.read({"missing.jpg", std::uint64_t{1} << 40, 0, 0}, bytes);
   REQUIRE(rejection);
-  CHECK(rejection->stage == "limit");
+  CHECK(rejection->stage == RejectionStage::kLimit);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "precache/formats/format.hpp"
@@ -67,9 +68,17 @@ enum class SourceComparison {
   kManifest,  // the manifest of the shards that were converted
 };
 
+/// Why a sample was skipped: its bytes cannot be decoded, or it is larger than a limit.
+enum class RejectionStage { kDecode, kLimit };
+
+/// "decode" or "limit".
+[[nodiscard]] constexpr std::string_view name(RejectionStage stage) {
+  return stage == RejectionStage::kDecode ? "decode" : "limit";
+}
+
 struct SkippedSample {
   std::string path;
-  std::string stage;
+  RejectionStage stage = RejectionStage::kDecode;
   std::string reason;
 };
 

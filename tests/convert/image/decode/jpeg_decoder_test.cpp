@@ -171,7 +171,7 @@ std::size_t check_truncation(const Bytes& file, std::size_t size) {
     const Decoded part = decode_region(decoder, cut_file, choose);
     CAPTURE(size);
     if (part.rejection) {
-      REQUIRE(part.rejection->stage == "decode");
+      REQUIRE(part.rejection->stage == RejectionStage::kDecode);
     } else {
       REQUIRE(same_colors(part.pixels, whole.pixels));
       ++accepted;

@@ -64,7 +64,7 @@ TEST_CASE("a JPEG header cut anywhere is rejected unless it is complete",
     CAPTURE(size);
     REQUIRE(rejection.has_value() == (size < header_end));
     if (rejection) {
-      REQUIRE(rejection->stage == "decode");
+      REQUIRE(rejection->stage == RejectionStage::kDecode);
       REQUIRE(!rejection->reason.empty());
     } else {
       REQUIRE(header.width == 23);

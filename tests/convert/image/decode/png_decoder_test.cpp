@@ -105,7 +105,7 @@ TEST_CASE("a PNG cut anywhere is rejected unless all rows are complete",
         const Decoded part = decode_region(decoder, test::cut(whole, size), choose);
         CAPTURE(interlaced, size);
         if (part.rejection) {
-          REQUIRE(part.rejection->stage == "decode");
+          REQUIRE(part.rejection->stage == RejectionStage::kDecode);
           continue;
         }
         REQUIRE(size >= whole.size() -
@@ -197,7 +197,7 @@ TEST_CASE("PNG text that inflates beyond bounds is rejected", "[convert][png][ma
     ImageHeader header;
     const auto rejection = decoder.open(with_chunk(png, type, bomb), header);
     REQUIRE(rejection);
-    CHECK(rejection->stage == "limit");
+    CHECK(rejection->stage == RejectionStage::kLimit);
   }
 }
 

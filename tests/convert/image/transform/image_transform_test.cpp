@@ -82,7 +82,7 @@ std::vector<std::uint8_t> transformed(ImageTransform& transform, const Recipe& r
                                       const Bytes& file) {
   std::vector<std::uint8_t> tensor(recipe.spec().size_bytes(), 0xa5);
   const auto rejection = transform.run(file, std::as_writable_bytes(std::span(tensor)));
-  if (rejection) FAIL(rejection->stage << ": " << rejection->reason);
+  if (rejection) FAIL(name(rejection->stage) << ": " << rejection->reason);
   return tensor;
 }
 
@@ -207,14 +207,14 @@ TEST_CASE("files of the wrong kind and images over the limit are rejected",
   const auto rejection = [&](const Bytes& file) { return transform.run(file, tensor).value(); };
   CHECK_THAT(rejection({}).reason, test::contains("empty"));
   CHECK_THAT(rejection(test::bytes_of("GIF89a...")).reason, test::contains("GIF"));
-  CHECK(rejection(test::encode_png(test::make_picture(101, 1))).stage == "limit");
-  CHECK(rejection(test::encode_jpeg(test::make_picture(11, 10))).stage == "limit");
+  CHECK(rejection(test::encode_png(test::make_picture(101, 1))).stage == RejectionStage::kLimit);
+  CHECK(rejection(test::encode_jpeg(test::make_picture(11, 10))).stage == RejectionStage::kLimit);
   ImageTransform unlimited(recipe, UINT64_MAX);
   for (const auto& [width, height] : {std::pair{kLongestSide + 1, 1U}, {1U, kLongestSide + 1}}) {
     const auto too_long =
         unlimited.run(test::encode_png(test::make_picture(width, height, 1)), tensor);
     REQUIRE(too_long);
-    CHECK(too_long->stage == "limit");
+    CHECK(too_long->stage == RejectionStage::kLimit);
   }
   Bytes small_file = test::encode_png(test::make_picture(4, 3));
   small_file[18] = std::byte{0xff};  // 65,284 pixels wide
@@ -303,7 +303,8 @@ TEST_CASE("third-party bad files are decoded or rejected in bounded memory",
       if (!rejection) continue;
       ++rejected;
       CHECK(!rejection->reason.empty());
-      CHECK((rejection->stage == "decode" || rejection->stage == "limit"));
+      CHECK((rejection->stage == RejectionStage::kDecode ||
+             rejection->stage == RejectionStage::kLimit));
     }
   }
   CHECK(rejected > files.size());
