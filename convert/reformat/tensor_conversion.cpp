@@ -50,7 +50,7 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
   }
   if (!normalize.has_usable_std()) {
     throw InvalidArgument("`normalize` needs standard deviations above 0",
-                          "As float32, from 1.2e-38 to 3.4e38.");
+                          "Choose values from 1.2e-38 to 3.4e38.");
   }
 }
 

@@ -156,7 +156,7 @@ FolderWalk as_folder(std::vector<TarImages>& tars) {
     // If an archive has several files of one name, unpacking keeps the last.
     if (i + 1 < images.size() && images[i + 1].path == image.path &&
         images[i + 1].shard == image.shard) {
-      ++walk.left_out["replaced by a later file of its name"];
+      ++walk.left_out["replaced by a later file of the same name"];
       continue;
     }
     image.path.remove_prefix(top.size());
@@ -193,7 +193,7 @@ void refuse_captions(const std::vector<TarImages>& tars, const std::filesystem::
   texts.different = different.size();
   if (texts.are_class_names() || (texts.too_long == 0 && are_integers)) return;
   throw InvalidArgument(
-      fmt::format("the texts next to the images of '{}' look like captions, not classes: {}",
+      fmt::format("the text files next to the images of '{}' look like captions, not classes: {}",
                   root.string(), texts.text()),
       fmt::format(
           "Set `labels` to none to build without labels, `label_key` to cls or json.FIELD "
@@ -241,7 +241,7 @@ Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& ro
       }
       const bool is_wanted = wanted.empty() || lower(parts.extension) == wanted;
       if (!is_wanted || tar.groups[i] == last_group) {
-        ++source.left_out["further image of its sample"];
+        ++source.left_out["further image of the same sample"];
         continue;
       }
       last_group = tar.groups[i];

@@ -43,7 +43,8 @@ static void to_json(Json& json, const std::vector<SampleLocation>& places) {
 }
 static void from_json(const Json& json, std::vector<SampleLocation>& places) {
   const auto& blob = json.get_binary();
-  if (blob.size() % sizeof(SampleLocation) != 0) throw std::length_error("the last place is cut");
+  if (blob.size() % sizeof(SampleLocation) != 0)
+    throw std::length_error("the last location is incomplete");
   places.resize(blob.size() / sizeof(SampleLocation));
   if (!blob.empty()) std::memcpy(places.data(), blob.data(), blob.size());
 }
@@ -111,7 +112,7 @@ void rethrow(const Json& json, const Path& path) {
 }
 
 [[noreturn]] void refuse_answer(const Path& path) {
-  throw CorruptData(path, 0, "the HDF5 library gave an impossible answer about it");
+  throw CorruptData(path, 0, "the HDF5 library returned an impossible result for it");
 }
 
 bool lies_within(std::uint64_t begin, std::uint64_t size, std::uint64_t whole) {

@@ -358,8 +358,11 @@ def _say_left_out(report: dict[str, Any], progress: ProgressOption) -> None:
     left_out = report.get("plan", {}).get("left_out", {})
     is_new = report.get("shards_done", 0) > report.get("shards_resumed", 0)
     if left_out and is_new and not callable(progress) and progress is not False:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in left_out.items())
-        say(f"precache: ignored {sum(left_out.values())} files that are not JPEG or PNG: {kinds}")
+        total = sum(left_out.values())
+        kinds = ", ".join(
+            f"{count} {kind}{'s' if kind.endswith('link') and count != 1 else ''}" for kind, count in left_out.items()
+        )
+        say(f"precache: ignored {total} file{'s' if total != 1 else ''}: {kinds}")
 
 
 def _paths(name: str, value: Any) -> list[str]:
@@ -372,7 +375,7 @@ def _paths(name: str, value: Any) -> list[str]:
 def _text(name: str, value: Any) -> str:
     """A value as the command line takes it."""
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, which it cannot be")
+        raise TypeError(f"{name} is {value!r}, not a number, a text or a path")
     if isinstance(value, (bytes, os.PathLike)):
         return os.fsdecode(value)
     if name == "normalize" and value != "imagenet" and not isinstance(value, str):

@@ -102,7 +102,7 @@ std::string encoded_text(const Inspection& facts) {
   std::string text;
   for (const auto& [kind, count] : encoded.kinds) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", human::count(count),
-                        kind == "other" ? "of no known image kind" : kind);
+                        kind == "other" ? "of an unknown kind" : kind);
   }
   text += fmt::format("; {} to {}, {} on average", size_text(encoded.bytes.smallest),
                       size_text(encoded.bytes.largest),

@@ -156,7 +156,7 @@ TEST_CASE("the last of a tar's files of one name counts", "[convert][source][tar
                                  tar_entry("./a/1.jpg", "new") + kTarEnd);
   const Source source = unpacking.open(root / "x.tar");
   CHECK(samples_of(source) == std::vector<Sample>{{"a/1.jpg", 0, "new"}, {"b/2.jpg", 1, "2"}});
-  CHECK(source.left_out == LeftOut{{"replaced by a later file of its name", 1}});
+  CHECK(source.left_out == LeftOut{{"replaced by a later file of the same name", 1}});
 }
 
 TEST_CASE("samples of webdataset keep their order, keys and labels", "[convert][source][tar]") {
@@ -170,7 +170,7 @@ TEST_CASE("samples of webdataset keep their order, keys and labels", "[convert][
   CHECK(samples_of(source) ==
         std::vector<Sample>{{"k/2.JPG", 7, "two"}, {"k/1.left.jpg", -3, "one"}});
   CHECK(source.classes.empty());
-  CHECK(source.left_out == LeftOut{{".json", 1}, {"further image of its sample", 1}});
+  CHECK(source.left_out == LeftOut{{".json", 1}, {"further image of the same sample", 1}});
   const Keys keys(source.listing, source.key_rule);
   CHECK(keys.key(0) == "k/2");
   CHECK(keys.key(1) == "k/1");

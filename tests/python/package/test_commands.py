@@ -497,7 +497,9 @@ def test_ignored_files_are_reported(python, source, tmp_path):
     shutil.copytree(source, tmp_path / "source")
     for name in ("a.webp", "b.webp", "notes.txt"):
         (tmp_path / "source" / "class0" / name).write_bytes(b"x")
-    said = "precache: ignored 3 files that are not JPEG or PNG: 1 .txt, 2 .webp\n"
+    for name in ("c", "d"):
+        (tmp_path / "source" / "class0" / name).symlink_to("nothing")
+    said = "precache: ignored 5 files: 1 .txt, 2 .webp, 2 dangling links\n"
     assert python.run(*script(tmp_path / "source", tmp_path / "a")).err == said
     assert python.run(*script(tmp_path / "source", tmp_path / "a")).err == ""  # nothing was built
     assert python.run(*script(tmp_path / "source", tmp_path / "b", "{'progress': False}")).err == ""

@@ -146,7 +146,7 @@ TEST_CASE("if the scanning process crashes, the file is corrupt", "[formats][hdf
                                            test::contains("crashed on it (Segmentation fault)"));
   CHECK_THAT(message("kill -ABRT $$"), test::contains("crashed on it (Aborted)"));
   CHECK_THAT(message("kill -XCPU $$"), test::contains("takes too long"));
-  CHECK_THAT(message("echo rubbish"), test::contains("impossible answer"));
+  CHECK_THAT(message("echo rubbish"), test::contains("impossible result"));
 }
 
 TEST_CASE("rows of images arrive as they were sent", "[formats][hdf5][roundtrip]") {
