@@ -228,13 +228,16 @@ def test_the_trainer_of_transformers_resumes_in_mid_epoch(folder, tmp_path):
     assert whole.keys() == half.keys() and all(torch.equal(whole[name], half[name]) for name in whole)
 
 
-def test_the_timm_sample_trains(folder, tmp_path):
+def test_the_timm_sample_trains_and_resumes_in_two_processes(folder, tmp_path):
     pytest.importorskip("timm")
-    words = (SAMPLES / "train_timm.py", folder / "cache", "--batch-size", 8, "--epochs", 3, "--size", 32)
-    out = run(*words, cwd=tmp_path)
-    accuracies = re.findall(rf"^epoch \d: loss [\d.]+, accuracy ([\d.]+)% of {TRAIN} images$", out, re.MULTILINE)
+    words = (SAMPLES / "train_timm.py", folder / "cache", "--batch-size", 8, "--size", 32, "--checkpoint", "last.pt")
+    line = rf"epoch (\d): loss [\d.]+, accuracy ([\d.]+)% of {TRAIN} images\n"
+    out = run(*words, "--epochs", 3, cwd=tmp_path)
+    assert re.fullmatch(rf"(?:{line}){{3}}", out)
     # MixUp's loss rises and falls with what it mixes; accuracy is measured without it. Guessing gives 33 %.
-    assert len(accuracies) == 3 and float(accuracies[-1]) > 60
+    assert float(re.findall(line, out)[-1][1]) > 60
+    out = run(*EVEN_LAUNCH, free_port(), *words, "--epochs", 4, cwd=tmp_path)
+    assert re.fullmatch(line, out) and re.fullmatch(line, out)[1] == "3" and float(re.fullmatch(line, out)[2]) > 60
 
 
 def test_the_sample_for_several_processes_builds_once_and_resumes(folder, tmp_path):
