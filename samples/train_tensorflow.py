@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small Keras network on a folder of images.
+"""Trains a small Keras network on a folder of images, and resumes after each epoch.
 
 samples/train_tensorflow.py IMAGES --epochs 3     # IMAGES has a subfolder for each class
 """
@@ -38,17 +38,28 @@ def main():
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--size", type=int, default=64, help="size of the crops to train on (default: 64)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--checkpoint", type=Path, help="a .keras file, written after each epoch; continued if it exists")
     args = parser.parse_args()
     cache = args.cache or args.images.with_name(args.images.name + ".cache")
 
     if not (cache / "dataset.json").exists():  # the manifest is written last; an interrupted build resumes
         precache.build(args.images, cache, size=args.size * 9 // 8)  # larger than the crop, so that crops can vary
-    classes = precache.open(cache).classes
+    images = precache.open(cache)
+
+    keras.utils.set_random_seed(args.seed)
+    epoch = 0
+    if args.checkpoint and args.checkpoint.exists():
+        model = keras.models.load_model(args.checkpoint)
+        epoch = int(model.optimizer.iterations) // (len(images) // args.batch_size)
+    else:
+        model = network(args.size, images.num_classes)
+        model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
     # Each iteration, and so each epoch of fit, has a new order, new crops and new flips.
     train = precache.tensorflow.dataset(
         cache,
         args.batch_size,
-        shuffle="full",
+        epoch=epoch,
+        shuffle=True,
         seed=args.seed,
         crop=args.size,
         flip=True,
@@ -64,12 +75,10 @@ def main():
         layout="hwc",
     )
 
-    keras.utils.set_random_seed(args.seed)
-    model = network(args.size, len(classes))
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
-    model.fit(train, epochs=args.epochs, shuffle=False, verbose=2)  # the dataset is already shuffled
+    save = [keras.callbacks.ModelCheckpoint(args.checkpoint)] if args.checkpoint else []
+    model.fit(train, initial_epoch=epoch, epochs=args.epochs, callbacks=save, shuffle=False, verbose=2)  # shuffled already
     loss, accuracy = model.evaluate(check, verbose=0)
-    print(f"all {len(precache.open(cache))} images, centre crops: loss {loss:.4f}, accuracy {accuracy:.1%}")
+    print(f"all {len(images)} images, centre crops: loss {loss:.4f}, accuracy {accuracy:.1%}")
 
 
 if __name__ == "__main__":

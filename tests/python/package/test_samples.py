@@ -114,10 +114,14 @@ def test_training_with_torch_that_is_killed_ends_with_the_same_weights(folder):
     assert one["counts"] == other["counts"] == (45, 0, 0, 0.0)
 
 
-def test_training_with_tensorflow_learns(folder):
-    out = run("train_tensorflow.py", folder, "--size", 32, "--batch-size", 8, "--epochs", 5)
+def test_training_with_tensorflow_learns_and_resumes(folder):
+    words = ("train_tensorflow.py", folder, "--size", 32, "--batch-size", 8, "--checkpoint", folder.parent / "k.keras")
+    out = run(*words, "--epochs", 2)
+    assert re.findall(r"^Epoch (\d)/2$", out, re.MULTILINE) == ["1", "2"]
+    out += run(*words, "--epochs", 5)
+    assert re.findall(r"^Epoch (\d)/5$", out, re.MULTILINE) == ["3", "4", "5"]
     losses = [float(loss) for loss in re.findall(r"loss: ([\d.e-]+)$", out, re.MULTILINE)]
-    assert len(losses) == 5 and losses[-1] < losses[0]
+    assert len(losses) == 5 and losses[-1] < losses[1] < losses[0]
     assert re.search(r"^all 120 images, centre crops: loss [\d.]+, accuracy [\d.]+%$", out, re.MULTILINE)
 
 
