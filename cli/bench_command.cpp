@@ -178,14 +178,20 @@ void add_device_options(CLI::App& app, BenchCommand& command) {
   cli::begin_group(app, "Device");
   add(app, "--device", "cpu|cuda|cuda:N [cpu]", "Where the batches go",
       [&](const std::string& text) { choose_device(command, text); });
-  add_choice(app, "--device-path", {"all", "staged", "strided", "gather"}, "all",
-             "How data gets to the GPU, see docs/gpu.md", [&](const std::string& word) {
+  add_choice(app, "--device-path", {"all", "staged", "strided", "gather", "resident"}, "all",
+             "How data gets to the GPU, see docs/gpu.md; all: the three that copy batches",
+             [&](const std::string& word) {
                command.device.device_path = parse_device_path(word == "all" ? "auto" : word);
              });
   add(app, "--pin-shards-up-to", "BYTES [4GiB]",
       "For strided and gather: keep shards up to this size in pinned memory",
       [&](const std::string& text) {
         command.device.pin_shards_up_to_bytes = option_values::bytes(text, "--pin-shards-up-to");
+      });
+  add(app, "--resident-up-to", "BYTES [8GiB]",
+      "For resident: the most memory that the dataset may take on the GPU",
+      [&](const std::string& text) {
+        command.device.resident_up_to_bytes = option_values::bytes(text, "--resident-up-to");
       });
 }
 

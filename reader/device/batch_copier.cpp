@@ -1,37 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/device/batch_copier.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "formats/bytes/checked_math.hpp"
-#include "formats/bytes/half_float.hpp"
-#include "precache/formats/error.hpp"
 #include "reader/device/pixel_kernel.hpp"
+#include "reader/device/pixel_launch.hpp"
 
 namespace precache::device {
 namespace {
 
 // The alignment of cudaMalloc, which is more than any load needs.
 constexpr std::uint64_t kAlignment = 256;
-
-/// Throws Unsupported if this build has no kernel for the device.
-void check_kernel(int device) {
-  const cudaError_t error = find_pixels_kernel();
-  if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction &&
-      error != cudaErrorUnsupportedPtxVersion) {
-    return check(error, "cudaFuncGetAttributes", device);
-  }
-  (void)cudaGetLastError();
-  throw Unsupported(
-      fmt::format("this build has no kernel that device {} can run: {}", device, text_of(error)),
-      error == cudaErrorUnsupportedPtxVersion
-          ? "The driver is too old to compile it: update the driver."
-          : "Build with the device's architecture in PRECACHE_CUDA_ARCHITECTURES.");
-}
 
 }  // namespace
 
@@ -62,25 +43,7 @@ BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, const PixelPass
   stored_.row_bytes = stored.size_bytes();
   result_.row_bytes = result.size_bytes();
   if (pass_.is_copy()) return;
-  if (stored.size_bytes() / size_bytes(stored.dtype) > std::numeric_limits<std::uint32_t>::max()) {
-    throw Unsupported(fmt::format("tensors of {} have too many elements to be transformed on a GPU",
-                                  stored.text()));
-  }
-  check_kernel(device);
-  work_.channels = stored.channels;
-  work_.in_height = stored.height;
-  work_.in_width = stored.width;
-  work_.height = result.height;
-  work_.width = result.width;
-  work_.in_hwc = stored.layout == Layout::kHwc;
-  work_.out_hwc = result.layout == Layout::kHwc;
-  work_.in_type = stored.dtype;
-  work_.out_type = result.dtype;
-  for (std::size_t i = 0; i < kTableEntries && stored.dtype == DType::kUint8; ++i) {
-    const ChannelRule& rule = pass_.rules()[i / 256];
-    work_.table[i / 256][i % 256] =
-        result.dtype == DType::kFloat32 ? bits_of(rule.floats[i % 256]) : rule.halves[i % 256];
-  }
+  work_ = pixel_work(stored, pass_, device);
   input_ = allocate_device(device, stored_.bytes(largest_batch_, true));
 }
 
@@ -124,6 +87,7 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
   copied.labels = reinterpret_cast<std::int64_t*>(ring.memory(place) + result_.labels_at(rows));
   if (pass_.is_copy()) return copied;
   work_.in = to_;
+  work_.in_samples = rows;
   work_.out = ring.memory(place);
   work_.labels_in = reinterpret_cast<const std::int64_t*>(to_ + labels_at);
   work_.labels_out = copied.labels;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cassert>
 #include <deque>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -11,7 +9,9 @@
 #include "reader/device/batch_copier.hpp"
 #include "reader/device/cuda_handles.hpp"
 #include "reader/device/device_lease.hpp"
+#include "reader/device/device_loader_impl.hpp"
 #include "reader/device/device_ring.hpp"
+#include "reader/device/pinned_buffers.hpp"
 #include "reader/device/registered_shards.hpp"
 #include "reader/loader/batch_pipeline.hpp"
 #include "reader/loader/option_checks.hpp"
@@ -25,49 +25,20 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostBatches = 1024;
 
 void validate(const LoaderOptions& options, const DeviceOptions& device) {
-  check_count("device_batches", device.device_batches, kMostBatches);
-  check_count("prefetch", options.prefetch, kMostBatches);
   if (device.device_path == DevicePath::kStrided && options.order.shuffle != Shuffle::kNone) {
     throw InvalidArgument("strided copies need neighbours, but the order is shuffled",
                           "Use `device_path` gather, or turn `shuffle` off.");
   }
 }
 
-/// Pinned memory for batches. All of it is allocated at first, because pinning takes milliseconds.
-class PinnedBuffers {
- public:
-  PinnedBuffers(int device, std::size_t count, std::size_t bytes) {
-    for (std::size_t i = 0; i < count; ++i) {
-      all_.push_back(device::allocate_pinned(device, bytes));
-      free_.push_back(all_.back().get());
-    }
-  }
-  /// REQUIRES: fewer than `count` buffers are taken; the buffer does not outlive this object.
-  AlignedBuffer take() {
-    const std::lock_guard lock(mutex_);
-    assert(!free_.empty());
-    std::byte* const buffer = free_.back();
-    free_.pop_back();
-    return {buffer, [this](std::byte* bytes) {
-              const std::lock_guard free_lock(mutex_);
-              free_.push_back(bytes);
-            }};
-  }
-
- private:
-  std::vector<device::PinnedMemory> all_;
-  std::mutex mutex_;
-  std::vector<std::byte*> free_;
-};
-
 }  // namespace
 
 /// Reads stored tensors with a BatchPipeline. Each call of next() copies as many of its batches
 /// into the ring as there is room for.
-class DeviceLoader::Impl : public LoaderCore {
+class DeviceLoader::Copying final : public DeviceLoader::Impl {
  public:
-  Impl(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
-      : LoaderCore(options), device_(device.device), pass_(dataset.spec(), options.transform) {
+  Copying(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
+      : Impl(options), device_(device.device), pass_(dataset.spec(), options.transform) {
     validate(options, device);
     device::check_device(device_);
     const device::CurrentDevice current(device_);
@@ -79,7 +50,7 @@ class DeviceLoader::Impl : public LoaderCore {
     batches_per_epoch_ = core_->loader.batches_per_epoch();
   }
 
-  std::optional<DeviceBatch> next() {
+  std::optional<DeviceBatch> next() override {
     if (failure_) std::rethrow_exception(failure_);
     try {
       if (must_resume_) resume(state_);
@@ -121,7 +92,7 @@ class DeviceLoader::Impl : public LoaderCore {
   [[nodiscard]] OrderState state() const override { return state_; }
   [[nodiscard]] bool has_failed() const override { return failure_ || reading_failed_; }
   [[nodiscard]] const TensorSpec& spec() const override { return pass_.result(); }
-  [[nodiscard]] DeviceStats stats() const {
+  [[nodiscard]] DeviceStats stats() const override {
     DeviceStats stats = stats_;
     if (core_ != nullptr) stats.host = core_->loader.stats();
     return stats;
@@ -170,7 +141,7 @@ class DeviceLoader::Impl : public LoaderCore {
     device::Source source;
     device::BatchCopier copier;
     std::shared_ptr<device::DeviceRing> ring;
-    PinnedBuffers pinned;
+    device::PinnedBuffers pinned;
     BatchPipeline loader;
     std::vector<std::optional<Batch>> batches;  // by place, the batch that was copied to it last
     std::deque<Entry> queue;
@@ -188,7 +159,7 @@ class DeviceLoader::Impl : public LoaderCore {
     core_->queue.pop_front();
     std::optional<DeviceBatch> batch;
     if (entry.place) {
-      batch = DeviceBatch(std::move(entry.parts), core_->ring->lend(*entry.place));
+      batch = lend(std::move(entry.parts), core_->ring->lend(*entry.place));
       ++stats_.batches;
     }
     state_ = entry.state;
@@ -204,9 +175,7 @@ class DeviceLoader::Impl : public LoaderCore {
       const auto place = ring.first_free();
       if (!place) {
         if (must) {
-          throw InvalidArgument(
-              fmt::format("all {} batches on the device are in use", ring.size()),
-              "Release batches before asking for more, or raise `device_batches`.");
+          ring.throw_full();
         }
         return;
       }
@@ -259,7 +228,8 @@ class DeviceLoader::Impl : public LoaderCore {
     core_->copier.prepare(*next, entry.state, ring, place);
     entry.place = place;
     entry.parts = {pass_.result(),
-                   {next->samples().begin(), next->samples().end()},
+                   next->size(),
+                   device::SampleList::of({next->samples().begin(), next->samples().end()}),
                    ring.memory(place),
                    nullptr,
                    ring.ready(place),
@@ -293,9 +263,20 @@ class DeviceLoader::Impl : public LoaderCore {
   DeviceStats stats_;
 };
 
+std::unique_ptr<LoaderCore> DeviceLoader::make_core(const Dataset& dataset,
+                                                    const LoaderOptions& options,
+                                                    const DeviceOptions& device) {
+  check_count("device_batches", device.device_batches, kMostBatches);
+  check_count("prefetch", options.prefetch, kMostBatches);
+  if (device.device_path == DevicePath::kResident) {
+    return Impl::make_resident(dataset, options, device);
+  }
+  return std::make_unique<Copying>(dataset, options, device);
+}
+
 DeviceLoader::DeviceLoader(Dataset dataset, const LoaderOptions& options,
                            const DeviceOptions& device)
-    : LoaderBase(std::make_unique<Impl>(dataset, options, device)) {}
+    : LoaderBase(make_core(dataset, options, device)) {}
 
 DeviceLoader::Impl& DeviceLoader::impl() const { return static_cast<Impl&>(core()); }
 std::optional<DeviceBatch> DeviceLoader::next() { return impl().next(); }

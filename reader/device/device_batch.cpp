@@ -7,13 +7,15 @@
 #include "precache/formats/error.hpp"
 #include "reader/device/device_lease.hpp"
 #include "reader/device/dlpack.hpp"
+#include "reader/device/sample_list.hpp"
 #include "reader/loader/option_checks.hpp"
 
 namespace precache {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kPathNames{"auto", "staged", "strided", "gather"};
+constexpr std::array<std::string_view, 5> kPathNames{"auto", "staged", "strided", "gather",
+                                                     "resident"};
 
 DLDataType dlpack_type(DType dtype) {
   const std::uint8_t code = dtype == DType::kUint8      ? dlpack::kUint
@@ -50,6 +52,8 @@ DeviceLease& DeviceBatch::lease() const {
   }
   return *lease_;
 }
+
+std::span<const std::uint64_t> DeviceBatch::samples() const& { return parts_.samples->get(); }
 
 void DeviceBatch::wait_on(CUstream_st* stream) const { lease().wait_on(stream); }
 void DeviceBatch::wait() const { lease().wait(); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/device/device_ring.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "formats/os/fork.hpp"
@@ -135,6 +137,11 @@ void DeviceRing::release(std::size_t place, const std::vector<CUstream_st*>& str
     check(cudaEventRecord(released[i].get(), streams[i]), "cudaEventRecord", device_);
   }
   give_back(place);
+}
+
+void DeviceRing::throw_full() const {
+  throw InvalidArgument(fmt::format("all {} batches on the device are in use", size()),
+                        "Release batches before asking for more, or raise `device_batches`.");
 }
 
 void DeviceRing::note_failure() {

@@ -37,6 +37,8 @@ class DeviceRing : public std::enable_shared_from_this<DeviceRing> {
 
   /// The place that has been free for the longest time. It stays free.
   [[nodiscard]] std::optional<std::size_t> first_free() const;
+  /// Throws the InvalidArgument for a consumer that holds all places.
+  [[noreturn]] void throw_full() const;
   /// Gives the first free place to the filler.
   void take_first_free();
   /// Makes the stream wait for the last users of a place that was taken. Throws DeviceError.

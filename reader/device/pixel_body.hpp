@@ -100,7 +100,7 @@ PRECACHE_HOST_DEVICE inline void write_chunk(const PixelWork& work, const Conver
   using OutPack = Pack<Out, kCount>;
   const std::uint32_t elements = work.channels * work.height * work.width;
   const std::uint64_t stored = std::uint64_t{work.channels} * work.in_height * work.in_width;
-  const In* const in = reinterpret_cast<const In*>(work.in) + sample * stored;
+  const In* const in = reinterpret_cast<const In*>(work.in) + row_of(work, sample) * stored;
   const std::uint32_t first = chunk * kCount;
   Out* const out = reinterpret_cast<Out*>(work.out) + sample * std::uint64_t{elements} + first;
   const std::uint32_t count = elements - first < kCount ? elements - first : kCount;
@@ -185,7 +185,7 @@ PRECACHE_HOST_DEVICE inline void run_thread(const PixelWork& work, const std::ui
   if (share.first_chunk == 0) {
     for (std::uint64_t sample = share.first_sample; sample < work.samples;
          sample += share.sample_step) {
-      work.labels_out[sample] = work.labels_in[sample];
+      work.labels_out[sample] = work.labels_in[row_of(work, sample)];
     }
   }
   switch (work.in_type) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/device/pixel_body.hpp"
 #include "reader/device/pixel_kernel.hpp"
+#include "reader/device/resident_body.hpp"
 
 namespace {
 
 using precache::device::PixelWork;
+using precache::device::ResidentWork;
 
 constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerProcessor = 4;  // 64 registers a thread; five would spill
@@ -26,6 +28,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
   precache::device::run_thread(work, table, precache::device::share_of(place));
 }
 
+extern "C" __global__ void __launch_bounds__(kThreads)
+    precache_resident_kernel(const __grid_constant__ ResidentWork work) {
+  precache::device::choose_rows(work, blockIdx.x * blockDim.x + threadIdx.x,
+                                gridDim.x * blockDim.x);
+}
+
 namespace precache::device {
 
 cudaError_t find_pixels_kernel() {
@@ -39,6 +47,13 @@ cudaError_t launch_pixels(const PixelWork& work, cudaStream_t stream) {
                   work.samples < kLargestGridY ? work.samples : kLargestGridY);
   void* arguments[] = {const_cast<PixelWork*>(&work)};
   return cudaLaunchKernel(reinterpret_cast<const void*>(precache_pixel_kernel), grid, kThreads,
+                          arguments, 0, stream);
+}
+
+cudaError_t launch_choice(const ResidentWork& work, cudaStream_t stream) {
+  const dim3 grid((work.count + kThreads - 1) / kThreads);
+  void* arguments[] = {const_cast<ResidentWork*>(&work)};
+  return cudaLaunchKernel(reinterpret_cast<const void*>(precache_resident_kernel), grid, kThreads,
                           arguments, 0, stream);
 }
 

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "reader/device/pixel_work.hpp"
+#include "reader/device/resident_body.hpp"
 
 namespace precache::device {
 
@@ -13,5 +14,8 @@ namespace precache::device {
 
 /// Puts the work on a stream of the current device. All pointers in it are device memory.
 [[nodiscard]] cudaError_t launch_pixels(const PixelWork& work, cudaStream_t stream);
+
+/// The same for the choice of samples and draws.  REQUIRES: work.count != 0.
+[[nodiscard]] cudaError_t launch_choice(const ResidentWork& work, cudaStream_t stream);
 
 }  // namespace precache::device

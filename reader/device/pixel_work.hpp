@@ -16,7 +16,11 @@ namespace precache::device {
 /// One batch to transform; the only argument of the kernel.
 struct PixelWork {
   const std::byte* in = nullptr;  // stored tensors, without gaps
-  std::byte* out = nullptr;       // transformed tensors, without gaps
+  std::uint64_t in_samples = 0;   // that many
+  /// For each sample of the batch, which of the stored tensors and labels are its own; null: those
+  /// of the same number.
+  const std::uint64_t* rows = nullptr;
+  std::byte* out = nullptr;  // transformed tensors, without gaps
   const AugmentationDraw* choices = nullptr;
   const std::int64_t* labels_in = nullptr;
   std::int64_t* labels_out = nullptr;
@@ -34,6 +38,11 @@ struct PixelWork {
   /// One row for each channel modulo 3, like ChannelRule.
   std::uint32_t table[3][256] = {};
 };
+
+/// The number of a sample's stored tensor.
+PRECACHE_HOST_DEVICE inline std::uint64_t row_of(const PixelWork& work, std::uint64_t sample) {
+  return work.rows == nullptr ? sample : work.rows[sample];
+}
 
 constexpr std::uint32_t kTableEntries = 3 * 256;
 constexpr std::uint32_t kChunkBytes = 16;  // a thread's store

@@ -49,27 +49,6 @@ void check_choice(LoaderOptions& options, std::uint64_t dataset_samples) {
   shuffle = Shuffle::kWeighted;
 }
 
-LoaderOptions validated(LoaderOptions options, std::uint64_t dataset_samples) {
-  check_choice(options, dataset_samples);
-  const std::uint64_t samples = position_count(options, dataset_samples);
-  check_count("batch_size", options.batch_size, kLargestBatch);
-  if (options.last_batch == LastBatch::kPad &&
-      options.batch_size > std::max(samples, kLargestPaddedBatch)) {
-    throw InvalidArgument(
-        fmt::format("`batch_size` must be at most {} to pad a dataset of {} samples, got {}",
-                    std::max(samples, kLargestPaddedBatch), samples, options.batch_size));
-  }
-  check_count("world_size", options.world_size, kLargestWorld);
-  if (options.rank >= options.world_size) {
-    throw InvalidArgument(fmt::format("`rank` must be below `world_size`, got rank {} of {}",
-                                      options.rank, options.world_size),
-                          "Ranks count from 0.");
-  }
-  if (options.prefetch == 0) throw InvalidArgument("`prefetch` must be at least 1, got 0");
-  if (options.threads == 0) options.threads = usable_threads();
-  return options;
-}
-
 /// Blocks signals in the threads that start meanwhile, so that the program's own threads get them.
 /// Faults stay enabled: they belong to the thread that causes them.
 class SignalsBlocked {
@@ -95,6 +74,27 @@ std::function<AlignedBuffer()> buffers(const BatchPlacement& placement, const Ba
 
 }  // namespace
 
+LoaderOptions validated(LoaderOptions options, std::uint64_t dataset_samples) {
+  check_choice(options, dataset_samples);
+  const std::uint64_t samples = position_count(options, dataset_samples);
+  check_count("batch_size", options.batch_size, kLargestBatch);
+  if (options.last_batch == LastBatch::kPad &&
+      options.batch_size > std::max(samples, kLargestPaddedBatch)) {
+    throw InvalidArgument(
+        fmt::format("`batch_size` must be at most {} to pad a dataset of {} samples, got {}",
+                    std::max(samples, kLargestPaddedBatch), samples, options.batch_size));
+  }
+  check_count("world_size", options.world_size, kLargestWorld);
+  if (options.rank >= options.world_size) {
+    throw InvalidArgument(fmt::format("`rank` must be below `world_size`, got rank {} of {}",
+                                      options.rank, options.world_size),
+                          "Ranks count from 0.");
+  }
+  if (options.prefetch == 0) throw InvalidArgument("`prefetch` must be at least 1, got 0");
+  if (options.threads == 0) options.threads = usable_threads();
+  return options;
+}
+
 std::uint64_t position_count(const LoaderOptions& options, std::uint64_t dataset_samples) {
   return options.subset ? options.subset->size() : dataset_samples;
 }
@@ -103,6 +103,22 @@ std::uint64_t largest_batch(const LoaderOptions& options, std::uint64_t dataset_
   return options.last_batch == LastBatch::kPad
              ? options.batch_size
              : std::min(options.batch_size, position_count(options, dataset_samples));
+}
+
+void check_state(const OrderState& state, std::uint64_t positions, bool has_weights) {
+  if (state.samples != positions) {
+    throw InvalidArgument(
+        fmt::format("the state belongs to a dataset of {} samples, but this one has {}",
+                    state.samples, positions));
+  }
+  if (state.order.shuffle == Shuffle::kWeighted && !has_weights) {
+    throw InvalidArgument("the state belongs to a loader with `weights`",
+                          "Make this loader with the same weights.");
+  }
+  if (state.position > state.samples) {
+    throw InvalidArgument(fmt::format("the state's 'position' must be at most {}, got {}",
+                                      state.samples, state.position));
+  }
 }
 
 BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
@@ -180,20 +196,7 @@ OrderState BatchPipeline::state() const {
 }
 
 void BatchPipeline::resume(const OrderState& state) {
-  const std::uint64_t samples = position_count(options_, shards_->samples());
-  if (state.samples != samples) {
-    throw InvalidArgument(
-        fmt::format("the state belongs to a dataset of {} samples, but this one has {}",
-                    state.samples, samples));
-  }
-  if (state.order.shuffle == Shuffle::kWeighted && !weighted_) {
-    throw InvalidArgument("the state belongs to a loader with `weights`",
-                          "Make this loader with the same weights.");
-  }
-  if (state.position > state.samples) {
-    throw InvalidArgument(fmt::format("the state's 'position' must be at most {}, got {}",
-                                      state.samples, state.position));
-  }
+  check_state(state, position_count(options_, shards_->samples()), weighted_.has_value());
   const Schedule schedule(state, options_);  // throws before anything changes
   std::unique_lock lock(mutex_);
   pausing_ = true;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "precache/formats/permutation.hpp"
 #include "precache/reader/order.hpp"
+#include "reader/loader/order_body.hpp"
 
 namespace precache {
 
@@ -19,31 +19,16 @@ class EpochOrder {
   EpochOrder(std::uint64_t samples, const OrderOptions& options, std::uint64_t seed,
              std::uint64_t epoch);
 
-  [[nodiscard]] std::uint64_t samples() const { return samples_; }
+  [[nodiscard]] std::uint64_t samples() const { return keys_.samples; }
   /// REQUIRES: position < samples.
-  [[nodiscard]] std::uint64_t operator[](std::uint64_t position) const;
+  [[nodiscard]] std::uint64_t operator[](std::uint64_t position) const {
+    return sample_at(keys_, position);
+  }
+
+  [[nodiscard]] const OrderKeys& keys() const { return keys_; }
 
  private:
-  [[nodiscard]] std::uint64_t block_shuffled(std::uint64_t position) const;
-
-  std::uint64_t samples_;
-  OrderOptions options_;
-  std::uint64_t key_;
-  Permutation permutation_;  // of blocks or of samples
-  // Only the last block may be short. Windows after it begin earlier, so its place matters.
-  std::uint64_t short_block_rows_ = 0;
-  std::uint64_t short_block_position_ = 0;
-};
-
-/// Random choices that depend on (seed, epoch, sample) alone.
-class SampleRandom {
- public:
-  SampleRandom(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample);
-  /// The next of this sample's numbers, uniform in [0, end).  REQUIRES: end > 0.
-  [[nodiscard]] std::uint64_t below(std::uint64_t end);
-
- private:
-  std::uint64_t state_;
+  OrderKeys keys_;
 };
 
 /// Draws samples in proportion to their weights, with replacement.
@@ -56,7 +41,11 @@ class WeightedOrder {
   /// and above 0.
   explicit WeightedOrder(const std::vector<double>& weights);
   [[nodiscard]] std::uint64_t draw(std::uint64_t seed, std::uint64_t epoch,
-                                   std::uint64_t position) const;
+                                   std::uint64_t position) const {
+    return weighted_draw(weights(), seed, epoch, position);
+  }
+  /// Points to the memory of this object.
+  [[nodiscard]] WeightSums weights() const;
 
  private:
   std::vector<double> sums_;  // of the weights up to each sample

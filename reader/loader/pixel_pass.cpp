@@ -8,7 +8,6 @@
 
 #include "formats/bytes/half_float.hpp"
 #include "precache/formats/error.hpp"
-#include "reader/loader/epoch_order.hpp"
 
 namespace precache {
 namespace {
@@ -18,11 +17,6 @@ constexpr std::size_t kPixelValues = 256;
 PixelJob::Side side_of(const TensorSpec& spec) {
   if (spec.layout == Layout::kHwc) return {std::size_t{spec.width} * spec.channels, 1};
   return {spec.width, std::size_t{spec.height} * spec.width};
-}
-
-/// Half of a margin, rounded to even like torchvision's centre crop.
-std::uint32_t half(std::uint32_t margin) {
-  return margin / 2 + (margin % 2 == 1 && margin / 2 % 2 == 1 ? 1 : 0);
 }
 
 void check_normalization(const Normalization& normalize, const TensorSpec& stored, DType result) {
@@ -139,17 +133,9 @@ std::vector<std::string> PixelPass::warnings() const {
       crop->height, crop->width)};
 }
 
-AugmentationDraw PixelPass::choose(std::uint64_t seed, std::uint64_t epoch,
-                                   std::uint64_t sample) const {
-  SampleRandom random(seed, epoch, sample);
-  const std::uint32_t free_rows = stored_.height - result_.height;
-  const std::uint32_t free_columns = stored_.width - result_.width;
-  // All three are always drawn, so that a crop does not change which samples are flipped.
-  const auto y = static_cast<std::uint32_t>(random.below(std::uint64_t{free_rows} + 1));
-  const auto x = static_cast<std::uint32_t>(random.below(std::uint64_t{free_columns} + 1));
-  const bool flip = random.below(2) == 1;
-  const bool centre = transform_.crop && transform_.crop->place == CropPosition::kCenter;
-  return {centre ? half(free_rows) : y, centre ? half(free_columns) : x, flip && transform_.flip};
+CropRule PixelPass::crop_rule() const {
+  return {stored_.height - result_.height, stored_.width - result_.width,
+          transform_.crop && transform_.crop->place == CropPosition::kCenter, transform_.flip};
 }
 
 void PixelPass::run(std::span<const std::byte> tensor, const AugmentationDraw& choice,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "precache/reader/batch_transform.hpp"
+#include "reader/loader/crop_draw.hpp"
 #include "reader/loader/pixel_kernels.hpp"
 
 namespace precache {
@@ -34,7 +35,10 @@ class PixelPass {
   [[nodiscard]] std::vector<std::string> warnings() const;
   /// The draw of this sample, a function of (seed, epoch, sample).
   [[nodiscard]] AugmentationDraw choose(std::uint64_t seed, std::uint64_t epoch,
-                                        std::uint64_t sample) const;
+                                        std::uint64_t sample) const {
+    return draw_crop(crop_rule(), seed, epoch, sample);
+  }
+  [[nodiscard]] CropRule crop_rule() const;
   /// Writes `result().size_bytes()` bytes to `out`. `stream` bypasses the caches, for batches that
   /// do not fit them; call finish_streaming() before another thread reads.
   /// REQUIRES: `tensor` has the stored size, `out` is aligned for an element of the result.

@@ -39,8 +39,9 @@ nb::object dlpack(const DeviceBatch& batch, bool labels, std::uintptr_t stream, 
 
 void make_loader(Held<DeviceLoader>* self, const Dataset& dataset, const LoaderOptions& options,
                  int device, std::size_t device_batches, const std::string& path,
-                 std::uint64_t pin_shards_up_to) {
-  const DeviceOptions placed{device, device_batches, parse_device_path(path), pin_shards_up_to};
+                 std::uint64_t pin_shards_up_to, std::uint64_t resident_up_to) {
+  const DeviceOptions placed{device, device_batches, parse_device_path(path), pin_shards_up_to,
+                             resident_up_to};
   const WithoutGil released;
   new (self) Held<DeviceLoader>(dataset, options, placed);
 }
@@ -51,8 +52,10 @@ nb::dict stats(const Held<DeviceLoader>& loader) {
   device["staged"] = stats.staged;
   device["strided"] = stats.strided;
   device["gathered"] = stats.gathered;
+  device["resident"] = stats.resident;
   device["bytes_copied"] = stats.bytes_copied;
   device["bytes_registered"] = stats.bytes_registered;
+  device["bytes_resident"] = stats.bytes_resident;
   device["waited"] = seconds_of(stats.device_waited);
   device["reason"] = text_of(stats.reason);
   nb::dict result = stats_dict(stats.host);
@@ -73,7 +76,7 @@ void add_device_loader(nb::module_& module) {
   loader
       .def("__init__", &make_loader, nb::arg("dataset"), nb::arg("options"), nb::kw_only(),
            nb::arg("device"), nb::arg("device_batches"), nb::arg("path"),
-           nb::arg("pin_shards_up_to"))
+           nb::arg("pin_shards_up_to"), nb::arg("resident_up_to"))
       .def("stats", &stats);
   add_loader_methods(loader);
 }

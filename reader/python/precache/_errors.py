@@ -116,6 +116,7 @@ _ARGUMENTS = {
     **dict.fromkeys(("source", "out", "path", "paths", "shards", "dataset"), ""),
     "max_bad_percent": "max_bad=",
     "pin_shards_up_to_bytes": "pin_shards_up_to=",
+    "resident_up_to_bytes": "resident_up_to=",
     "shard_count": "shards=",
     "shard_size_bytes": "shard_size=",
     "short_keys": "keys=",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Dataset", "Loader"]
 
 _MOST_DEVICE_BATCHES = 1024
-_PATHS = ("auto", "staged", "strided", "gather")
+_PATHS = ("auto", "staged", "strided", "gather", "resident")
 
 
 class Loader(_loader.Loader):
@@ -56,9 +56,11 @@ class Loader(_loader.Loader):
             (docs/gpu.md); the current stream waits for the batch. If the loader cannot do that, for example because it was
             built without CUDA, torch moves the tensors; `stats()["device"]["reason"]` says which and why.
         device_batches: Batches on a CUDA device, held by you or being copied. One must be free at each step.
-        device_path: "auto", or "staged", "strided" or "gather" to use that path or raise an error.
+        device_path: "auto", or "staged", "strided", "gather" or "resident" to use that path or raise an error. "resident"
+            copies the whole dataset to the device once; after that, the device makes the batches by itself.
         pin_shards_up_to: Pin the shards if they have at most so many bytes in all, and copy from them to the CUDA device
             directly. Pinned memory is not swapped out.
+        resident_up_to: For device_path="resident": the most bytes that the dataset may take on the device.
         pin_memory: Put batches into page-locked memory, from which a GPU copies in the background. By default on if torch
             has a CUDA device, unless `device` is another one. True without such a device is a warning.
         views: Return sequential batches that need no conversion as views of the shard's pages, which is faster. Torch has no
@@ -76,8 +78,9 @@ class Loader(_loader.Loader):
         channels_last: bool | None = None,
         device: torch.device | str | None = None,
         device_batches: int = 3,
-        device_path: Literal["auto", "staged", "strided", "gather"] = "auto",
+        device_path: Literal["auto", "staged", "strided", "gather", "resident"] = "auto",
         pin_shards_up_to: int = 0,
+        resident_up_to: int = 8 << 30,
         pin_memory: bool | None = None,
         writable: bool = False,
         views: bool = False,
@@ -105,6 +108,7 @@ class Loader(_loader.Loader):
         self._device_batches = _options.count("device_batches", device_batches, _MOST_DEVICE_BATCHES, least=1)
         self._path = _options.one_of("device_path", device_path, _PATHS)
         self._pin_shards_up_to = _options.count("pin_shards_up_to", pin_shards_up_to)
+        self._resident_up_to = _options.count("resident_up_to", resident_up_to)
         self._moved_because: str | None = None
         if self._path != "auto" and not to_cuda:
             raise InvalidArgument(
@@ -182,6 +186,7 @@ class Loader(_loader.Loader):
                 device_batches=self._device_batches,
                 path=self._path,
                 pin_shards_up_to=self._pin_shards_up_to,
+                resident_up_to=self._resident_up_to,
             )
         except Unsupported as error:
             if self._path != "auto":

@@ -52,7 +52,9 @@ class Consumer {
       // All batches are equal, so the ones that are still being copied make no difference.
       const DeviceStats stats = loader_.stats();
       const std::uint64_t copied = stats.staged + stats.strided + stats.gathered;
-      rate.bytes = stats.bytes_copied / copied * rate.batches;
+      // A resident dataset is not copied: its rate is that of the batches.
+      rate.bytes = copied != 0 ? stats.bytes_copied / copied * rate.batches
+                               : rate.images * loader_.spec().size_bytes();
     } else {
       rate.bytes = rate.images * loader_.spec().size_bytes();
     }

@@ -79,7 +79,7 @@ def batches(stamps):
 # --- precache.torch.Loader --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["auto", "staged", "strided", "gather"])
+@pytest.mark.parametrize("path", ["auto", "staged", "strided", "gather", "resident"])
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_batches_are_those_without_a_gpu(made, as_torch, dtype, channels_last, path):
@@ -104,11 +104,12 @@ def test_batches_are_those_without_a_gpu(made, as_torch, dtype, channels_last, p
         stats = there.stats()
         assert stats["batches"] == count > 0
         device = stats["device"]
-        by_path = {name: device[name] for name in ("staged", "strided", "gathered")}
+        by_path = {name: device[name] for name in ("staged", "strided", "gathered", "resident")}
         assert sum(by_path.values()) >= count
         if path != "auto":
             assert by_path["gathered" if path == "gather" else path] == sum(by_path.values())
-        assert (device["bytes_registered"] > 0) == (path != "staged")
+        assert (device["bytes_registered"] > 0) == (path not in ("staged", "resident"))
+        assert (device["bytes_resident"] > 0) == (path == "resident")
     assert all(facts.device == (2, 0) for facts in as_torch.facts)
 
 
@@ -168,6 +169,7 @@ def test_bad_options(stamps, as_torch):
         ({"device_path": "nonsense"}, "device_path is 'nonsense'"),
         ({"device_path": "strided", "shuffle": "full", "pin_shards_up_to": BUDGET}, "strided"),
         ({"device_path": "gather", "pin_shards_up_to": 1}, "more than the 1 that may be pinned"),
+        ({"device_path": "resident", "resident_up_to": 1}, "resident_up_to= is 1"),
         ({"device_path": "staged", "device": "cpu"}, "device is 'cpu'"),
         ({"pin_shards_up_to": -1}, "pin_shards_up_to is -1"),
         ({"rank": 2, "world_size": 2}, "rank"),

@@ -30,7 +30,7 @@ PROGRAM = """
 
     class DeviceLoader(precache.Loader):
         def _make_native(self, options):
-            path = {"path": "staged", "pin_shards_up_to": 0}
+            path = {"path": "staged", "pin_shards_up_to": 0, "resident_up_to": 0}
             return _reader.DeviceLoader(self.dataset._native, options, device=0, device_batches=2, **path)
 
         def _arrays(self, batch):

@@ -19,7 +19,7 @@ using test::make_dataset;
 using test::spec_of;
 
 constexpr DevicePath kPaths[] = {DevicePath::kAuto, DevicePath::kStaged, DevicePath::kStrided,
-                                 DevicePath::kGather};
+                                 DevicePath::kGather, DevicePath::kResident};
 const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 
 LoaderOptions shuffled(Shuffle shuffle) {
@@ -93,8 +93,8 @@ TEST_CASE("tensors of every stored type reach the device", "[device]") {
       const test::TempFolder folder;
       const Dataset dataset = Dataset::open(
           make_dataset(folder.path(), {.spec = spec_of(8, 6, 3, stored, layout)}).folder);
-      for (const DevicePath path :
-           {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
+      for (const DevicePath path : {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather,
+                                    DevicePath::kResident}) {
         LoaderOptions options =
             shuffled(path == DevicePath::kStrided ? Shuffle::kNone : Shuffle::kFull);
         for (const BatchTransform& transform : transforms_of(dataset.spec())) {
@@ -111,7 +111,7 @@ TEST_CASE("ranks, tails and centre crops are those of a Loader", "[device]") {
   const FakeMachine machine;
   const test::TempFolder folder;
   const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
-  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kAuto}) {
+  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kAuto, DevicePath::kResident}) {
     for (const LastBatch last_batch : {LastBatch::kDrop, LastBatch::kPad, LastBatch::kKeep}) {
       for (const std::uint64_t rank : {0U, 1U, 2U}) {
         LoaderOptions options = shuffled(Shuffle::kNone);

@@ -27,6 +27,7 @@ class FakeMachine {
     fake_cudart::set_device_count(devices);
     fake_cudart::set_delays(1, 20);
     fake_cudart::register_kernel<device::PixelWork>("precache_pixel_kernel", run_kernel);
+    fake_cudart::register_kernel<device::ResidentWork>("precache_resident_kernel", run_choice);
   }
   FakeMachine(const FakeMachine&) = delete;
   FakeMachine& operator=(const FakeMachine&) = delete;

@@ -25,6 +25,7 @@ constexpr std::uint32_t kSamples = 5;
 PixelWork work_of(const TensorSpec& stored, const PixelPass& pass) {
   PixelWork work;
   work.samples = kSamples;
+  work.in_samples = kSamples;
   work.channels = stored.channels;
   work.in_height = stored.height;
   work.in_width = stored.width;

@@ -11,18 +11,24 @@ namespace precache {
 /// runs depend on it.
 class Permutation {
  public:
+  static constexpr int kRounds = 6;
+  /// All that a permutation is made of; it can be copied to a GPU.
+  struct Keys {
+    std::uint64_t size = 0;
+    int low_bits = 0;   // of the right half
+    int high_bits = 0;  // of the left half; equal or one less
+    std::uint64_t rounds[kRounds] = {};
+  };
+
   Permutation(std::uint64_t size, std::uint64_t key);
   /// REQUIRES: position < size.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const;
   /// The position of a value.  REQUIRES: value < size.
   [[nodiscard]] std::uint64_t position_of(std::uint64_t value) const;
+  [[nodiscard]] const Keys& keys() const { return keys_; }
 
  private:
-  static constexpr int kRounds = 6;
-  std::uint64_t size_;
-  int low_bits_;   // of the right half
-  int high_bits_;  // of the left half; equal or one less
-  std::uint64_t round_keys_[kRounds];
+  Keys keys_;
 };
 
 }  // namespace precache

@@ -25,16 +25,20 @@ struct DLManagedTensorVersioned;
 namespace precache {
 
 class DeviceLease;
+namespace device {
+class SampleList;
+}
 
 /// How the tensors of a batch reach the GPU (docs/gpu.md).
 enum class DevicePath {
-  kAuto,     // kStrided or kGather if the shards can be pinned, else kStaged
-  kStaged,   // threads gather the tensors in pinned memory, then one copy moves them
-  kStrided,  // from pinned shards: one strided copy for each run of neighbours
-  kGather,   // from pinned shards: one call that copies every row
+  kAuto,      // kStrided or kGather if the shards can be pinned, else kStaged
+  kStaged,    // threads gather the tensors in pinned memory, then one copy moves them
+  kStrided,   // from pinned shards: one strided copy for each run of neighbours
+  kGather,    // from pinned shards: one call that copies every row
+  kResident,  // the dataset is on the GPU, which makes batches without the host
 };
 
-/// "auto", "staged", "strided", "gather".
+/// "auto", "staged", "strided", "gather", "resident".
 [[nodiscard]] std::string_view name(DevicePath path);
 /// Throws InvalidArgument for an unknown name.
 [[nodiscard]] DevicePath parse_device_path(std::string_view name);
@@ -44,13 +48,17 @@ struct DeviceOptions {
   int device = 0;  // CUDA's number of the GPU
   /// Batches on the device: those that the consumer holds, and those that are being copied.
   std::size_t device_batches = 3;
-  /// A path other than kAuto is used or refused with an error, never replaced by another.
+  /// A path other than kAuto is used or refused with an error, never replaced by another. kAuto
+  /// never is kResident.
   DevicePath device_path = DevicePath::kAuto;
   /// Pins all shards (registers them with CUDA) if their total size is at most this. Pinned shards
   /// take as much memory, which cannot be swapped out, and are read when the loader is made. The
   /// default, 0, pins none, so kAuto uses kStaged. Every loader of every process pins its own
   /// copy: the sum must fit into memory.
   std::uint64_t pin_shards_up_to_bytes = 0;
+  /// For kResident: the most memory that the stored tensors and labels may take on the device. A
+  /// larger dataset is refused.
+  std::uint64_t resident_up_to_bytes = std::uint64_t{8} << 30;
 };
 
 /// Tensors and labels of some samples in the memory of a GPU.
@@ -69,7 +77,7 @@ struct DeviceOptions {
 ///     }
 class DeviceBatch {
  public:
-  [[nodiscard]] std::size_t size() const { return parts_.samples.size(); }
+  [[nodiscard]] std::size_t size() const { return parts_.size; }
   /// The type and shape of each row. Rows follow each other without a gap.
   [[nodiscard]] TensorSpec spec() const { return parts_.spec; }
   /// The elements of all rows, on the device, aligned to 256 bytes. Throws InvalidArgument if their
@@ -86,8 +94,9 @@ class DeviceBatch {
   /// On the device: a label for each sample, -1 if it has none.
   [[nodiscard]] std::int64_t* labels() const& { return parts_.labels; }
   std::int64_t* labels() const&& = delete;
-  /// The indices of the samples in the dataset.
-  [[nodiscard]] std::span<const std::uint64_t> samples() const& { return parts_.samples; }
+  /// The indices of the samples in the dataset. On the resident path they are computed by the first
+  /// call.
+  [[nodiscard]] std::span<const std::uint64_t> samples() const&;
   std::span<const std::uint64_t> samples() const&& = delete;
   [[nodiscard]] int device() const { return parts_.device; }
   /// The path that was used, never kAuto.
@@ -119,7 +128,8 @@ class DeviceBatch {
   friend class DeviceLoader;
   struct Parts {
     TensorSpec spec;
-    std::vector<std::uint64_t> samples;
+    std::size_t size = 0;
+    std::shared_ptr<device::SampleList> samples;
     void* images = nullptr;
     std::int64_t* labels = nullptr;
     CUevent_st* ready_event = nullptr;
@@ -143,8 +153,10 @@ struct DeviceStats {
   std::uint64_t staged = 0;   // copied to the device by each path, returned or not
   std::uint64_t strided = 0;
   std::uint64_t gathered = 0;
+  std::uint64_t resident = 0;                 // made on the device, of the resident dataset
   std::uint64_t bytes_copied = 0;             // to the device
   std::uint64_t bytes_registered = 0;         // of shards
+  std::uint64_t bytes_resident = 0;           // of stored tensors and labels on the device
   std::chrono::nanoseconds device_waited{0};  // by next(), for unfinished copies
   /// A sentence that says why batches take their path.
   std::string reason;
@@ -156,7 +168,9 @@ struct DeviceStats {
 ///
 /// Order, seeds, ranks, epochs and pixels are those of a Loader with the same options, bit for bit.
 /// The device crops, flips, normalises, casts and reorders the axes. Copies have their own stream
-/// and wait there until the memory of an earlier batch is released. next() waits for storage, and
+/// and wait there until the memory of an earlier batch is released. On the resident path the
+/// constructor copies the whole dataset; after that, the device also chooses the samples and draws,
+/// and the host only launches kernels. next() waits for storage, and
 /// for the device only if that is `device_batches` batches late. Several devices need several
 /// loaders. The caller's current device does not change.
 class DeviceLoader : public LoaderBase {
@@ -175,6 +189,10 @@ class DeviceLoader : public LoaderBase {
 
  private:
   class Impl;
+  class Copying;
+  class Resident;
+  static std::unique_ptr<LoaderCore> make_core(const Dataset& dataset, const LoaderOptions& options,
+                                               const DeviceOptions& device);
   [[nodiscard]] Impl& impl() const;
 };
 

@@ -84,7 +84,7 @@ TEST_CASE("a path that is asked for is measured with its transform", "[device]")
   fixture.options.transform.crop = Crop{4, 4};
   fixture.options.transform.flip = true;
   fixture.options.transform.dtype = DType::kFloat16;
-  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kGather}) {
+  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kGather, DevicePath::kResident}) {
     CAPTURE(name(path));
     fixture.device.device_path = path;
     const auto before = fake_cudart::calls()["cudaLaunchKernel"];

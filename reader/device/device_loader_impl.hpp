@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "precache/reader/device_loader.hpp"
+#include "reader/device/sample_list.hpp"
+#include "reader/loader/loader_core.hpp"
+
+namespace precache {
+
+/// What a DeviceLoader is on one of its paths.
+class DeviceLoader::Impl : public LoaderCore {
+ public:
+  using LoaderCore::LoaderCore;
+  /// Throws the exceptions of DeviceLoader's constructor.
+  static std::unique_ptr<LoaderCore> make_resident(const Dataset& dataset,
+                                                   const LoaderOptions& options,
+                                                   const DeviceOptions& device);
+  [[nodiscard]] virtual std::optional<DeviceBatch> next() = 0;
+  [[nodiscard]] virtual DeviceStats stats() const = 0;
+
+ protected:
+  static DeviceBatch lend(DeviceBatch::Parts parts, std::shared_ptr<DeviceLease> lease) {
+    return {std::move(parts), std::move(lease)};
+  }
+};
+
+}  // namespace precache
