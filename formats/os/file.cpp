@@ -34,6 +34,9 @@ FileState state_from(const struct stat& status) {
 
 bool is_gone(int error) { return error == ENOENT || error == ENOTDIR; }
 
+/// Whether a file system or its server offers no locks.
+bool has_no_locks(int code) { return code == ENOLCK || code == EOPNOTSUPP || code == ENOSYS; }
+
 }  // namespace
 
 File::File(const std::filesystem::path& path, int flags) : path_(path) {
@@ -112,11 +115,12 @@ bool File::try_lock(bool exclusive) {
   const int operation = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
   if (uninterrupted([&] { return ::flock(fd_, operation); }) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
+  if (has_no_locks(errno)) return true;
   throw IoError("cannot lock", path_, errno);
 }
 
 void File::lock() {
-  if (uninterrupted([&] { return ::flock(fd_, LOCK_EX); }) != 0) {
+  if (uninterrupted([&] { return ::flock(fd_, LOCK_EX); }) != 0 && !has_no_locks(errno)) {
     throw IoError("cannot lock", path_, errno);
   }
 }

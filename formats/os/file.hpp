@@ -54,7 +54,7 @@ class File {
   void sync();
 
   /// Takes an advisory lock on the file without waiting; false if another process holds a
-  /// conflicting lock.
+  /// conflicting lock. On a file system without locks, every process gets every lock.
   [[nodiscard]] bool try_lock(bool exclusive);
   /// Waits for an exclusive lock.
   void lock();

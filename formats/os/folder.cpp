@@ -45,6 +45,10 @@ std::vector<Folder::Entry> Folder::entries() const {
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
+    if (entry->d_type != DT_UNKNOWN) {  // no call for each of a million entries
+      found.push_back({std::string(name), entry->d_type == DT_REG, entry->d_type == DT_DIR});
+      continue;
+    }
     struct stat status {};
     if (::fstatat(file_.descriptor(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     found.push_back({std::string(name), S_ISREG(status.st_mode), S_ISDIR(status.st_mode)});
