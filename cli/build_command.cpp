@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -10,6 +11,8 @@
 #include "cli/commands.hpp"
 #include "cli/job_command.hpp"
 #include "cli/option_values.hpp"
+#include "cli/part_of_environment.hpp"
+#include "cli/state_report.hpp"
 #include "precache/convert/build.hpp"
 #include "precache/formats/error.hpp"
 
@@ -30,7 +33,30 @@ struct BuildCommand : JobCommand {
   std::optional<std::uint32_t> resize;
   std::optional<bool> apply_exif;
   bool imagenet_preset = false;
+  std::string prepare;  // "true" without a share
+  bool takes_part_of_environment = false;
+  bool status = false;
+  bool watch = false;
 };
+
+/// Finds out which step of the build is asked for.
+void read_step(BuildCommand& command) {
+  BuildOptions& options = command.options;
+  if (!command.prepare.empty()) {
+    options.step = JobStep::kPrepare;
+    if (command.prepare != "true") options.share = option_values::part(command.prepare, "prepare");
+  }
+  if (command.takes_part_of_environment) {
+    const auto variable = [](const char* name) {
+      const char* const value = std::getenv(name);
+      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    };
+    options.share = cli::part_of_environment(variable, options.parts);
+  }
+  if (command.watch && !command.status) {
+    throw InvalidArgument("`watch` needs `status`", "It repeats what that prints.");
+  }
+}
 
 void read_dependent_options(BuildCommand& command) {
   Recipe& recipe = command.options.recipe;
@@ -50,6 +76,13 @@ void read_dependent_options(BuildCommand& command) {
 
 ExitCode run_build(const BuildCommand& command) {
   const BuildOptions& options = command.options;
+  if (command.status) {
+    return report_state({.out = options.out,
+                         .split = options.split,
+                         .parts = options.parts,
+                         .watch = command.watch,
+                         .json = command.json});
+  }
   if (command.dry_run) {
     print_preview(with_threads(command.jobs, [&] { return estimate_build(options); }), options,
                   command.json);
@@ -111,6 +144,37 @@ void add_order_options(CLI::App& app, BuildOptions& options) {
       [&](const std::string& text) { options.indexes = parse_index_kinds(text); });
 }
 
+/// The steps of a build on several machines.
+void add_step_options(CLI::App& app, BuildCommand& command) {
+  BuildOptions& options = command.options;
+  auto* prepare =
+      app.add_flag("--prepare", command.prepare,
+                   "Only list SOURCE and freeze the plan for --part. With I/N: only list the I-th "
+                   "of N shares of SOURCE; --prepare alone then puts the shares together")
+          ->option_text("[I/N]");
+  auto* part = add(app, "--part", "I/N|auto",
+                   "Make only every N-th shard, for several machines with one OUT; I from 0 to "
+                   "N-1. auto: as Slurm, Kubernetes, AWS Batch, Cloud Run or MPI say",
+                   [&](const std::string& text) {
+                     options.step = JobStep::kPart;
+                     command.takes_part_of_environment = text == "auto";
+                     if (text != "auto") options.share = option_values::part(text, "part");
+                   });
+  auto* finish = app.add_flag_callback(
+      "--finish", [&] { options.step = JobStep::kFinish; },
+      "Write the manifest after all parts are done");
+  add_integer(app, "--parts", "N [as many as ran last]",
+              "The number of parts, for --part auto, and for messages of --finish and --status "
+              "about missing parts",
+              std::uint64_t{1}, std::uint64_t{1'000'000}, options.parts);
+  auto* status = app.add_flag("--status", command.status,
+                              "Only print how many shards are done and which parts are missing");
+  app.add_flag("--watch", command.watch, "With --status: repeat it until all parts are done");
+  prepare->excludes(part)->excludes(finish)->excludes(status);
+  part->excludes(finish)->excludes(status);
+  finish->excludes(status)->excludes(app.get_option("--overwrite"));
+}
+
 void add_run_options(CLI::App& app, BuildOptions& options) {
   cli::begin_group(app, "Run");
   add_choice(app, "--on-error", {"skip", "fail"}, "skip",
@@ -121,14 +185,6 @@ void add_run_options(CLI::App& app, BuildOptions& options) {
   add_integer(app, "--max-pixels", fmt::format("N [{}]", options.max_pixels),
               "Treat larger images as bad (decompression bombs)", std::uint64_t{1}, UINT64_MAX,
               options.max_pixels);
-  auto* part = add(app, "--part", "I/N",
-                   "Make only every N-th shard, for several machines with one OUT; I from 0 to N-1",
-                   [&](const std::string& text) {
-                     std::tie(options.part_index, options.part_count) = option_values::part(text);
-                   });
-  app.add_flag("--finish", options.finish, "Write the manifest after all parts are done")
-      ->excludes(part)
-      ->excludes(app.get_option("--overwrite"));
 }
 
 }  // namespace
@@ -142,6 +198,7 @@ void add_build(CLI::App& app, Action& action) {
   add_shard_options(*build_app, command->options);
   add_order_options(*build_app, command->options);
   add_run_options(*build_app, command->options);
+  add_step_options(*build_app, *command);
   add_job_options(*build_app, *command);
   build_app->footer(
       "Examples:\n"
@@ -149,13 +206,15 @@ void add_build(CLI::App& app, Action& action) {
       "  precache build images shards --preset imagenet --dry-run\n"
       "  precache build val shards --split val --classes shards/dataset.json\n"
       "  precache build photos shards --labels labels.csv --format tfrecord\n"
+      "  precache build images shards --prepare, then --part 0/8 to --part 7/8, then --finish\n"
       "\n"
       "If a build is interrupted or killed, run the same command again to resume it.\n"
       "Exit status: 0 done, 1 too many bad images, 2 wrong usage, 3 system error, 4 corrupt data, "
-      "5 unsupported.");
+      "5 unsupported. 3 is worth a retry.");
   build_app->callback([&action, command] {
     action = [command] {
       read_dependent_options(*command);
+      read_step(*command);
       return run_build(*command);
     };
   });

@@ -173,17 +173,17 @@ std::string percent_text(double percent) {
 
 void print_skipped(const BuildReport& report, const BuildOptions& options) {
   if (report.skipped.empty()) return;
-  const double percent = 100.0 * static_cast<double>(report.skipped.size()) /
+  const double percent = 100.0 * static_cast<double>(report.skipped_count) /
                          static_cast<double>(report.preview.samples);
   const bool listed = report.status == JobStatus::kComplete ||
-                      (report.status == JobStatus::kTooManyBad && options.part_count == 0);
-  say("precache: {} skipped ({}){}:\n", human::count(report.skipped.size(), "sample"),
+                      (report.status == JobStatus::kTooManyBad && options.step != JobStep::kPart);
+  say("precache: {} skipped ({}){}:\n", human::count(report.skipped_count, "sample"),
       percent_text(percent),
       listed ? fmt::format(", listed in '{}'", (options.out / "skipped.tsv").string()) : "");
   for (std::size_t i = 0; i < std::min(kShownSkips, report.skipped.size()); ++i) {
     say("  {}: {}\n", report.skipped[i].path, report.skipped[i].reason);
   }
-  if (report.skipped.size() > kShownSkips) say("  ...\n");
+  if (report.skipped_count > kShownSkips) say("  ...\n");
 }
 
 ExitCode fail_for_bad(const BuildReport& report, const BuildOptions& options) {
@@ -197,8 +197,22 @@ ExitCode fail_for_bad(const BuildReport& report, const BuildOptions& options) {
       "repair the files and start over {}.",
       shards_done_text(report), options.overwrite ? " without --overwrite" : "",
       options.fail_on_bad ? "--on-error skip" : "a higher --max-bad",
-      options.part_count == 0 ? "with --overwrite" : "in an empty OUT");
+      options.step == JobStep::kWhole ? "with --overwrite" : "in an empty OUT");
   return fail(ExitCode::kTooManyBad, {"TooManyBadImages", message, hint});
+}
+
+void say_prepared(const BuildReport& report, const BuildOptions& options) {
+  const auto [index, count] = options.share;
+  if (count != 0) {
+    say("precache: share {}/{} of the source is {}\n"
+        "  After all shares are listed, run the same command with --prepare alone.\n",
+        index, count, report.listed ? "listed" : "in the plan, which is frozen already");
+    return;
+  }
+  say("precache: {}\n"
+      "  Run the same command with --part I/N instead of --prepare, for I from 0 to N-1.\n",
+      report.listed ? "the plan is frozen"
+                    : "the plan was frozen before, and the source was not listed again");
 }
 
 }  // namespace
@@ -215,6 +229,8 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
                   bool json) {
   if (json) {
     print_report_json(report, options, seconds);
+  } else if (report.status == JobStatus::kPrepared) {
+    if (options.share.count == 0) print_preview_rows(report.preview, options);
   } else if (report.status != JobStatus::kTooManyBad && report.status != JobStatus::kInterrupted) {
     print_report_rows(report, options, seconds);
   }
@@ -234,10 +250,17 @@ ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
     case JobStatus::kComplete:
     case JobStatus::kAlreadyComplete:
       break;
+    case JobStatus::kPrepared:
+      say_prepared(report, options);
+      break;
     case JobStatus::kPartDone:
       say("precache: part {}/{} is done\n"
           "  After all parts are done, run the same command with --finish instead of --part.\n",
-          options.part_index, options.part_count);
+          options.share.index, options.share.count);
+      if (report.listed) {
+        say("precache: this part has also listed the source, and other parts waited for it\n"
+            "  Run the same command with --prepare once, before the parts.\n");
+      }
       break;
     case JobStatus::kTooManyBad:
       return fail_for_bad(report, options);

@@ -31,6 +31,8 @@ std::string comparison_text(SourceComparison compared) {
       return "the source has the same names, labels and content (all of it was read)";
     case SourceComparison::kManifest:
       return "the source has the same manifest";
+    case SourceComparison::kNothing:
+      return "the source was not looked at";
   }
   return {};
 }
@@ -192,6 +194,8 @@ std::string_view status_name(JobStatus status) {
     case JobStatus::kComplete:
     case JobStatus::kAlreadyComplete:
       return "complete";
+    case JobStatus::kPrepared:
+      return "prepared";
     case JobStatus::kPartDone:
       return "part done";
     case JobStatus::kTooManyBad:

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -54,6 +55,29 @@ void add_options_for_programs(CLI::App& app) {
       ->trigger_on_parse();
 }
 
+/// The words of the command line. `--prepare I/N` becomes one word, because what follows an option
+/// with an optional value may also be SOURCE.
+std::vector<std::string> joined_words(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto is_share = [](std::string_view text) {
+      const std::size_t slash = text.find('/');
+      const auto is_number = [](std::string_view part) {
+        return !part.empty() && part.find_first_not_of("0123456789") == part.npos;
+      };
+      return slash != text.npos && is_number(text.substr(0, slash)) &&
+             is_number(text.substr(slash + 1));
+    };
+    if (!words.empty() && words.back() == "--prepare" && is_share(word)) {
+      words.back().append("=").append(word);
+    } else {
+      words.emplace_back(word);
+    }
+  }
+  return words;
+}
+
 ExitCode run(int argc, char** argv) {
   CLI::App app{"Decodes and resizes images once, before training, into shards of tensors."};
   app.name("precache");
@@ -79,7 +103,9 @@ ExitCode run(int argc, char** argv) {
       "  precache inspect shards\n"
       "  precache build --help\n");
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = joined_words(argc, argv);
+    std::ranges::reverse(words);  // as CLI11 takes them
+    app.parse(std::move(words));
     return action();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help, --version

@@ -108,13 +108,14 @@ double percent(const std::string& text) {
   return *value;
 }
 
-std::pair<std::uint64_t, std::uint64_t> part(const std::string& text) {
+Share part(const std::string& text, const char* field) {
   const auto [first, second] = split(text, '/');
   const auto index = parse_number<std::uint64_t>(first);
   const auto count = parse_number<std::uint64_t>(second);
   if (!index || !count || *index >= *count) {
-    throw InvalidArgument(fmt::format("`part` must be I/N with I from 0 to N-1; got '{}'", text),
-                          "Parts 0/N to (N-1)/N together make the dataset.");
+    throw InvalidArgument(
+        fmt::format("`{}` must be I/N with I from 0 to N-1; got '{}'", field, text),
+        "Parts 0/N to (N-1)/N together make the dataset.");
   }
   return {*index, *count};
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "precache/convert/job.hpp"
 #include "precache/formats/recipe.hpp"
 
 /// Option values that are more than a number or a word. All throw InvalidArgument.
@@ -25,7 +26,7 @@ namespace precache::option_values {
 /// "1%", "0.5" -> percent.
 [[nodiscard]] double percent(const std::string& text);
 /// "2/8" -> index and count.
-[[nodiscard]] std::pair<std::uint64_t, std::uint64_t> part(const std::string& text);
+[[nodiscard]] Share part(const std::string& text, const char* field);
 /// "imagenet" or "MEAN/STD", each one number or one for every channel, separated by commas.
 [[nodiscard]] Normalization normalization(const std::string& text, Color color);
 

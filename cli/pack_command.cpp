@@ -64,7 +64,7 @@ void print_report(const PackReport& report, const PackOptions& options, double s
   }
   std::fflush(stdout);  // before what follows on stderr
   if (report.skipped.empty()) return;
-  say("precache: {} skipped; the first is '{}': {}\n", human::count(report.skipped.size(), "image"),
+  say("precache: {} skipped; the first is '{}': {}\n", human::count(report.skipped_count, "image"),
       report.skipped.front().path, report.skipped.front().reason);
   if (is_complete) say("  All are listed in '{}'.\n", (options.out / "skipped.tsv").string());
 }

@@ -29,19 +29,26 @@ void validate(const BuildOptions& options) {
   if (!(options.max_bad_percent >= 0 && options.max_bad_percent <= 100)) {
     throw InvalidArgument("`max_bad_percent` must be from 0 to 100");
   }
-  if (options.part_count != 0 && options.part_index >= options.part_count) {
-    throw InvalidArgument(
-        fmt::format("`part` {}/{} does not exist: parts count from 0", options.part_index,
-                    options.part_count),
-        fmt::format("The parts are 0/{0} to {1}/{0}.", options.part_count, options.part_count - 1));
+  const auto [index, count] = options.share;
+  const bool is_part = options.step == JobStep::kPart;
+  if ((is_part && count == 0) || (count != 0 && index >= count)) {
+    throw InvalidArgument(fmt::format("`{}` {}/{} does not exist: shares count from 0",
+                                      is_part ? "part" : "prepare", index, count),
+                          fmt::format("With N shares they are 0/N to (N-1)/N."));
   }
-  if (options.part_count != 0 && options.overwrite) {
+  if (is_part && options.overwrite) {
     throw InvalidArgument(
         "`overwrite` cannot be combined with `part`: parts would delete each other's shards",
-        "Remove the old dataset first, then start the parts.");
+        "Set it together with `prepare`, before the parts.");
   }
-  if (options.part_count != 0 && !options.indexes.empty()) {
-    throw InvalidArgument("`index` cannot be combined with `part`: it needs all shards",
+  if (options.step == JobStep::kPrepare && count != 0 && options.overwrite) {
+    throw InvalidArgument("`overwrite` cannot be combined with a share of `prepare`",
+                          "Set it together with the last `prepare`, which has no share.");
+  }
+  const bool is_whole = options.step == JobStep::kWhole || options.step == JobStep::kFinish;
+  if (!is_whole && !options.indexes.empty()) {
+    throw InvalidArgument(fmt::format("`index` cannot be combined with `{}`: it needs all shards",
+                                      is_part ? "part" : "prepare"),
                           "Give it together with `finish`.");
   }
   check_sidecar_kinds(options.indexes, options.format);
@@ -60,9 +67,8 @@ class ImageMaker {
   ImageMaker(const InputFiles& files, const Recipe& recipe, std::uint64_t max_pixels)
       : files_(files), reader_(files.reader()), transform_(recipe, max_pixels) {}
 
-  MadeTensor make(std::uint64_t sample, std::span<std::byte> tensor) {
+  MadeTensor make(const ListedFile& listed, std::span<std::byte> tensor) {
     const Source& source = files_.source();
-    const ListedFile listed = source.listing[sample];
     std::span<const std::byte> bytes;
     if (auto rejection = reader_->read(listed, bytes)) return {.rejection = std::move(rejection)};
     MadeTensor made{.source_crc = crc32c::value(bytes)};
@@ -73,7 +79,7 @@ class ImageMaker {
                            : transform_.run(bytes, tensor);
     } catch (const std::bad_alloc&) {
       // The image may be fine, but its name helps to choose a limit.
-      throw IoError("not enough memory for", files_.full_origin(sample), ENOMEM,
+      throw IoError("not enough memory for", files_.full_origin(listed), ENOMEM,
                     "Use fewer `jobs`, or a lower `max_pixels` to skip it.");
     }
     made.warned = transform_.warned();
@@ -90,9 +96,9 @@ class BuildJob : public ImageJob {
  public:
   BuildJob(const BuildOptions& options, JobProgress& progress, BuildReport& report)
       : ImageJob(options,
-                 {.part_index = options.part_index,
-                  .part_count = options.part_count,
-                  .finish = options.finish,
+                 {.step = options.step,
+                  .share = options.share,
+                  .parts = options.parts,
                   .space_hint = "Free some space, choose a smaller `size` or the `dtype` uint8, or "
                                 "another `out`."},
                  options.short_keys, progress, report, report.preview),
@@ -128,9 +134,9 @@ class BuildJob : public ImageJob {
   }
 
   [[nodiscard]] JobSplit plan_split() override {
-    const std::uint64_t samples = listing().size();
+    const std::uint64_t samples = facts().samples;
     std::shared_ptr<const Framing> framing =
-        make_framing(options_.format, options_.recipe.spec(), keys().limits(), source().classes);
+        make_framing(options_.format, options_.recipe.spec(), facts().limits, source().classes);
     std::uint64_t shards = checked_shard_count();
     if (shards == 0) {
       shards = shards_for_size(samples, framing->record_bytes(), options_.shard_size_bytes);
@@ -152,8 +158,8 @@ class BuildJob : public ImageJob {
     return {.seed = options_.shuffle ? options_.seed : 0,
             .shuffled = options_.shuffle,
             .max_pixels = options_.max_pixels,
-            .source_fingerprint = listing().fingerprint(),
-            .names = keys().limits(),
+            .source_fingerprint = facts().fingerprint,
+            .names = facts().limits,
             .shards = {}};
   }
 
@@ -161,18 +167,14 @@ class BuildJob : public ImageJob {
     ImageJob::describe_plan();
     preview_.left_out = source().left_out;
     preview_.tensor_bytes = options_.recipe.spec().size_bytes();
-    preview_.record_bytes = splits().front().framing->record_bytes();
-    const bool has_pax_keys = options_.format == Format::kTar && !keys().limits().all_fit_ustar;
-    std::vector<bool> used(source().classes.size());
-    for (std::size_t i = 0; i < listing().size(); ++i) {
-      const auto label = static_cast<std::uint64_t>(listing()[i].label);  // -1 becomes large
-      if (label < used.size()) used[label] = true;
-      if (!has_pax_keys || !preview_.pax_key.empty()) continue;
-      std::string key = keys().key(i);
-      if (key.size() == keys().limits().longest_key) preview_.pax_key = std::move(key);
+    if (!splits().empty()) preview_.record_bytes = splits().front().framing->record_bytes();
+    if (options_.format == Format::kTar && !facts().limits.all_fit_ustar) {
+      preview_.pax_key = facts().longest_key;
     }
-    for (std::size_t i = 0; i < used.size(); ++i) {
-      if (!used[i]) preview_.empty_classes.push_back(source().classes[i]);
+    for (const std::uint64_t number : facts().unused_classes) {
+      if (number < source().classes.size()) {
+        preview_.empty_classes.push_back(source().classes[number]);
+      }
     }
   }
 
@@ -180,49 +182,61 @@ class BuildJob : public ImageJob {
   [[nodiscard]] std::uint64_t allowed_rejections() const {
     if (options_.fail_on_bad) return 0;
     return static_cast<std::uint64_t>(
-        std::floor(static_cast<double>(listing().size()) * options_.max_bad_percent / 100));
+        std::floor(static_cast<double>(facts().samples) * options_.max_bad_percent / 100));
   }
 
   void write(const JobSplit& split, const std::vector<PendingShard>& pending) override {
     if (pending.empty()) return;
     auto skipped = report_.skipped;
     const InputFiles files(options_.source, source());
-    const RecordInput samples{.name =
-                                  [&](std::uint64_t sample) {
-                                    return SampleName{keys().key(sample), listing()[sample].label};
-                                  },
-                              .origin = [&](std::uint64_t sample) { return files.origin(sample); },
-                              .tensor_maker = [&]() -> TensorMaker {
-                                const auto maker = std::make_shared<ImageMaker>(
-                                    files, options_.recipe, options_.max_pixels);
-                                return [maker](std::uint64_t sample, std::span<std::byte> tensor) {
-                                  return maker->make(sample, tensor);
-                                };
-                              }};
+    OpenSlices slices(*frozen());
+    const RecordInput samples{
+        .name = [&](const PlannedRecord& at) { return name_of(*slices.of(at.shard), at.slot); },
+        .origin =
+            [&](const PlannedRecord& at) {
+              return files.origin(slices.of(at.shard)->file(at.slot));
+            },
+        .tensor_maker = [&]() -> TensorMaker {
+          const auto maker =
+              std::make_shared<ImageMaker>(files, options_.recipe, options_.max_pixels);
+          return [&slices, maker](const PlannedRecord& at, std::span<std::byte> tensor) {
+            const auto slice = slices.of(at.shard);
+            return maker->make(slice->file(at.slot), tensor);
+          };
+        }};
+    ShardCalls on_shard = calls();
+    on_shard.done = [&, done = on_shard.done](const PendingShard& shard, const ShardResult& made) {
+      slices.close(shard.number);
+      done(shard, made);
+    };
     const ShardRunOutcome outcome = run_shards({.samples = samples,
                                                 .plan = split.plan,
                                                 .framing = *split.framing,
                                                 .tensor_bytes = options_.recipe.spec().size_bytes(),
                                                 .allowed_rejections = allowed_rejections(),
                                                 .rejected_before = skipped.size()},
-                                               pending, progress_, calls());
-    report_.converted = outcome.converted;
+                                               pending, progress_, on_shard);
+    report_.converted += outcome.converted;
     // Including those of incomplete shards: the user wants to see all bad files.
     skipped.insert(skipped.end(), outcome.skipped.begin(), outcome.skipped.end());
     report_.skipped = std::move(skipped);
     report_.skipped_count = report_.skipped.size();
     if (!outcome.too_many_rejections) return;
     report_.status = JobStatus::kTooManyBad;
-    if (options_.part_count == 0) out().publish_skipped(report_.skipped);
+    if (options_.step != JobStep::kWhole) return;
+    SkippedReport list = out().skipped_report();
+    for (const SkippedSample& sample : report_.skipped) list.add(sample);
+    list.publish();
   }
 
   /// Each part may have been within the limit, or an earlier run may have allowed more.
-  [[nodiscard]] bool accept(const JobSplit& split, SplitResults& made) override {
-    (void)ImageJob::accept(split, made);
-    if (made.skipped.size() <= allowed_rejections()) return true;
+  [[nodiscard]] bool accept(const JobSplit& split, SplitResults& made,
+                            SkippedReport& skipped) override {
+    (void)ImageJob::accept(split, made, skipped);
+    if (made.skipped_count <= allowed_rejections()) return true;
     report_.status = JobStatus::kTooManyBad;
-    report_.skipped = std::move(made.skipped);
-    report_.skipped_count = report_.skipped.size();
+    report_.skipped = std::move(made.first_skipped);
+    report_.skipped_count = made.skipped_count;
     return false;
   }
 

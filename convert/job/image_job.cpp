@@ -27,7 +27,12 @@ std::string file_digest(const std::filesystem::path& path) {
 
 JobRequest with_image_options(JobRequest request, const ImageJobOptions& options) {
   check_job_folders(options.source, "source", options.out, request.is_encoded);
-  check_apart(options.source, options.out);
+  // A part that comes after the end does not need the source.
+  std::error_code error;
+  const bool reads_source = request.step == JobStep::kWhole || request.step == JobStep::kPrepare;
+  if (reads_source || std::filesystem::exists(options.source, error)) {
+    check_apart(options.source, options.out);
+  }
   request.source = options.source;
   request.out = options.out;
   request.work_name = options.split;
@@ -52,10 +57,14 @@ ImageJob::ImageJob(const ImageJobOptions& options, JobRequest request, bool shor
 Labelling ImageJob::labelling() { return parse_labelling(options_); }
 
 std::uint64_t ImageJob::checked_shard_count() const {
-  if (options_.shard_count <= listing().size()) return options_.shard_count;
+  if (options_.shard_count <= facts().samples) return options_.shard_count;
   throw InvalidArgument(
       fmt::format("`shard_count` must be at most the number of samples, {}; got {}",
-                  listing().size(), options_.shard_count));
+                  facts().samples, options_.shard_count));
+}
+
+SampleName ImageJob::name_of(const Slice& slice, std::uint64_t slot) const {
+  return {slice.key(slot, source().key_rule, short_keys_), slice.file(slot).label};
 }
 
 nlohmann::ordered_json ImageJob::identity() const {
@@ -81,25 +90,60 @@ nlohmann::ordered_json ImageJob::identity() const {
 }
 
 Source ImageJob::list(Unpacker& unpacker) {
-  return open_source(options_.source, labelling(), unpacker, options_.helper);
+  const std::vector<std::filesystem::path> found =
+      request_.overwrite ? std::vector<std::filesystem::path>() : found_shares();
+  if (found.empty()) return open_source(options_.source, labelling(), unpacker, options_.helper);
+  return open_shares(options_.source, labelling(), unpacker, options_.helper,
+                     found::Shares(found, share_identity()));
+}
+
+std::string ImageJob::share_identity() const {
+  nlohmann::ordered_json json = ImageJob::identity();
+  for (const char* field : {"format", "shard_count", "shard_size_bytes"}) json.erase(field);
+  return json.dump();
+}
+
+void ImageJob::list_share(const std::filesystem::path& path) {
+  found::save(path, share_identity(),
+              precache::list_share(options_.source, labelling(), options_.helper, request_.share));
 }
 
 std::vector<JobSplit> ImageJob::make_plan() {
-  keys_.emplace(listing(), source().key_rule, short_keys_);
+  if (!frozen_) {
+    keys_.emplace(listing(), source().key_rule, short_keys_);
+    facts_ = SourceFacts(listing(), *keys_, source().classes.size());
+  }
   return {plan_split()};
+}
+
+void ImageJob::save_plan(const std::filesystem::path& path, const std::string& identity) {
+  PlanFile::write(path, identity, facts_, splits().front().plan, listing(), *keys_);
+}
+
+void ImageJob::open_plan(const std::filesystem::path& path, const std::string& identity) {
+  PlanFile file(path);
+  if (file.identity() != identity) throw CorruptData(path, 40, "this is the plan of another job");
+  frozen_.emplace(std::move(file));
+  keys_.reset();
+}
+
+void ImageJob::find_source(Source& source, const std::string& listed_root) {
+  const bool is_whole = request_.step == JobStep::kWhole || request_.step == JobStep::kFinish;
+  check_same_source(source, options_.source, listed_root, *frozen_,
+                    is_whole ? SourceCheck::kAll : SourceCheck::kNames);
 }
 
 void ImageJob::describe_plan() {
   preview_.classes = source().classes;
-  preview_.labels = listing().labels();
-  for (std::size_t i = 0; i < listing().size(); ++i) preview_.source_bytes += listing()[i].size;
+  preview_.labels = facts().labels;
+  preview_.source_bytes = facts().bytes;
 }
 
 std::string ImageJob::source_difference() {
   const SplitEntry finished = *out().finished();
-  if (std::max(finished.samples, listing().size()) > kMostComparedSamples) {
+  if (frozen_ || std::max(finished.samples, listing().size()) > kMostComparedSamples) {
     return fmt::format("the source: {} samples there, {} here", finished.samples + finished.skipped,
-                       listing().size());
+                       facts().samples);
   }
   std::set<std::string> keys_in_out;
   try {
@@ -111,12 +155,12 @@ std::string ImageJob::source_difference() {
     return "the source has other samples";  // the shards are damaged or missing
   }
   const InputFiles files(options_.source, source());
-  const std::string skipped = out().skipped_lines();
+  const std::string skipped = SkippedReport::lines_of(options_.out, options_.split);
   std::vector<std::string> added;
   for (std::size_t i = 0; i < listing().size(); ++i) {
-    const std::string origin = files.origin(i);
-    const bool is_skipped = skipped.find("\t" + tsv_escaped(origin) + "\t") != std::string::npos;
-    if (keys_in_out.erase(keys().key(i)) == 0 && !is_skipped) added.push_back(origin);
+    const std::string origin = files.origin(listing()[i]);
+    const bool is_skipped = SkippedReport::names(skipped, origin);
+    if (keys_in_out.erase(keys_->key(i)) == 0 && !is_skipped) added.push_back(origin);
   }
   std::vector<std::string> parts;
   const auto add = [&](const auto& samples, const char* more) {

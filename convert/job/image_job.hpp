@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "convert/job/plan_file.hpp"
 #include "convert/job/shard_job.hpp"
 #include "convert/source/keys.hpp"
 #include "convert/source/source.hpp"
@@ -17,13 +18,18 @@ class ImageJob : public ShardJob {
   ImageJob(const ImageJobOptions& options, JobRequest request, bool short_keys,
            JobProgress& progress, JobReport& report, JobEstimate& preview);
 
-  /// Assigns samples to shards.  REQUIRES: listing() and keys().
+  /// Assigns samples to shards, by facts().
   [[nodiscard]] virtual JobSplit plan_split() = 0;
   [[nodiscard]] virtual Labelling labelling();
 
   [[nodiscard]] OutFolder& out() { return ShardJob::out(options_.split); }
-  [[nodiscard]] const Keys& keys() const { return *keys_; }
+  /// What is known of all samples.
+  [[nodiscard]] const SourceFacts& facts() const { return frozen_ ? frozen_->facts() : facts_; }
+  /// The samples before the plan is frozen.
   [[nodiscard]] const Listing& listing() const { return source().listing; }
+  /// The plan once it is frozen, else null.
+  [[nodiscard]] const PlanFile* frozen() const { return frozen_ ? &*frozen_ : nullptr; }
+  [[nodiscard]] SampleName name_of(const Slice& slice, std::uint64_t slot) const;
   /// `shard_count` if it was given, else 0. Throws InvalidArgument if there are fewer samples.
   [[nodiscard]] std::uint64_t checked_shard_count() const;
 
@@ -31,16 +37,27 @@ class ImageJob : public ShardJob {
   /// Throws IoError.
   [[nodiscard]] nlohmann::ordered_json identity() const override;
   [[nodiscard]] Source list(Unpacker& unpacker) override;
+  void list_share(const std::filesystem::path& path) override;
+  void save_plan(const std::filesystem::path& path, const std::string& identity) override;
+  void open_plan(const std::filesystem::path& path, const std::string& identity) override;
+  void verify_plan(const std::filesystem::path& path) const override { PlanFile(path).verify(); }
+  [[nodiscard]] std::uint64_t source_stamp() const override { return facts().stamp; }
+  void find_source(Source& source, const std::string& listed_root) override;
   [[nodiscard]] std::vector<JobSplit> make_plan() override;
   void describe_plan() override;
   [[nodiscard]] std::string source_difference() override;
   [[nodiscard]] std::function<SampleCrc()> crc_reader(const JobSplit& split) const override;
 
  private:
+  /// The options that a share of the listing depends on.
+  [[nodiscard]] std::string share_identity() const;
+
   const ImageJobOptions& options_;
   JobEstimate& preview_;
   bool short_keys_;
-  std::optional<Keys> keys_;
+  std::optional<Keys> keys_;  // none when the plan is frozen
+  SourceFacts facts_;
+  std::optional<PlanFile> frozen_;
 };
 
 }  // namespace precache

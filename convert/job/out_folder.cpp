@@ -19,30 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSkippedName = "skipped.tsv";
-constexpr std::string_view kSkippedHeader = "split\tpath\tstage\treason\n";
-
-}  // namespace
-
-std::string tsv_escaped(std::string_view text) {
-  constexpr std::string_view kEscaped = "\t\n\r\\";
-  constexpr std::string_view kLetters = "tnr\\";
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (const std::size_t at = kEscaped.find(c); at != std::string_view::npos) {
-      result += {'\\', kLetters[at]};
-    } else if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
-namespace {
-
 [[noreturn]] void throw_finished_meanwhile(const fs::path& out) {
   throw IoError("another process has just finished a job in", out, 0,
                 "Run the same command again to see what is there now.");
@@ -59,15 +35,7 @@ std::set<std::string> names_of(const auto& files, auto name) {
 OutFolder::OutFolder(fs::path out, std::string split)
     : out_(std::move(out)), split_(std::move(split)) {
   read_manifest();
-  const auto head = head_of(out_ / kSkippedName);
-  const bool is_folder = fs::is_directory(out_ / kSkippedName);
-  if (is_folder || (head && !head->starts_with(kSkippedHeader))) {
-    throw InvalidArgument(
-        fmt::format("refusing to replace '{}': precache did not write it",
-                    (out_ / kSkippedName).string()),
-        "The report of skipped samples would get this name. Move the file away, or choose another "
-        "`out`.");
-  }
+  SkippedReport::check(out_);
 }
 
 void OutFolder::read_manifest() {
@@ -187,41 +155,7 @@ void OutFolder::discard_split(const std::vector<ReplacedFile>& listed) {
   // Before the shards: a sidecar that a killed run leaves would seem to describe the new shards.
   remove_sidecars(out_, split_, shards, manifest_ ? &*manifest_ : nullptr);
   for (const auto& shard : shards) remove_file(shard);
-  publish_skipped({});
-}
-
-std::string OutFolder::skipped_lines(bool own) const {
-  std::string lines;
-  const auto path = out_ / kSkippedName;
-  if (!fs::exists(path)) return lines;
-  const auto bytes = read_file(path);
-  std::string_view rest = as_text(bytes);
-  while (!rest.empty()) {
-    const auto end = std::min(rest.find('\n'), rest.size() - 1) + 1;
-    const std::string_view line = rest.substr(0, end);
-    if (line != kSkippedHeader && line.starts_with(split_ + "\t") == own) lines += line;
-    rest.remove_prefix(end);
-  }
-  return lines;
-}
-
-void OutFolder::publish_skipped_lines(const std::string& lines) const {
-  const auto path = out_ / kSkippedName;
-  const std::string all = skipped_lines(false) + lines;  // keeps the lines of other splits
-  if (!all.empty()) {
-    write_file_atomically(path, std::string(kSkippedHeader) + all);
-  } else if (fs::exists(path)) {
-    remove_file(path);
-  }
-}
-
-void OutFolder::publish_skipped(const std::vector<SkippedSample>& skipped) const {
-  std::string lines;
-  for (const auto& sample : skipped) {
-    lines += fmt::format("{}\t{}\t{}\t{}\n", split_, tsv_escaped(sample.path), name(sample.stage),
-                         tsv_escaped(sample.reason));
-  }
-  publish_skipped_lines(lines);
+  skipped_report().publish();
 }
 
 void OutFolder::publish(Manifest dataset) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/job/skipped_report.hpp"
 #include "convert/job/work_folder.hpp"
 #include "formats/shard/encoded_manifest.hpp"
 #include "precache/convert/job.hpp"
@@ -39,12 +40,8 @@ class OutFolder {
   /// Removes the split: from the manifest first, then its sidecars, its shards in `listed` that
   /// have not changed, and its lines in the report of skipped samples.
   void discard_split(const std::vector<ReplacedFile>& listed);
-  /// Replaces the lines of this split in the report of skipped samples; other splits keep theirs.
-  void publish_skipped(const std::vector<SkippedSample>& skipped) const;
-  /// The lines of this split in the report, to publish them in another folder; or those of all
-  /// other splits.
-  [[nodiscard]] std::string skipped_lines(bool own = true) const;
-  void publish_skipped_lines(const std::string& lines) const;
+  /// Begins to replace the lines of this split in the report of skipped samples.
+  [[nodiscard]] SkippedReport skipped_report() const { return {out_, split_}; }
   /// Adds the splits of `dataset` to the manifest, or makes it.
   void publish(Manifest dataset);
   /// The same for this split of encoded images.
@@ -65,9 +62,6 @@ class OutFolder {
   std::optional<Manifest> manifest_;
   EncodedManifest encoded_;
 };
-
-/// A field of a tab-separated line in the report of skipped samples.
-[[nodiscard]] std::string tsv_escaped(std::string_view text);
 
 /// Throws InvalidArgument if `split` is not a valid name.
 void check_split_name(const std::string& split);

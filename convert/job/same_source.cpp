@@ -25,6 +25,9 @@ namespace {
 constexpr const char* kAttribute = "user.precache.plan";
 constexpr std::size_t kSamplesAtOnce = 64;
 constexpr std::uint64_t kBufferBytes = 256 << 10;
+// Enough to tell another source, few enough for a file system that takes a millisecond for each.
+constexpr std::uint64_t kComparedShards = 64;
+constexpr std::uint64_t kComparedSamples = 16;
 
 namespace fs = std::filesystem;
 
@@ -42,7 +45,7 @@ bool is_as_listed(const fs::path& path, std::uint64_t bytes, std::int64_t time) 
          static_cast<std::uint64_t>(status.st_size) == bytes && mtime_ns(status) == time;
 }
 
-void check_shards(Source& source, const fs::path& root) {
+void check_shards(Source& source, const fs::path& root, bool compare) {
   const SourcePath now = resolve_source(root);
   const auto files = now.kind == SourcePath::Kind::kFolder ? shards_in_folder(root) : now.files;
   const bool is_stream = now.kind == SourcePath::Kind::kStream;
@@ -51,17 +54,32 @@ void check_shards(Source& source, const fs::path& root) {
   }
   for (std::size_t i = 0; i < files.size(); ++i) {
     SourceShard& shard = source.shards[i];
+    if (!shard.is_copied()) shard.data.path = files[i];
+    shard.given.path = files[i];
+    if (!compare) continue;
     if (!is_stream && !is_as_listed(files[i], shard.given.bytes, shard.given.mtime_ns)) {
       refuse_other_source(files[i]);
     }
-    if (!shard.is_copied()) {
-      shard.data.path = files[i];
-    } else if (!is_as_listed(shard.data.path, shard.data.bytes, shard.data.mtime_ns)) {
+    if (shard.is_copied() &&
+        !is_as_listed(shard.data.path, shard.data.bytes, shard.data.mtime_ns)) {
       throw IoError("the copy has changed since it was made:", shard.data.path, 0,
                     "Set `overwrite` to start over.");
     }
-    shard.given.path = files[i];
   }
+}
+
+/// Compares some files of shards all over the plan.
+void check_files(const fs::path& root, const PlanFile& plan) {
+  const std::uint64_t step = std::max<std::uint64_t>(1, plan.shards() / kComparedShards);
+  tbb::parallel_for(std::uint64_t{0}, (plan.shards() + step - 1) / step, [&](std::uint64_t i) {
+    const Slice slice = plan.slice(i * step);
+    for (std::uint64_t slot = 0; slot < std::min(kComparedSamples, slice.size()); ++slot) {
+      const ListedFile listed = slice.file(slot);
+      if (!is_as_listed(root / listed.path, listed.size, listed.mtime_ns)) {
+        refuse_other_source(root / listed.path);
+      }
+    }
+  });
 }
 
 bool is_remembered(const fs::path& first_shard, const std::string& plan) {
@@ -122,18 +140,21 @@ void remember_plan(const fs::path& first_shard, const std::string& plan) {
   (void)::setxattr(first_shard.c_str(), kAttribute, plan.data(), plan.size(), 0);
 }
 
-void check_same_source(Source& source, const fs::path& root, const std::string& listed_root) {
-  if (!source.shards.empty()) return check_shards(source, root);
-  if (!fs::is_directory(root)) refuse_other_source(root);
+void check_same_source(Source& source, const fs::path& root, const std::string& listed_root,
+                       const PlanFile& plan, SourceCheck check) {
+  const bool compare = check == SourceCheck::kAll;
+  std::error_code error;
+  if (!source.shards.empty()) {
+    if (compare || listed_root != root.string()) check_shards(source, root, compare);
+    return;
+  }
   // Another machine may have the source at another path. Workers notice a file that has changed,
   // but not another source if no shard is left to write.
-  if (listed_root == fs::canonical(root).string()) return;
-  tbb::parallel_for(std::size_t{0}, source.listing.size(), [&](std::size_t i) {
-    const ListedFile listed = source.listing[i];
-    if (!is_as_listed(root / listed.path, listed.size, listed.mtime_ns)) {
-      refuse_other_source(root / listed.path);
-    }
-  });
+  if (listed_root == root.string() || listed_root == fs::weakly_canonical(root, error).string()) {
+    return;
+  }
+  if (!fs::is_directory(root, error)) refuse_other_source(root);
+  if (compare) check_files(root, plan);
 }
 
 }  // namespace precache

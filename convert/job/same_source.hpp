@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "convert/job/plan_file.hpp"
 #include "convert/source/source.hpp"
 #include "formats/os/file.hpp"
 #include "precache/convert/job.hpp"
@@ -45,10 +46,17 @@ struct ContentCheck {
 /// give the same manifest. Does nothing if the file system has no such attributes.
 void remember_plan(const std::filesystem::path& first_shard, const std::string& plan);
 
-/// Checks that `root` still names the files that were listed when a job began at `listed_root`, and
-/// sets the paths of the shards to where they are now. A stream was copied and is not checked
-/// again. Throws InvalidArgument if a file differs, IoError if a copy of the job does.
+/// How much of a source that was listed at another path is compared with its listing.
+enum class SourceCheck {
+  kAll,   // its shards, or a sample of its files
+  kNames  // none: readers of samples compare each file
+};
+
+/// Finds the files of a source that was listed at `listed_root` below `root`, and sets the paths of
+/// the shards to where they are now. A stream was copied and is not checked again. At the same path
+/// nothing is compared but shards, because readers compare each file. Throws InvalidArgument if a
+/// file differs, IoError if a copy of the job does.
 void check_same_source(Source& source, const std::filesystem::path& root,
-                       const std::string& listed_root);
+                       const std::string& listed_root, const PlanFile& plan, SourceCheck check);
 
 }  // namespace precache

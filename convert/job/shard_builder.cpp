@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "convert/job/work_names.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/number_text.hpp"
 #include "formats/bytes/strict_json.hpp"
+#include "formats/bytes/utf8.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -30,10 +30,13 @@ RejectionStage stage_of(const nlohmann::json& json) {
 std::string ShardResult::to_json() const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& sample : skipped) {
-    // Paths are bytes and need not be UTF-8, so they become an array of numbers.
-    list.push_back({{"path", std::vector<std::uint8_t>(sample.path.begin(), sample.path.end())},
-                    {"stage", name(sample.stage)},
-                    {"reason", sample.reason}});
+    // Paths are bytes; those that are not UTF-8 become an array of numbers.
+    nlohmann::ordered_json path = sample.path;
+    if (escape_invalid_utf8(sample.path) != sample.path) {
+      path = std::vector<std::uint8_t>(sample.path.begin(), sample.path.end());
+    }
+    list.push_back(
+        {{"path", std::move(path)}, {"stage", name(sample.stage)}, {"reason", sample.reason}});
   }
   const nlohmann::ordered_json json = {{"plan", plan},         {"samples", entry.samples},
                                        {"bytes", entry.bytes}, {"crc32c", entry.crc32c},
@@ -56,8 +59,12 @@ ShardResult ShardResult::from_json(std::string_view text, const std::filesystem:
     result.damaged = strict_json::count(json.at("damaged"));
     for (const auto& sample : json.at("skipped")) {
       std::string sample_path;
-      for (const auto& byte : sample.at("path")) {
-        sample_path += static_cast<char>(strict_json::count(byte, UINT8_MAX));
+      if (sample.at("path").is_string()) {
+        sample_path = sample.at("path").get<std::string>();
+      } else {
+        for (const auto& byte : sample.at("path")) {
+          sample_path += static_cast<char>(strict_json::count(byte, UINT8_MAX));
+        }
       }
       result.skipped.push_back({std::move(sample_path), stage_of(sample.at("stage")),
                                 sample.at("reason").get<std::string>()});
@@ -74,15 +81,9 @@ ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path tempora
                            std::filesystem::path final_path, std::uint64_t slots)
     : framing_(framing),
       final_path_(std::move(final_path)),
-      lock_(temporary.parent_path() / (final_path_.filename().string() + work_names::kLockEnding),
-            O_RDWR | O_CREAT | O_NOFOLLOW),
+      file_(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW),
       open_slots_(slots),
       crcs_(slots) {
-  if (!lock_.try_lock(true)) {
-    throw IoError("another process is writing", final_path_, 0,
-                  "Wait for it to end, or give each process another `part`.");
-  }
-  file_ = File(temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
   const std::uint64_t bytes = framing_.shard_bytes(slots);
   try {
     file_.preallocate(bytes);
@@ -95,7 +96,6 @@ ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path tempora
 
 ShardBuilder::~ShardBuilder() {
   if (!committed_) ::unlink(file_.path().c_str());
-  ::unlink(lock_.path().c_str());
 }
 
 bool ShardBuilder::write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc,

@@ -37,8 +37,7 @@ struct ShardResult {
 /// one thread calls complete() and commit(), once.
 class ShardBuilder {
  public:
-  /// Creates the temporary and reserves its space. Throws IoError, including when another process
-  /// holds the lock of the shard. The lock only saves work: no process shares the temporary.
+  /// Creates the temporary and reserves its space. Throws IoError.
   ShardBuilder(const Framing& framing, std::filesystem::path temporary,
                std::filesystem::path final_path, std::uint64_t slots);
   /// Removes the temporary of a shard that was not committed.
@@ -69,7 +68,6 @@ class ShardBuilder {
 
   const Framing& framing_;
   std::filesystem::path final_path_;
-  File lock_;
   File file_;
   std::atomic<std::uint64_t> open_slots_;
   std::atomic<std::uint64_t> damaged_{0};

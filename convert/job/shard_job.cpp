@@ -3,46 +3,27 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "convert/job/differences.hpp"
+#include "convert/job/parts.hpp"
 #include "convert/job/work_names.hpp"
 #include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/number_text.hpp"
+#include "precache/convert/job_state.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The free space of the file system at `path`, or at the folder where it will be created.
-std::uint64_t free_bytes(fs::path path) {
-  path = fs::absolute(path);
-  while (!fs::exists(path) && path != path.parent_path()) path = path.parent_path();
-  struct statvfs status {};
-  if (::statvfs(path.c_str(), &status) != 0) {
-    throw IoError("cannot read the free space of", path, errno);
-  }
-  return checked_mul(status.f_bavail, status.f_frsize);
-}
-
-/// Throws IoError if shards of `needed` bytes do not fit. `reusable` is the space of files that
-/// they replace.
-void check_space(const JobRequest& request, std::uint64_t needed, std::uint64_t reusable) {
-  const std::uint64_t available = checked_add(free_bytes(request.out), reusable);
-  if (needed <= available) return;
-  throw IoError("cannot write to", request.out, ENOSPC,
-                fmt::format("The shards need {}, {} are free. {}", size_text(needed),
-                            size_text(available), request.space_hint));
-}
 
 }  // namespace
 
@@ -53,24 +34,32 @@ ShardJob::ShardJob(JobRequest request, JobProgress& progress, JobReport& report,
 }
 
 void ShardJob::run() {
-  work_.emplace(request_.out, request_.work_name, request_.part_count != 0);
+  // Steps on several machines share OUT; a preparation that replaces a dataset does not.
+  const bool alone = request_.step == JobStep::kWhole || request_.overwrite;
+  work_.emplace(request_.out, request_.work_name, !alone);
   open_out();
   try {
-    for (const std::string& split : request_.splits) {
-      if (!is_finished(split) || is_replaced(split)) missing_.insert(split);
+    find_missing();
+    if (!missing_.empty()) prepare();
+    if (missing_.empty()) {
+      return request_.step == JobStep::kWhole ? report_finished() : report_late();
     }
-    if (missing_.empty()) return report_finished();
-    prepare();
   } catch (const UnpackingStopped&) {
     report_.status = JobStatus::kInterrupted;
     return;
   }
+  if (request_.step == JobStep::kPrepare) {
+    report_.status = JobStatus::kPrepared;
+    return request_.share.count == 0 ? note_plan() : void();
+  }
   note_plan();
   std::erase_if(splits_, [&](const JobSplit& split) { return !missing_.contains(split.name); });
-  find_pending();
-  write_pending();
-  if (report_.status != JobStatus::kComplete) return;
-  if (request_.part_count != 0) {
+  if (request_.step != JobStep::kFinish) {
+    find_pending();
+    write_pending();
+    if (report_.status != JobStatus::kComplete) return;
+  }
+  if (request_.step == JobStep::kPart) {
     report_.status = JobStatus::kPartDone;
   } else if (publish_all()) {
     work_->remove();
@@ -85,7 +74,15 @@ void ShardJob::plan_only() {
   note_plan();
 }
 
+void ShardJob::find_missing() {
+  missing_.clear();
+  for (const std::string& split : request_.splits) {
+    if (!is_finished(split) || is_replaced(split)) missing_.insert(split);
+  }
+}
+
 void ShardJob::open_out() {
+  outs_.clear();
   for (const std::string& split : request_.splits) outs_.emplace_back(request_.out, split);
   check_dataset(false);
 }
@@ -111,6 +108,10 @@ std::uint64_t ShardJob::shard_bytes(const JobSplit& split, std::uint64_t shard) 
 
 void ShardJob::plan(Source source) {
   source_ = std::move(source);
+  plan_splits();
+}
+
+void ShardJob::plan_splits() {
   splits_ = make_plan();
   check_dataset(true);
   for (const JobSplit& split : splits_) {
@@ -174,14 +175,15 @@ void ShardJob::report_finished() {
     const SplitEntry finished = *out(split.name).finished();
     const auto reader = crc_reader(split);
     report_.compared =
-        !reader ? SourceComparison::kManifest
-                : compare_content({.first_shard = request_.out / finished.shards.at(0).file,
-                                   .fingerprint = finished.content_fingerprint,
-                                   .plan = plan_identity(identity().dump(), source_),
-                                   .samples = split.plan.records(),
-                                   .has_times = !source_.is_stream(),
-                                   .reader = reader},
-                                  progress_);
+        !reader
+            ? SourceComparison::kManifest
+            : compare_content({.first_shard = request_.out / finished.shards.at(0).file,
+                               .fingerprint = finished.content_fingerprint,
+                               .plan = plan_identity(identity().dump(), source_, source_stamp()),
+                               .samples = split.plan.records(),
+                               .has_times = !source_.is_stream(),
+                               .reader = reader},
+                              progress_);
     report_.samples += finished.samples;
     report_.skipped_count += finished.skipped;
     for (const ShardEntry& shard : finished.shards) report_.bytes += shard.bytes;
@@ -193,9 +195,50 @@ void ShardJob::report_finished() {
   work_->remove();  // left by a run that was killed after it wrote the manifest
 }
 
+/// Reports that the split was finished before this step came to it. The source was not listed, so
+/// only options are compared.
+void ShardJob::report_late() {
+  for (const std::string& split : request_.splits) {
+    const SplitEntry finished = *out(split).finished();
+    source_.classes = out(split).manifest() ? out(split).manifest()->classes : source_.classes;
+    SplitEntry asked = planned_entry({split, {1, 1, std::nullopt}});
+    asked.samples = finished.samples;
+    asked.skipped = finished.skipped;
+    asked.source_fingerprint = finished.source_fingerprint;
+    asked.content_fingerprint = finished.content_fingerprint;
+    asked.names = finished.names;
+    asked.shards = finished.shards;
+    const std::string text = split_differences(out(split).manifest_json(),
+                                               manifest_json(split, asked), split, false, "");
+    if (!text.empty()) {
+      throw InvalidArgument(fmt::format("'{}' already holds a finished split '{}' that differs: {}",
+                                        request_.out.string(), split, text),
+                            request_.finished_hint);
+    }
+    report_.samples += finished.samples;
+    report_.skipped_count += finished.skipped;
+    for (const ShardEntry& shard : finished.shards) report_.bytes += shard.bytes;
+    report_.shards_done += finished.shards.size();
+  }
+  report_.shards_planned = report_.shards_resumed = report_.shards_done;
+  report_.status = JobStatus::kAlreadyComplete;
+  report_.compared = SourceComparison::kNothing;
+  if (request_.step == JobStep::kFinish) work_->remove();  // left by a run that was killed
+}
+
 /// Continues an unfinished job, or begins one. Files that are replaced stay until everything was
 /// checked that can be checked before the first sample.
 void ShardJob::prepare() {
+  if (request_.step == JobStep::kPrepare && request_.share.count != 0) return prepare_share();
+  const auto load_without_lock = [&] {
+    if (!work_->is_prepared() || request_.overwrite) return false;
+    load();
+    return work_->replaced().empty();
+  };
+  if (request_.step != JobStep::kWhole && load_without_lock()) return;
+  open_out();  // another process may have finished just now
+  find_missing();
+  if (missing_.empty()) return;
   const File alone = work_->lock_preparation();
   work_->is_prepared() && !request_.overwrite ? load() : begin();
   if (work_->replaced().empty()) return;
@@ -203,13 +246,32 @@ void ShardJob::prepare() {
   work_->note_replaced();
 }
 
+void ShardJob::prepare_share() {
+  if (work_->is_prepared() && !request_.overwrite) return;  // all shares were put together
+  const auto [index, count] = request_.share;
+  list_share(work_->make_folder() / work_names::found(index, count));
+  report_.listed = true;
+}
+
+std::vector<fs::path> ShardJob::found_shares() const {
+  return work_ ? work_->found_shares() : std::vector<fs::path>();
+}
+
 void ShardJob::load() {
-  plan(work_->load(identity().dump(), request_.source));
+  auto [source, listed_root] = work_->load(identity().dump());
+  const fs::path path = work_->plan_path(work_->plan());
+  open_plan(path, work_->plan());
+  if (plan_identity(identity().dump(), source, source_stamp()) != work_->plan()) {
+    throw CorruptData(path, 0, "it does not match the plan in job.json");
+  }
+  find_source(source, listed_root);
+  source_ = std::move(source);
+  plan_splits();
   check_plan(false);
 }
 
 void ShardJob::begin() {
-  if (request_.finish) {
+  if (request_.step == JobStep::kFinish) {
     throw InvalidArgument(fmt::format("there is nothing to finish in '{}'", request_.out.string()),
                           "Run all parts with the same options first.");
   }
@@ -218,13 +280,15 @@ void ShardJob::begin() {
   plan(list(unpacker));
   check_plan(true);
   check_not_in_out(source_.shard_files(), request_.out);
-  if (can_resume()) {
-    try {
-      return load();  // an overwriting run was interrupted and would make the same shards again
-    } catch (const CorruptData&) {
-      // Start over.
-    }
-  }
+  // An overwriting run was interrupted and would make the same shards again.
+  if (can_resume()) return load();
+  check_whole_space(listed);
+  freeze(listed);
+  work_->take_over_replaced();
+  unpacker.keep();
+}
+
+void ShardJob::check_whole_space(const std::vector<ReplacedFile>& replaced) {
   const std::uint64_t copies = source_.unpacked_bytes();  // exist already
   std::uint64_t needed = copies;
   for (const JobSplit& split : splits_) {
@@ -234,25 +298,41 @@ void ShardJob::begin() {
     }
   }
   std::uint64_t reusable = copies;
-  for (const ReplacedFile& file : listed) {
+  for (const ReplacedFile& file : replaced) {
     struct stat status {};
     if (::stat((request_.out / file.name).c_str(), &status) != 0) continue;
     reusable += static_cast<std::uint64_t>(status.st_blocks) * 512;
   }
-  check_space(request_, needed, reusable);
-  work_->freeze(identity().dump(), source_, request_.source, listed);
-  work_->take_over_replaced();
-  unpacker.keep();
+  check_space(needed, reusable);
+}
+
+void ShardJob::freeze(const std::vector<ReplacedFile>& replaced) {
+  const std::string plan = plan_identity(identity().dump(), source_, source_stamp());
+  save_plan(work_->plan_path(plan), plan);
+  JobFacts facts{plan, identity().dump(), request_.source, request_.format};
+  for (const JobSplit& split : splits_) {
+    facts.splits.push_back({split.name, split.plan.records(), split.plan.shards()});
+  }
+  work_->freeze(facts, source_, replaced);
+  open_plan(work_->plan_path(plan), plan);
+  source_.listing = {};
+  report_.listed = true;
 }
 
 /// Whether the frozen job is this one. Not if it was finished and OUT holds something else now, nor
 /// for a stream: a plan does not know its content.
 bool ShardJob::can_resume() {
-  return std::ranges::none_of(missing_,
-                              [&](const std::string& split) {
-                                return is_finished(split) && !work_->is_replacing(split);
-                              }) &&
-         !source_.is_stream() && work_->frozen_plan() == plan_identity(identity().dump(), source_);
+  const std::string plan = plan_identity(identity().dump(), source_, source_stamp());
+  const bool is_other = std::ranges::any_of(missing_, [&](const std::string& split) {
+    return is_finished(split) && !work_->is_replacing(split);
+  });
+  if (is_other || source_.is_stream() || work_->frozen_plan() != plan) return false;
+  try {
+    verify_plan(work_->plan_path(plan));
+    return true;
+  } catch (const CorruptData&) {
+    return false;
+  }
 }
 
 std::vector<ReplacedFile> ShardJob::replaceable_shards(bool overwrite) {
@@ -264,115 +344,7 @@ std::vector<ReplacedFile> ShardJob::replaceable_shards(bool overwrite) {
   return listed;
 }
 
-void ShardJob::start_over() {
-  work_->freeze(identity().dump(), source_, request_.source, replaceable_shards(true));
-}
-
-void ShardJob::find_pending() {
-  const std::uint64_t parts = std::max<std::uint64_t>(1, request_.part_count);
-  std::uint64_t needed = 0;
-  std::uint64_t missing = 0;
-  for (const JobSplit& split : splits_) {
-    auto& pending = pending_.emplace_back();
-    for (std::uint64_t shard = request_.part_index; shard < split.plan.shards(); shard += parts) {
-      ++report_.shards_planned;
-      const fs::path path = shard_path(split, shard);
-      if (const auto result = work_->usable_result(path, request_.overwrite)) {
-        ++report_.shards_resumed;
-        add(*result);
-        continue;
-      }
-      progress_.samples_planned += split.plan.shard_records(shard);
-      needed = checked_add(needed, shard_bytes(split, shard));
-      pending.push_back({shard, work_->temporary(path), path});
-    }
-    missing += pending.size();
-    if (!request_.finish || pending.empty()) continue;
-    throw InvalidArgument(
-        fmt::format("{} of {} shards are missing in '{}'; the first is number {}", missing,
-                    report_.shards_planned, request_.out.string(), pending.front().number),
-        "Run the parts that make them, then set `finish` again.");
-  }
-  if (missing != 0) check_space(request_, needed, 0);
-}
-
-void ShardJob::write_pending() {
-  try {
-    for (std::size_t i = 0; i < splits_.size(); ++i) {
-      if (report_.status == JobStatus::kComplete) write(splits_[i], pending_[i]);
-    }
-  } catch (IoError& error) {
-    error.add_hint(
-        fmt::format("{} of {} shards are complete; run the same command again to continue.",
-                    report_.shards_done, report_.shards_planned));
-    throw;
-  }
-  if (report_.status == JobStatus::kComplete && report_.shards_done < report_.shards_planned) {
-    report_.status = JobStatus::kInterrupted;
-  }
-}
-
-ShardCalls ShardJob::calls() {
-  return {.save = [&](const PendingShard& shard,
-                      const ShardResult& result) { work_->save_result(shard.final_path, result); },
-          .done =
-              [&](const PendingShard&, const ShardResult& result) {
-                const std::scoped_lock lock(mutex_);
-                add(result);
-              }};
-}
-
-void ShardJob::add(const ShardResult& result) {
-  ++report_.shards_done;
-  report_.samples += result.entry.samples;
-  report_.bytes += result.entry.bytes;
-  report_.damaged += result.damaged;
-  report_.skipped.insert(report_.skipped.end(), result.skipped.begin(), result.skipped.end());
-  report_.skipped_count = report_.skipped.size();
-}
-
-SplitResults ShardJob::results(const JobSplit& split) {
-  SplitResults all;
-  std::uint64_t content = 0;
-  for (std::uint64_t shard = 0; shard < split.plan.shards(); ++shard) {
-    ShardResult result = work_->published_result(shard_path(split, shard));
-    all.samples += result.entry.samples;
-    content += result.content;
-    all.shards.push_back(std::move(result.entry));
-    std::ranges::move(result.skipped, std::back_inserter(all.skipped));
-  }
-  all.content_fingerprint = content_fingerprint(content);
-  if (!source_.is_stream()) remember_plan(shard_path(split, 0), work_->plan());
-  return all;
-}
-
-bool ShardJob::accept(const JobSplit& split, SplitResults& made) {
-  out(split.name).publish_skipped(made.skipped);
-  return true;
-}
-
-bool ShardJob::publish_all() {
-  std::map<std::string, SplitEntry> entries;
-  for (const JobSplit& split : splits_) {
-    SplitResults made = results(split);
-    if (!accept(split, made)) return false;
-    SplitEntry& entry = entries[split.name] = planned_entry(split);
-    entry.samples = made.samples;
-    entry.skipped += made.skipped.size();
-    if (entry.content_fingerprint.empty()) entry.content_fingerprint = made.content_fingerprint;
-    entry.shards = std::move(made.shards);
-    if (!split.framing) continue;
-    for (ShardEntry& shard : entry.shards) shard.columns = split.framing->columns(shard.samples);
-  }
-  publish(std::move(entries));
-  return true;
-}
-
-void ShardJob::publish(std::map<std::string, SplitEntry> entries) {
-  Manifest manifest = dataset();
-  manifest.splits = std::move(entries);
-  outs_.front().publish(std::move(manifest));
-}
+void ShardJob::start_over() { freeze(replaceable_shards(true)); }
 
 void ShardJob::note_plan() {
   for (const JobSplit& split : splits_) {
@@ -391,7 +363,7 @@ void ShardJob::note_plan() {
   // The copies exist by now, so their space counts as free, too.
   preview_.bytes_unpacked = source_.unpacked_bytes();
   preview_.bytes_needed = checked_add(preview_.bytes_needed, preview_.bytes_unpacked);
-  preview_.bytes_free = checked_add(free_bytes(request_.out), preview_.bytes_unpacked);
+  preview_.bytes_free = checked_add(free_bytes_at(request_.out), preview_.bytes_unpacked);
   describe_plan();
 }
 

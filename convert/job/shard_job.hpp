@@ -13,9 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "convert/job/collect.hpp"
 #include "convert/job/out_folder.hpp"
 #include "convert/job/plan.hpp"
 #include "convert/job/same_source.hpp"
+#include "convert/job/shard_locks.hpp"
 #include "convert/job/shard_run.hpp"
 #include "convert/job/work_folder.hpp"
 #include "convert/source/unpacker.hpp"
@@ -33,9 +35,9 @@ struct JobRequest {
   bool is_encoded = false;  // makes shards of encoded images, not of tensors
   bool may_skip = false;    // samples can be rejected
   bool overwrite = false;
-  std::uint64_t part_index = 0;
-  std::uint64_t part_count = 0;    // 0: all shards, and the manifest
-  bool finish = false;             // write no shards
+  JobStep step = JobStep::kWhole;
+  Share share{};                   // of a part, or of a preparation
+  std::uint64_t parts = 0;         // for messages; 0: as many as ran last
   const char* space_hint = "";     // what to do if the disk is too small
   const char* finished_hint = "";  // what to do if `out` holds another finished split
 };
@@ -46,13 +48,8 @@ struct JobSplit {
   std::shared_ptr<const Framing> framing{};  // of tensors
 };
 
-/// The shards of a split when all of them are finished.
-struct SplitResults {
-  std::vector<ShardEntry> shards;  // without columns
-  std::uint64_t samples = 0;
-  std::string content_fingerprint;
-  std::vector<SkippedSample> skipped;
-};
+/// The free space of the file system at `path`, or at the folder where it will be created.
+[[nodiscard]] std::uint64_t free_bytes_at(std::filesystem::path path);
 
 /// One run of a job that writes shards, from the lock to the manifest: it resumes an earlier, equal
 /// run, replaces a split if told to, checks the space, and publishes. A job derives from it and
@@ -79,6 +76,18 @@ class ShardJob {
   [[nodiscard]] virtual nlohmann::ordered_json identity() const = 0;
   /// Lists the source. A job whose plan follows from its identity needs no listing.
   [[nodiscard]] virtual Source list(Unpacker& /*unpacker*/) { return {}; }
+  /// Writes down a share of what list() will find. Only jobs with a listing can.
+  virtual void list_share(const std::filesystem::path& /*path*/) {}
+  /// Writes the plan of source(), whose identity is this, if it does not follow from the identity
+  /// alone; and reads it in place of the listing. Throws as PlanFile does.
+  virtual void save_plan(const std::filesystem::path& /*path*/, const std::string& /*identity*/) {}
+  virtual void open_plan(const std::filesystem::path& /*path*/, const std::string& /*identity*/) {}
+  /// Throws CorruptData if any byte of that file is damaged.
+  virtual void verify_plan(const std::filesystem::path& /*path*/) const {}
+  /// Listing::stamp() of the source. Known after make_plan() and open_plan().
+  [[nodiscard]] virtual std::uint64_t source_stamp() const { return 0; }
+  /// As check_same_source(), for a source that was listed at this path.
+  virtual void find_source(Source& /*source*/, const std::string& /*listed_root*/) {}
   /// Plans the splits of source(), which was listed now or by an earlier run.
   [[nodiscard]] virtual std::vector<JobSplit> make_plan() = 0;
   /// The manifest without its splits. Of tensors only. Before make_plan(), without classes.
@@ -104,7 +113,8 @@ class ShardJob {
   virtual void write(const JobSplit& split, const std::vector<PendingShard>& pending) = 0;
   /// Called before the manifest is written; by default publishes the report of skipped samples.
   /// Returns false, with a status, if there is to be no manifest.
-  [[nodiscard]] virtual bool accept(const JobSplit& split, SplitResults& made);
+  [[nodiscard]] virtual bool accept(const JobSplit& split, SplitResults& made,
+                                    SkippedReport& skipped);
   /// Writes the manifest.
   virtual void publish(std::map<std::string, SplitEntry> entries);
 
@@ -115,6 +125,9 @@ class ShardJob {
   [[nodiscard]] const Source& source() const { return source_; }
   /// As make_plan() returned them; while shards are written, only those that are made.
   [[nodiscard]] const std::vector<JobSplit>& splits() const { return splits_; }
+  /// What several runs have found in their shares of the source, in order; none if no run did.
+  /// Throws InvalidArgument if a share is missing.
+  [[nodiscard]] std::vector<std::filesystem::path> found_shares() const;
   /// The calls for each shard that is written. Any thread may call `done`.
   [[nodiscard]] ShardCalls calls();
   /// Makes the next run write all shards again.
@@ -126,31 +139,44 @@ class ShardJob {
 
  private:
   void open_out();
+  void find_missing();
   [[nodiscard]] bool is_finished(const std::string& split);
   /// Whether a finished split is to be made again: by this request, or by one that was interrupted.
   [[nodiscard]] bool is_replaced(const std::string& split);
   [[nodiscard]] std::filesystem::path shard_path(const JobSplit& split, std::uint64_t shard) const;
   void plan(Source source);
+  void plan_splits();
   void check_dataset(bool with_classes);
   void check_finished(const JobSplit& split);
   void note_plan();
   void report_finished();
+  void report_late();
   void prepare();
+  void prepare_share();
   void load();
   void begin();
+  void freeze(const std::vector<ReplacedFile>& replaced);
+  /// Throws IoError if shards of `needed` bytes do not fit. `reusable` is the space of files that
+  /// they replace.
+  void check_space(std::uint64_t needed, std::uint64_t reusable) const;
+  void check_whole_space(const std::vector<ReplacedFile>& replaced);
   [[nodiscard]] bool can_resume();
   [[nodiscard]] std::vector<ReplacedFile> replaceable_shards(bool overwrite);
   void find_pending();
   void write_pending();
+  void write_left_out(std::size_t split);
   void add(const ShardResult& result);
-  [[nodiscard]] SplitResults results(const JobSplit& split);
+  [[nodiscard]] SplitResults results(const JobSplit& split, SkippedReport& skipped);
+  [[noreturn]] void refuse_missing(const SplitResults& made, const JobSplit& split);
   [[nodiscard]] bool publish_all();
 
   JobEstimate& preview_;
   Source source_;
   std::vector<JobSplit> splits_;
-  std::mutex mutex_;                                // for the report
+  std::mutex mutex_;                                // for the report and left_out_
   std::optional<WorkFolder> work_;                  // none: nothing is written
+  std::optional<ShardLocks> locks_;                 // none: shards are made whoever else makes them
+  std::vector<PendingShard> left_out_;              // made by other processes meanwhile
   std::vector<OutFolder> outs_;                     // as request_.splits
   std::set<std::string> missing_;                   // splits that are to be made
   std::vector<std::vector<PendingShard>> pending_;  // of each

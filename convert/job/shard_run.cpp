@@ -84,6 +84,7 @@ class Run {
       : input_(input),
         pending_(pending),
         progress_(progress),
+        calls_(calls),
         shards_(pending.size()),
         committer_(calls) {
     std::uint64_t records = 0;
@@ -98,9 +99,7 @@ class Run {
   ShardRunOutcome run() {
     for (std::size_t i = 0; i < pending_.size() && !stopping(); ++i) {
       // No record of an empty shard will ever be its last.
-      if (shards_[i].records != 0) continue;
-      (void)builder(i);
-      complete(i);
+      if (shards_[i].records == 0 && open(i)) complete(i);
     }
     tbb::parallel_for(
         std::size_t{0}, workers_, std::size_t{1}, [&](std::size_t worker) { work(worker); },
@@ -119,12 +118,18 @@ class Run {
     std::uint64_t records = 0;
     std::atomic<std::uint64_t> next{0};
     std::once_flag opened;
+    bool is_left_out = false;
     std::shared_ptr<ShardBuilder> builder;
   };
 
   [[nodiscard]] bool too_many() const { return rejected_ > input_.allowed_rejections; }
   [[nodiscard]] bool stopping() const {
     return progress_.stop || too_many() || tbb::is_current_task_group_canceling();
+  }
+
+  [[nodiscard]] PlannedRecord place(std::size_t index, std::uint64_t slot) const {
+    const std::uint64_t shard = pending_[index].number;
+    return {shard, slot, input_.plan.sample(shard, slot)};
   }
 
   void work(std::size_t worker) {
@@ -144,6 +149,7 @@ class Run {
   /// Makes records of the shard until the workers together have made all.
   void work_on(std::size_t index, const TensorMaker& maker, std::span<std::byte> record) {
     Shard& shard = shards_[index];
+    if (stopping() || shard.next >= shard.records || !open(index)) return;
     while (!stopping()) {
       const std::uint64_t slot = shard.next.fetch_add(1);
       if (slot >= shard.records) return;
@@ -152,28 +158,33 @@ class Run {
     }
   }
 
-  ShardBuilder& builder(std::size_t index) {
+  /// False if the shard is left out of this run.
+  bool open(std::size_t index) {
     Shard& shard = shards_[index];
     std::call_once(shard.opened, [&] {
       const PendingShard& pending = pending_[index];
-      shard.builder =
-          std::make_shared<ShardBuilder>(input_.framing, pending.temporary, pending.final_path,
-                                         input_.plan.shard_records(pending.number));
+      if (!calls_.begin(pending)) {
+        shard.is_left_out = true;
+        progress_.samples_planned -= shard.records;
+        return;
+      }
+      shard.builder = std::make_shared<ShardBuilder>(input_.framing, pending.temporary,
+                                                     pending.final_path, shard.records);
     });
-    return *shard.builder;
+    return !shard.is_left_out;
   }
 
   /// True if this was the last record of its shard.
   bool convert(std::size_t index, std::uint64_t slot, const TensorMaker& maker,
                std::span<std::byte> record) {
-    const std::uint64_t sample = input_.plan.sample(pending_[index].number, slot);
-    ShardBuilder& shard = builder(index);
+    const PlannedRecord planned = place(index, slot);
+    ShardBuilder& shard = *shards_[index].builder;
     const auto tensor = record.subspan(input_.framing.tensor_offset(), input_.tensor_bytes);
-    const MadeTensor made = maker(sample, tensor);
-    shard.note_content(content_term(sample, made.source_crc));
+    const MadeTensor made = maker(planned, tensor);
+    shard.note_content(content_term(planned.sample, made.source_crc));
     if (made.rejection) {
       ++progress_.samples_skipped;
-      SkippedSample skipped{input_.samples.origin(sample), made.rejection->stage,
+      SkippedSample skipped{input_.samples.origin(planned), made.rejection->stage,
                             made.rejection->reason};
       {
         const std::scoped_lock lock(mutex_);
@@ -183,7 +194,7 @@ class Run {
       return shard.reject(slot, std::move(skipped));
     }
     const std::uint32_t crc =
-        input_.framing.frame(record, input_.samples.name(sample),
+        input_.framing.frame(record, input_.samples.name(planned),
                              made.tensor_crc ? *made.tensor_crc : crc32c::value(tensor));
     const bool last = shard.write(slot, record, crc, made.warned);
     progress_.bytes_written += record.size();
@@ -194,7 +205,7 @@ class Run {
   void complete(std::size_t index) {
     const PendingShard& pending = pending_[index];
     const auto name_of_slot = [&](std::uint64_t slot) {
-      return input_.samples.name(input_.plan.sample(pending.number, slot));
+      return input_.samples.name(place(index, slot));
     };
     shards_[index].builder->complete(name_of_slot, input_.plan.keeps_order());
     committer_.submit(pending, std::move(shards_[index].builder));
@@ -203,6 +214,7 @@ class Run {
   const ShardRunInput& input_;
   const std::vector<PendingShard>& pending_;
   JobProgress& progress_;
+  const ShardCalls& calls_;
   std::vector<Shard> shards_;
   const std::size_t workers_ = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
   std::atomic<std::uint64_t> converted_{0};

@@ -25,15 +25,23 @@ struct MadeTensor {
   std::optional<std::uint32_t> tensor_crc{};  // of the tensor, if it was copied as it was read
 };
 
+/// Where a record is in the plan, and the number of the sample that it is made of.
+struct PlannedRecord {
+  std::uint64_t shard = 0;
+  std::uint64_t slot = 0;
+  std::uint64_t sample = 0;
+};
+
 /// Fills `tensor` with that of a sample. Each thread has its own. Throws IoError if the system
 /// refuses, or if the source has changed since it was listed.
-using TensorMaker = std::function<MadeTensor(std::uint64_t sample, std::span<std::byte> tensor)>;
+using TensorMaker =
+    std::function<MadeTensor(const PlannedRecord& record, std::span<std::byte> tensor)>;
 
 /// The samples of a run. Any number of threads may call the functions at once.
 struct RecordInput {
-  std::function<SampleName(std::uint64_t sample)> name;
+  std::function<SampleName(const PlannedRecord& record)> name;
   /// The path of a sample as reports of rejected samples show it.
-  std::function<std::string(std::uint64_t sample)> origin;
+  std::function<std::string(const PlannedRecord& record)> origin;
   std::function<TensorMaker()> tensor_maker;
 };
 
@@ -66,9 +74,12 @@ struct ShardRunOutcome {
   bool too_many_rejections = false;
 };
 
-/// The calls of a run for each shard, from one thread at a time.
+/// The calls of a run for each shard.
 struct ShardCalls {
   using Call = std::function<void(const PendingShard&, const ShardResult&)>;
+  /// Before anything is done for a shard, from any thread. False leaves the shard out.
+  std::function<bool(const PendingShard&)> begin;
+  // From one thread at a time:
   Call save;  // the shard is complete and synced, but does not have its final name yet
   Call done;  // it has its final name
 };

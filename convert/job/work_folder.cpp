@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -16,8 +17,10 @@
 #include "convert/job/work_names.hpp"
 #include "convert/source/source_json.hpp"
 #include "formats/bytes/strict_json.hpp"
+#include "formats/bytes/text.hpp"
 #include "formats/os/folder.hpp"
 #include "formats/os/temporary_file.hpp"
+#include "precache/convert/job_state.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
 
@@ -39,59 +42,6 @@ void refuse_link(const fs::path& path) {
       fmt::format("the work folder '{}' is a symbolic link", path.string()),
       "precache removes files in its work folder, so it does not follow links there. Remove the "
       "link, or choose another `out`.");
-}
-
-Json to_json(const std::vector<ReplacedFile>& files) {
-  Json list = Json::array();
-  for (const ReplacedFile& file : files) {
-    list.push_back({{"name", file.name}, {"bytes", file.bytes}, {"mtime_ns", file.mtime_ns}});
-  }
-  return list;
-}
-
-std::vector<ReplacedFile> replaced_of_json(const Json& json) {
-  std::vector<ReplacedFile> files;
-  for (const Json& entry : json) {
-    ReplacedFile file{entry.at("name").get<std::string>(), strict_json::count(entry.at("bytes")),
-                      strict_json::integer(entry.at("mtime_ns"))};
-    if (!is_file_name(file.name)) {
-      throw std::invalid_argument(fmt::format("'{}' is not the name of a file", file.name));
-    }
-    files.push_back(std::move(file));
-  }
-  return files;
-}
-
-/// Passes the parsed job.json to `use`. Throws CorruptData if it is not what was written.
-template <typename Use>
-auto with_job(const fs::path& path, const Use& use) {
-  try {
-    return use(Json::parse(as_text(read_file(path))));
-  } catch (const Json::exception& error) {
-    throw CorruptData(path, 0, error.what());
-  } catch (const std::invalid_argument& error) {
-    throw CorruptData(path, 0, error.what());
-  }
-}
-
-/// As with_job(), but empty if the file is missing or cannot be read: such a job cannot continue.
-template <typename Use>
-auto with_usable_job(const fs::path& path, const Use& use) -> decltype(use(Json())) {
-  try {
-    if (fs::exists(path)) return with_job(path, use);
-  } catch (const CorruptData&) {
-  }
-  return {};
-}
-
-/// The files that a frozen job has not removed yet.
-std::vector<ReplacedFile> replaced_by(const fs::path& path) {
-  return with_usable_job(path,
-                         [](const Json& job) { return replaced_of_json(job.at("replaces")); });
-}
-
-void write_job(const fs::path& path, const Json& job) {
-  write_file_atomically(path, job.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace
@@ -124,7 +74,7 @@ WorkFolder::WorkFolder(const fs::path& out, const std::string& job, bool shared)
 
 WorkFolder::~WorkFolder() {
   try {
-    if (is_prepared()) return;
+    if (removed_ || is_prepared() || !is_alone()) return;
     // Not more: a process whose lock cannot be seen from here may be preparing the same job.
     remove_quietly([](const Folder::Entry& entry) {
       return entry.name.ends_with(work_names::kLockEnding) || is_abandoned(entry.name);
@@ -135,12 +85,14 @@ WorkFolder::~WorkFolder() {
 }
 
 void WorkFolder::remove_abandoned() const {
-  std::string job;  // names copies that are still needed although their process has ended
-  if (is_prepared()) job = as_text(read_file(job_path()));
+  std::optional<std::string> job;  // names copies that are needed although their process has ended
+  const auto is_needed = [&](const std::string& name) {
+    if (!job) job = is_prepared() ? std::string(as_text(read_file(job_path()))) : "";
+    return job->find(name) != std::string::npos;
+  };
   const auto remove = [&](const Folder& folder) {
     for (const Folder::Entry& entry : folder.entries()) {
-      const bool is_needed = job.find(entry.name) != std::string::npos;
-      if (is_abandoned(entry.name) && !is_needed) work_names::remove(folder, entry);
+      if (is_abandoned(entry.name) && !is_needed(entry.name)) work_names::remove(folder, entry);
     }
   };
   remove(Folder(root_.parent_path().empty() ? "." : root_.parent_path(), Folder::Links::kFollow));
@@ -160,7 +112,7 @@ File WorkFolder::lock_preparation() const {
 }
 
 bool WorkFolder::is_replacing(const std::string& split) const {
-  return std::ranges::any_of(replaced_by(job_path()), [&](const ReplacedFile& file) {
+  return std::ranges::any_of(job_file::replaced_by(job_path()), [&](const ReplacedFile& file) {
     return work_names::split_of(file.name) == split;
   });
 }
@@ -185,7 +137,7 @@ void WorkFolder::take_over_replaced() const {
       knows_taken = knows_taken || is_taken;
       knows_others = knows_others || (is_there && !is_taken);
     }
-    for (const ReplacedFile& file : replaced_by(root_ / job.name / work_names::kJob)) {
+    for (const ReplacedFile& file : job_file::replaced_by(root_ / job.name / work_names::kJob)) {
       (taken.contains(file.name) ? knows_taken : knows_others) = true;
     }
     if (!knows_taken || knows_others) continue;
@@ -196,8 +148,9 @@ void WorkFolder::take_over_replaced() const {
 }
 
 std::string WorkFolder::frozen_plan() const {
-  return with_usable_job(job_path(),
-                         [](const Json& job) { return job.at("plan").get<std::string>(); });
+  return job_file::with_usable(job_path(), [](const Json& job) {
+    return job_file::has_this_version(job) ? job.at("plan").get<std::string>() : "";
+  });
 }
 
 std::array<std::uint64_t, 3> WorkFolder::job_stamp() const {
@@ -207,40 +160,80 @@ std::array<std::uint64_t, 3> WorkFolder::job_stamp() const {
           static_cast<std::uint64_t>(mtime_ns(status))};
 }
 
-void WorkFolder::freeze(const std::string& identity, const Source& source, const fs::path& root,
+std::vector<fs::path> WorkFolder::found_shares() const {
+  std::map<std::uint64_t, std::set<std::uint64_t>> indexes;  // by count
+  if (!fs::exists(folder_)) return {};
+  for (const Folder::Entry& entry : Folder(Folder(root_), job_).entries()) {
+    if (const auto share = work_names::found_by(entry.name)) {
+      indexes[share->second].insert(share->first);
+    }
+  }
+  if (indexes.empty()) return {};
+  const auto complete = std::ranges::find_if(
+      indexes, [](const auto& entry) { return entry.second.size() == entry.first; });
+  if (complete == indexes.end()) {
+    const auto& [count, there] = *indexes.rbegin();
+    std::vector<std::uint64_t> missing;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (!there.contains(i)) missing.push_back(i);
+    }
+    throw InvalidArgument(fmt::format("shares {} of {} of the listing are missing in '{}'",
+                                      ranges_text(missing), count, root_.parent_path().string()),
+                          "Run `prepare` for these, or set `overwrite` to list all of the source.");
+  }
+  std::vector<fs::path> files;
+  for (std::uint64_t i = 0; i < complete->first; ++i) {
+    files.push_back(folder_ / work_names::found(i, complete->first));
+  }
+  return files;
+}
+
+fs::path WorkFolder::plan_path(const std::string& plan) const {
+  return folder_ / work_names::plan(plan);
+}
+
+void WorkFolder::freeze(const JobFacts& facts, const Source& source,
                         const std::vector<ReplacedFile>& replaced) {
-  // Results of an earlier job may stay, because they name another plan.
-  plan_ = plan_identity(identity, source);
+  // Results of an earlier job may stay, because they name another plan. So may plans, which another
+  // process may be about to freeze.
+  plan_ = facts.plan;
   replaced_ = replaced;
-  source.listing.save(folder_ / work_names::kListing);
-  write_job(job_path(),
-            {{"plan", plan_},
-             {"identity", Json::parse(identity)},
-             {"source", source.shards.empty() ? fs::canonical(root).string() : root.string()},
-             {"replaces", to_json(replaced_)},
-             {"samples", to_json(source, folder_)}});
+  Json splits = Json::array();
+  for (const SplitEstimate& split : facts.splits) {
+    splits.push_back({{"name", split.name}, {"samples", split.samples}, {"shards", split.shards}});
+  }
+  job_file::write(job_path(), {{"version", job_file::kVersion},
+                               {"plan", plan_},
+                               {"identity", Json::parse(facts.identity)},
+                               {"format", name(facts.format)},
+                               {"splits", std::move(splits)},
+                               {"source", source.shards.empty() ? fs::canonical(facts.root).string()
+                                                                : facts.root.string()},
+                               {"replaces", job_file::to_json(replaced_)},
+                               {"samples", to_json(source, folder_)}});
   job_stamp_ = job_stamp();
 }
 
 void WorkFolder::note_replaced() {
   if (replaced_.empty()) return;
-  with_job(job_path(), [&](Json job) {
+  job_file::with(job_path(), [&](Json job) {
     job["replaces"] = Json::array();
-    write_job(job_path(), job);
+    job_file::write(job_path(), job);
   });
   replaced_.clear();
   job_stamp_ = job_stamp();
 }
 
-Source WorkFolder::load(const std::string& identity, const fs::path& root) {
+std::pair<Source, std::string> WorkFolder::load(const std::string& identity) {
   Json before;
-  std::string frozen_root;
+  std::string root;
   job_stamp_ = job_stamp();
-  Source source = with_job(job_path(), [&](const Json& job) {
+  Source source = job_file::with(job_path(), [&](const Json& job) {
+    job_file::check_version(job, root_.parent_path());
     plan_ = job.at("plan").get<std::string>();
     before = job.at("identity");
-    frozen_root = job.at("source").get<std::string>();
-    replaced_ = replaced_of_json(job.at("replaces"));
+    root = job.at("source").get<std::string>();
+    replaced_ = job_file::replaced_of_json(job.at("replaces"));
     return source_of_json(job.at("samples"), folder_);
   });
   if (const std::string text = differences(before, Json::parse(identity)); !text.empty()) {
@@ -250,12 +243,7 @@ Source WorkFolder::load(const std::string& identity, const fs::path& root) {
         "Give the same options to continue it, set `overwrite` to discard it, or choose another "
         "`out`.");
   }
-  source.listing = Listing::load(folder_ / work_names::kListing);
-  if (plan_identity(before.dump(), source) != plan_) {
-    throw CorruptData(folder_ / work_names::kListing, 0, "it does not match the plan in job.json");
-  }
-  check_same_source(source, root, frozen_root);
-  return source;
+  return {std::move(source), std::move(root)};
 }
 
 fs::path WorkFolder::temporary(const fs::path& final_path) const {
@@ -295,20 +283,34 @@ std::optional<ShardResult> WorkFolder::usable_result(const fs::path& final_path,
       "Move the file away and run the same command again, or choose another `out`.");
 }
 
-ShardResult WorkFolder::published_result(const fs::path& final_path) const {
+std::optional<ShardResult> WorkFolder::published_result(const fs::path& final_path) const {
   auto found = result(final_path);
-  if (!found) {
-    throw IoError("the finished shard is missing:", final_path, 0, "Run the same command again.");
-  }
-  const File file(final_path, O_RDONLY);
-  if (file.mtime_ns() == found->mtime_ns) return std::move(*found);
+  struct stat status {};
+  if (!found || ::stat(final_path.c_str(), &status) != 0) return std::nullopt;
+  if (precache::mtime_ns(status) == found->mtime_ns) return found;
   // Another attempt has renamed its own file; one of the same plan has the same bytes.
-  if (crc_of(file, 0, found->entry.bytes) == found->entry.crc32c) return std::move(*found);
+  if (crc_of(File(final_path, O_RDONLY), 0, found->entry.bytes) == found->entry.crc32c) {
+    return found;
+  }
   found->plan.clear();  // so that the next run does not take it for a result of this plan
   write_file_atomically(result_path(final_path), found->to_json());
   throw IoError("another process has replaced", final_path, 0,
                 "Run the same command again to make the shard once more.");
 }
+
+std::optional<File> WorkFolder::lock_shard(const fs::path& final_path) const {
+  File file(folder_ / (final_path.filename().string() + work_names::kLockEnding),
+            O_RDWR | O_CREAT | O_NOFOLLOW);
+  return file.try_lock(true) ? std::optional(std::move(file)) : std::nullopt;
+}
+
+void WorkFolder::note_parts(std::uint64_t count) const {
+  if (parts() != count) {
+    write_file_atomically(folder_ / work_names::kParts, fmt::format("{}\n", count));
+  }
+}
+
+std::uint64_t WorkFolder::parts() const { return job_file::parts_noted_in(folder_); }
 
 void WorkFolder::check_is_current() const {
   // Without a shared lock, a process on another machine may finish or replace the job.
@@ -325,12 +327,21 @@ void WorkFolder::save_result(const fs::path& final_path, const ShardResult& resu
 }
 
 void WorkFolder::remove() {
-  // Parts share the folder. Only the run that finishes removes it, under its exclusive lock.
-  remove_quietly([](const Folder::Entry&) { return true; });
+  if (!std::exchange(removed_, true)) {
+    remove_quietly([](const Folder::Entry&) { return true; });
+  }
+}
+
+/// Whether no other process works on OUT, as far as locks tell.
+bool WorkFolder::is_alone() {
+  try {
+    return !shared_ || lock_.try_lock(true);
+  } catch (const IoError&) {
+    return false;
+  }
 }
 
 void WorkFolder::remove_quietly(const std::function<bool(const Folder::Entry&)>& chosen) {
-  if (shared_ || std::exchange(removed_, true)) return;
   try {  // files that cannot be removed do no harm
     const Folder root(root_);
     if (fs::exists(folder_)) {
@@ -350,23 +361,6 @@ void WorkFolder::remove_quietly(const std::function<bool(const Folder::Entry&)>&
   std::error_code error;
   fs::remove(root_, error);
   if (made_out_) fs::remove(root_.parent_path(), error);  // fails, rightly, if anything is in it
-}
-
-std::vector<std::string> shards_of_unfinished_jobs(const fs::path& out) {
-  std::vector<std::string> shards;
-  if (!fs::exists(out / kWorkFolderName) || is_link(out / kWorkFolderName)) return shards;
-  const Folder root(out / kWorkFolderName);
-  for (const Folder::Entry& job : root.entries()) {
-    if (!job.is_folder) continue;
-    for (const Folder::Entry& entry : Folder(root, job.name).entries()) {
-      if (auto shard = work_names::shard_of_result(entry.name)) shards.push_back(std::move(*shard));
-      if (entry.name != work_names::kJob) continue;
-      for (const ReplacedFile& file : replaced_by(out / kWorkFolderName / job.name / entry.name)) {
-        shards.push_back(file.name);
-      }
-    }
-  }
-  return shards;
 }
 
 }  // namespace precache

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/job/job_file.hpp"
 #include "convert/job/shard_builder.hpp"
 #include "convert/job/work_names.hpp"
 #include "convert/source/source.hpp"
@@ -17,21 +18,15 @@
 
 namespace precache {
 
-/// A file in OUT that a job replaces, as it was when the job began.
-struct ReplacedFile {
-  std::string name;
-  std::uint64_t bytes = 0;
-  std::int64_t mtime_ns = 0;
-
-  friend auto operator<=>(const ReplacedFile&, const ReplacedFile&) = default;
-};
-
 /// The state of a job until it is finished, in `OUT/.precache/`:
 ///
-///   .lock                       held while a process works on OUT: shared by parts, else exclusive
+///   .lock                       held while a process works on OUT: exclusive by whole jobs, shared
+///                               by their steps on several machines
 ///   JOB/prepare.lock            held while the listing is made, so that parts make it once
 ///   JOB/job.json                the plan's identity, the options and the facts about the source
-///   JOB/listing                 the frozen listing of the source
+///   JOB/plan.DIGITS             the frozen plan of that identity, see PlanFile
+///   JOB/found-I-of-N            what one of N machines found below its share of the source
+///   JOB/parts                   the number of parts that was used last
 ///   JOB/unpacked.ATTEMPT/       plain copies of shards that are compressed or came through a pipe
 ///   JOB/train-000000.tar.ATTEMPT.part   a shard while one attempt writes it
 ///   JOB/train-000000.tar.json   its result, written before the shard gets its final name
@@ -39,6 +34,8 @@ struct ReplacedFile {
 ///
 /// Locks only save work. Attempts that do not see each other's locks write equal bytes under
 /// different names, and each result names its plan.
+///
+/// A part of a frozen job takes no lock that another part holds alone.
 ///
 /// No symbolic link is followed, and only files with names of the forms above are ever removed.
 class WorkFolder {
@@ -60,13 +57,18 @@ class WorkFolder {
   /// The folder of the job, which is created if needed.
   [[nodiscard]] std::filesystem::path make_folder() const;
 
-  /// Writes down the source, listed at `root`, and the files that the job will replace. `identity`
-  /// is a JSON object.
-  void freeze(const std::string& identity, const Source& source, const std::filesystem::path& root,
+  /// The files that prepared shares of the listing left, in order; none if there are none. Throws
+  /// InvalidArgument if some are missing.
+  [[nodiscard]] std::vector<std::filesystem::path> found_shares() const;
+  /// The file with the plan of this identity.
+  [[nodiscard]] std::filesystem::path plan_path(const std::string& plan) const;
+
+  /// Writes down a job whose plan file is complete.
+  void freeze(const JobFacts& facts, const Source& source,
               const std::vector<ReplacedFile>& replaced);
-  /// The source as it was frozen. Throws InvalidArgument if the identity was another, or if the
-  /// files at `root` have changed since.
-  [[nodiscard]] Source load(const std::string& identity, const std::filesystem::path& root);
+  /// The source as it was frozen, without its listing, and the path at which it was listed. Throws
+  /// InvalidArgument if the identity was another, Unsupported if another version froze the job.
+  [[nodiscard]] std::pair<Source, std::string> load(const std::string& identity);
   /// The files that the frozen job still has to remove.  REQUIRES: freeze() or load().
   [[nodiscard]] const std::vector<ReplacedFile>& replaced() const { return replaced_; }
   /// Whether a frozen job still has to remove a shard of this split.
@@ -79,20 +81,29 @@ class WorkFolder {
 
   /// The path at which this attempt writes a shard.
   [[nodiscard]] std::filesystem::path temporary(const std::filesystem::path& final_path) const;
+  /// Takes the lock of a shard for the life of the file; none if another process holds it.
+  [[nodiscard]] std::optional<File> lock_shard(const std::filesystem::path& final_path) const;
+  /// Notes how many parts a job has, for reports of what is missing.
+  void note_parts(std::uint64_t count) const;
+  /// What was noted last; 0 if nothing was.
+  [[nodiscard]] std::uint64_t parts() const;
+
   /// The result of a shard whose file is complete at `final_path`; none if there is none or it
   /// belongs to another plan. Throws CorruptData if the result is damaged, unless `overwrite` is
   /// set, and InvalidArgument if this job did not make the file: it is the user's.
   [[nodiscard]] std::optional<ShardResult> usable_result(const std::filesystem::path& final_path,
                                                          bool overwrite) const;
-  /// The same, and checks that the file matches the result: a late attempt of a job that was
-  /// replaced may have renamed its own file over it. Throws IoError if the file is missing or
-  /// another one; the next run then makes it again.
-  [[nodiscard]] ShardResult published_result(const std::filesystem::path& final_path) const;
+  /// The same; none as well if there is no such file. Checks that the file matches the result: a
+  /// late attempt of a job that was replaced may have renamed its own file over it. Throws IoError
+  /// then; the next run makes it again.
+  [[nodiscard]] std::optional<ShardResult> published_result(
+      const std::filesystem::path& final_path) const;
   /// Notes the result of a shard that is about to get its final name. Throws IoError if the job was
   /// finished or replaced by another process in the meantime.
   void save_result(const std::filesystem::path& final_path, const ShardResult& result) const;
 
-  /// Forgets the job, and removes `OUT/.precache/` if no other job needs it.
+  /// Forgets the job, and removes `OUT/.precache/` if no other job needs it. Attempts that are late
+  /// find nothing to work on and end.
   void remove();
 
  private:
@@ -100,6 +111,7 @@ class WorkFolder {
   [[nodiscard]] std::filesystem::path result_path(const std::filesystem::path& final_path) const;
   [[nodiscard]] std::optional<ShardResult> result(const std::filesystem::path& final_path) const;
   void remove_quietly(const std::function<bool(const Folder::Entry&)>& chosen);
+  [[nodiscard]] bool is_alone();
   /// Changes when job.json does.
   [[nodiscard]] std::array<std::uint64_t, 3> job_stamp() const;
   void remove_abandoned() const;
@@ -118,8 +130,5 @@ class WorkFolder {
   std::array<std::uint64_t, 3> job_stamp_{};
   std::vector<ReplacedFile> replaced_;
 };
-
-/// The shards in OUT that unfinished jobs of any kind have made or have begun to replace.
-[[nodiscard]] std::vector<std::string> shards_of_unfinished_jobs(const std::filesystem::path& out);
 
 }  // namespace precache

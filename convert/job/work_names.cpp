@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "formats/bytes/text.hpp"
 #include "formats/os/temporary_file.hpp"
 #include "precache/formats/error.hpp"
 
@@ -12,6 +13,10 @@ namespace precache::work_names {
 namespace {
 
 constexpr std::string_view kScratchBegin = "hdf5-";  // see Hdf5Framing
+constexpr std::string_view kPlanBegin = "plan.";
+constexpr std::string_view kFoundBegin = "found-";
+constexpr std::string_view kFoundMiddle = "-of-";
+constexpr std::string_view kOldListing = "listing";  // of versions up to 0.3
 
 /// The shard in "SHARD" + `ending`.
 std::optional<std::string> shard_before(std::string_view ending, std::string_view name) {
@@ -20,8 +25,15 @@ std::optional<std::string> shard_before(std::string_view ending, std::string_vie
   return split_of(name) ? std::optional<std::string>(name) : std::nullopt;
 }
 
+bool is_plan(std::string_view name) {
+  if (!name.starts_with(kPlanBegin)) return false;
+  name.remove_prefix(kPlanBegin.size());
+  return name.size() == 16 && parse_number<std::uint64_t>(name, 16);
+}
+
 bool is_file_of_a_job(std::string_view name) {
-  return name == kJob || name == kListing || name == kPreparationLock || has_attempt_name(name) ||
+  return name == kJob || name == kParts || name == kOldListing || name == kPreparationLock ||
+         is_plan(name) || found_by(name) || has_attempt_name(name) ||
          (name.starts_with(kScratchBegin) && name.size() == kScratchBegin.size() + 6) ||
          shard_before(kResultEnding, name) || shard_before(kLockEnding, name);
 }
@@ -43,6 +55,24 @@ std::optional<std::string> split_of(std::string_view name) {
   const bool is_number = number.size() >= 6 && (number.size() == 6 || number.front() != '0') &&
                          number.find_first_not_of("0123456789") == std::string_view::npos;
   return is_number ? std::optional<std::string>(name.substr(0, dash)) : std::nullopt;
+}
+
+std::string plan(std::string_view identity) {
+  return fmt::format("{}{}", kPlanBegin, identity.substr(identity.find(':') + 1));
+}
+
+std::string found(std::uint64_t index, std::uint64_t count) {
+  return fmt::format("{}{}{}{}", kFoundBegin, index, kFoundMiddle, count);
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> found_by(std::string_view name) {
+  const std::size_t middle = name.find(kFoundMiddle);
+  if (!name.starts_with(kFoundBegin) || middle == std::string_view::npos) return std::nullopt;
+  const auto index =
+      parse_number<std::uint64_t>(name.substr(kFoundBegin.size(), middle - kFoundBegin.size()));
+  const auto count = parse_number<std::uint64_t>(name.substr(middle + kFoundMiddle.size()));
+  if (!index || !count || *index >= *count) return std::nullopt;
+  return std::pair(*index, *count);
 }
 
 std::optional<std::string> shard_of_result(std::string_view name) {

@@ -93,10 +93,17 @@ class PackJob : public ImageJob {
           fmt::format("'{}' holds arrays of pixels, not encoded images", shard.given.path.string()),
           "Use `precache convert` for tensors, or `precache build` for arrays of any kind.");
     }
-    const std::uint64_t samples = listing().size();
-    overhead_ = encoded_overhead_bytes(options_.format, keys().limits());
+    const std::uint64_t samples = facts().samples;
+    overhead_ = encoded_overhead_bytes(options_.format, facts().limits);
     if (const auto count = checked_shard_count()) {
       return {options_.split, {samples, count, options_.seed}};
+    }
+    if (frozen() != nullptr) {
+      std::vector<std::uint64_t> shards;
+      for (std::uint64_t i = 0; i < frozen()->shards(); ++i) {
+        shards.push_back(frozen()->shard_records(i));
+      }
+      return {options_.split, {shards, options_.seed}};
     }
     const Plan order(samples, 1, options_.seed);
     std::vector<std::uint64_t> shards{0};
@@ -116,6 +123,7 @@ class PackJob : public ImageJob {
   [[nodiscard]] std::uint64_t shard_bytes(const JobSplit& split,
                                           std::uint64_t shard) const override {
     std::uint64_t bytes = checked_mul(split.plan.shard_records(shard), overhead_);
+    if (frozen() != nullptr) return checked_add(bytes, frozen()->source_bytes(shard));
     for (std::uint64_t slot = 0; slot < split.plan.shard_records(shard); ++slot) {
       bytes = checked_add(bytes, listing()[split.plan.sample(shard, slot)].size);
     }
@@ -151,7 +159,7 @@ class PackJob : public ImageJob {
   [[nodiscard]] SplitEntry planned_entry(const JobSplit& /*split*/) const override {
     return {.seed = options_.seed.value_or(0),
             .shuffled = options_.seed.has_value(),
-            .source_fingerprint = listing().fingerprint(),
+            .source_fingerprint = facts().fingerprint,
             .shards = {}};
   }
 
@@ -186,23 +194,29 @@ class PackJob : public ImageJob {
 
   void write_shard(const Plan& plan, const PendingShard& pending, const InputFiles& files,
                    const ShardCalls& on_shard) {
+    if (!on_shard.begin(pending)) {
+      progress_.samples_planned -= plan.shard_records(pending.number);
+      return;
+    }
     ShardResult result;
     const auto reader = files.reader();
+    const Slice slice = frozen()->slice(pending.number);
     // Removed unless it gets its final name, including when the run is stopped.
     const ScopedRemoval temporary{pending.temporary};
     const auto shard =
-        make_encoded_shard(options_.format, pending.temporary, keys().limits(), source().classes);
+        make_encoded_shard(options_.format, pending.temporary, facts().limits, source().classes);
     for (std::uint64_t slot = 0; slot < plan.shard_records(pending.number); ++slot) {
       if (progress_.stop) return;
       const std::uint64_t sample = plan.sample(pending.number, slot);
+      const ListedFile listed = slice.file(slot);
       std::span<const std::byte> bytes;
-      const auto rejection = read(*reader, sample, bytes);
+      const auto rejection = read(*reader, listed, bytes);
       result.content += content_term(sample, crc32c::value(bytes));
       if (rejection) {
-        result.skipped.push_back({files.origin(sample), rejection->stage, rejection->reason});
+        result.skipped.push_back({files.origin(listed), rejection->stage, rejection->reason});
         ++progress_.samples_skipped;
       } else {
-        shard->append(image_of(sample, bytes));
+        shard->append(image_of(name_of(slice, slot), bytes));
         ++result.entry.samples;
         progress_.bytes_written += bytes.size();
       }
@@ -217,30 +231,30 @@ class PackJob : public ImageJob {
     on_shard.done(pending, result);
   }
 
-  [[nodiscard]] std::optional<Rejection> read(SampleReader& reader, std::uint64_t sample,
+  [[nodiscard]] std::optional<Rejection> read(SampleReader& reader, const ListedFile& listed,
                                               std::span<const std::byte>& bytes) const {
-    if (auto rejection = reader.read(listing()[sample], bytes)) return rejection;
+    if (auto rejection = reader.read(listed, bytes)) return rejection;
     if (is_decoded(image_file_kind(bytes))) return std::nullopt;
     return Rejection{RejectionStage::kDecode,
                      fmt::format("neither JPEG nor PNG: it is {}", describe_file(bytes))};
   }
 
-  [[nodiscard]] EncodedImage image_of(std::uint64_t sample,
-                                      std::span<const std::byte> bytes) const {
+  [[nodiscard]] EncodedImage image_of(SampleName sample, std::span<const std::byte> bytes) const {
     const auto& classes = source().classes;
-    const std::int64_t label = listing()[sample].label;
-    const auto number = static_cast<std::uint64_t>(label);  // -1 becomes large
+    const auto number = static_cast<std::uint64_t>(sample.label);  // -1 becomes large
     std::string_view extension = image_file_kind(bytes) == "JPEG" ? "jpg" : "png";
     if (!options_.image_name.empty()) extension = options_.image_name;
-    return {.name = {keys().key(sample), label},
+    return {.name = std::move(sample),
             .extension = extension,
             .class_name = number < classes.size() ? std::string_view(classes[number]) : "",
             .bytes = bytes};
   }
 
-  [[nodiscard]] bool accept(const JobSplit& split, SplitResults& made) override {
-    report_.skipped = made.skipped;  // in the order of the plan; threads added them in any order
-    (void)ImageJob::accept(split, made);
+  [[nodiscard]] bool accept(const JobSplit& split, SplitResults& made,
+                            SkippedReport& skipped) override {
+    // In the order of the plan; threads added them in any order.
+    report_.skipped = std::move(made.first_skipped);
+    (void)ImageJob::accept(split, made, skipped);
     if (const std::string names = class_lines(); !names.empty()) {
       write_file_atomically(options_.out / kClassesName, names);
     }

@@ -150,7 +150,9 @@ class ReformatJob : public ShardJob {
     return [this, &source, check]() -> SampleCrc {
       return [maker = tensor_maker(source, conversion_, *check),
               tensor = std::vector<std::byte>(conversion_.result().spec.size_bytes())](
-                 std::uint64_t sample) mutable { return maker(sample, tensor).source_crc; };
+                 std::uint64_t sample) mutable {
+        return maker({.sample = sample}, tensor).source_crc;
+      };
     };
   }
 
@@ -168,8 +170,9 @@ class ReformatJob : public ShardJob {
     SourceCrcs check(source);
     check.check_empty();
     const RecordInput samples{
-        .name = [&](std::uint64_t sample) { return source.sample_name(sample); },
-        .origin = [&](std::uint64_t sample) { return source.sample_name(sample).key; },
+        .name = [&](const PlannedRecord& record) { return source.sample_name(record.sample); },
+        .origin =
+            [&](const PlannedRecord& record) { return source.sample_name(record.sample).key; },
         .tensor_maker = [&] { return tensor_maker(source, conversion_, check); }};
     const ShardRunOutcome outcome =
         run_shards({.samples = samples,
@@ -193,10 +196,12 @@ class ReformatJob : public ShardJob {
   }
 
   /// The manifest keeps the facts about the images that the tensors were made from.
-  [[nodiscard]] bool accept(const JobSplit& split, SplitResults& made) override {
+  [[nodiscard]] bool accept(const JobSplit& /*split*/, SplitResults& made,
+                            SkippedReport& skipped) override {
     if (!shards_.has_manifest) return true;
     made.content_fingerprint.clear();
-    out(split.name).publish_skipped_lines(OutFolder(shards_.folder, split.name).skipped_lines());
+    skipped.add_lines_of(shards_.folder);
+    skipped.publish();
     return true;
   }
 

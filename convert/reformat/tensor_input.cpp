@@ -165,8 +165,8 @@ void SourceCrcs::check_empty() {
 TensorMaker tensor_maker(const SourceSplit& split, const TensorConversion& conversion,
                          SourceCrcs& check) {
   return [tensors = std::make_shared<StoredTensors>(split, conversion, check)](
-             std::uint64_t sample, std::span<std::byte> tensor) {
-    return tensors->make(sample, tensor);
+             const PlannedRecord& record, std::span<std::byte> tensor) {
+    return tensors->make(record.sample, tensor);
   };
 }
 

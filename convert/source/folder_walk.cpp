@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -46,7 +47,7 @@ struct CloseDirectory {
 
 class Walker {
  public:
-  explicit Walker(const std::filesystem::path& root) : root_(root) {}
+  Walker(const std::filesystem::path& root, Share share) : root_(root), share_(share) {}
 
   FolderWalk run() {
     const struct stat status = stat_of("");
@@ -55,14 +56,10 @@ class Walker {
                             "`source` must be a folder with a subfolder of images for each class.");
     }
     tasks_.run_and_wait([&] { visit("", nullptr, status); });
-    FolderWalk result;
-    for (const FolderWalk& part : parts_) {
-      result.images.append(part.images);
-      for (const auto& [reason, count] : part.left_out) result.left_out[reason] += count;
-    }
-    result.top_folders = std::move(top_folders_);
-    std::ranges::sort(result.top_folders);
-    return result;
+    std::vector<FolderWalk> parts;
+    std::ranges::move(parts_, std::back_inserter(parts));
+    parts.emplace_back().top_folders = std::move(top_folders_);
+    return joined(std::move(parts));
   }
 
  private:
@@ -89,9 +86,20 @@ class Walker {
     const auto path = root_ / folder;
     const auto self =
         std::make_shared<const Ancestor>(Ancestor{status.st_dev, status.st_ino, std::move(parent)});
-    for (const Entry& entry : with_retries([&] { return entries_of(path); })) {
-      if (entry.name != "." && entry.name != "..") visit_entry(folder, entry, self);
+    auto entries = with_retries([&] { return entries_of(path); });
+    std::erase_if(entries,
+                  [](const Entry& entry) { return entry.name == "." || entry.name == ".."; });
+    if (folder.empty() && share_.count != 0) keep_share(entries);
+    for (const Entry& entry : entries) visit_entry(folder, entry, self);
+  }
+
+  void keep_share(std::vector<Entry>& entries) const {
+    std::ranges::sort(entries, {}, &Entry::name);
+    std::vector<Entry> kept;
+    for (std::size_t i = share_.index; i < entries.size(); i += share_.count) {
+      kept.push_back(std::move(entries[i]));
     }
+    entries = std::move(kept);
   }
 
   struct stat stat_of(const std::string& path) const {
@@ -160,6 +168,7 @@ class Walker {
   }
 
   std::filesystem::path root_;
+  Share share_;
   tbb::task_group tasks_;
   tbb::enumerable_thread_specific<FolderWalk> parts_;
   std::mutex mutex_;
@@ -177,6 +186,19 @@ std::string left_out_reason(std::string_view file_name) {
   return extension.empty() ? "no extension" : "." + escape_invalid_utf8(extension);
 }
 
-FolderWalk walk_folder(const std::filesystem::path& root) { return Walker(root).run(); }
+FolderWalk walk_folder(const std::filesystem::path& root, Share share) {
+  return Walker(root, share).run();
+}
+
+FolderWalk joined(std::vector<FolderWalk> walks) {
+  FolderWalk all;
+  for (FolderWalk& walk : walks) {
+    all.images.append(std::move(walk.images));
+    for (const auto& [reason, count] : walk.left_out) all.left_out[reason] += count;
+    std::ranges::move(walk.top_folders, std::back_inserter(all.top_folders));
+  }
+  std::ranges::sort(all.top_folders);
+  return all;
+}
 
 }  // namespace precache

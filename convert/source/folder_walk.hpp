@@ -24,6 +24,11 @@ struct FolderWalk {
 ///
 /// Several links may lead to one folder. Throws InvalidArgument if folders are reached so often
 /// that links must lead to links.
-[[nodiscard]] FolderWalk walk_folder(const std::filesystem::path& root);
+///
+/// With a share, only that share of the entries of `root`, sorted, and all below them.
+[[nodiscard]] FolderWalk walk_folder(const std::filesystem::path& root, Share share = {});
+
+/// The walk whose parts these are.
+[[nodiscard]] FolderWalk joined(std::vector<FolderWalk> walks);
 
 }  // namespace precache

@@ -40,17 +40,15 @@ void check_unchanged(const File& file, const FileStamp& listed) {
 
 }  // namespace
 
-std::string InputFiles::origin(std::uint64_t sample) const {
-  const ListedFile listed = source_.listing[sample];
+std::string InputFiles::origin(const ListedFile& listed) const {
   if (source_.shards.empty()) return std::string(listed.path);
   const std::filesystem::path& shard = source_.shards[listed.shard].given.path;
   return shard.filename().string() + ":" + std::string(listed.path);
 }
 
-std::filesystem::path InputFiles::full_origin(std::uint64_t sample) const {
-  if (source_.shards.empty()) return root_ / origin(sample);
-  const ListedFile listed = source_.listing[sample];
-  return source_.shards[listed.shard].given.path.parent_path() / origin(sample);
+std::filesystem::path InputFiles::full_origin(const ListedFile& listed) const {
+  if (source_.shards.empty()) return root_ / origin(listed);
+  return source_.shards[listed.shard].given.path.parent_path() / origin(listed);
 }
 
 std::unique_ptr<SampleReader> InputFiles::reader() const {

@@ -31,10 +31,10 @@ class InputFiles {
 
   [[nodiscard]] const Source& source() const { return source_; }
   /// The path, or `shard.tar:path`.
-  [[nodiscard]] std::string origin(std::uint64_t sample) const;
+  [[nodiscard]] std::string origin(const ListedFile& listed) const;
   /// The same with its folder, for errors.
-  [[nodiscard]] std::filesystem::path full_origin(std::uint64_t sample) const;
-  /// For compare_content(). It borrows from this.
+  [[nodiscard]] std::filesystem::path full_origin(const ListedFile& listed) const;
+  /// For compare_content(). It borrows from this, and needs the listing of the source.
   [[nodiscard]] std::function<std::uint32_t(std::uint64_t)> crc_reader() const;
   /// One for each thread. It borrows from this.
   [[nodiscard]] std::unique_ptr<SampleReader> reader() const;

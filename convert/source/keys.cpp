@@ -55,6 +55,11 @@ struct HashedSample {
   auto operator<=>(const HashedSample&) const = default;
 };
 
+std::string fitting(std::string key, bool short_keys) {
+  if (!short_keys || key.size() <= kShortKeyBytes) return key;
+  return ustar::shortened(key, kShortKeyBytes);
+}
+
 }  // namespace
 
 std::string key_of_path(std::string_view path, KeyRule rule) {
@@ -73,6 +78,10 @@ std::string key_of_path(std::string_view path, KeyRule rule) {
   escape_what_no_file_has(key);
   escape_what_webdataset_drops(key);
   return key;
+}
+
+std::string plain_key(std::string_view path, KeyRule rule, bool short_keys) {
+  return fitting(key_of_path(path, rule), short_keys);
 }
 
 Keys::Keys(const Listing& listing, KeyRule rule, bool short_keys)
@@ -98,27 +107,31 @@ Keys::Keys(const Listing& listing, KeyRule rule, bool short_keys)
       if (is_first) continue;
       std::string key;
       do {
-        key = fitting(fmt::format("{}~{}", base, number->second++));
+        key = fitting(fmt::format("{}~{}", base, number->second++), short_keys_);
       } while (is_taken(key));
       given.insert(key);
       renamed_.emplace(hashed[i].sample, key);
     }
   }
-  for (std::size_t i = 0; i < listing.size(); ++i) limits_.include(key(i), listing[i].label);
-}
-
-std::string Keys::fitting(std::string key) const {
-  if (!short_keys_ || key.size() <= kShortKeyBytes) return key;
-  return ustar::shortened(key, kShortKeyBytes);
+  for (std::size_t i = 0; i < listing.size(); ++i) {
+    std::string final_key = key(i);
+    limits_.include(final_key, listing[i].label);
+    if (final_key.size() > longest_.size()) longest_ = std::move(final_key);
+  }
 }
 
 std::string Keys::wanted(std::size_t sample) const {
-  return fitting(key_of_path(listing_[sample].path, rule_));
+  return plain_key(listing_[sample].path, rule_, short_keys_);
+}
+
+std::string_view Keys::renamed(std::size_t sample) const {
+  const auto found = renamed_.find(sample);
+  return found != renamed_.end() ? std::string_view(found->second) : std::string_view();
 }
 
 std::string Keys::key(std::size_t sample) const {
-  const auto found = renamed_.find(sample);
-  return found != renamed_.end() ? found->second : wanted(sample);
+  const std::string_view other = renamed(sample);
+  return other.empty() ? wanted(sample) : std::string(other);
 }
 
 }  // namespace precache

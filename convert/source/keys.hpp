@@ -26,6 +26,9 @@ enum class KeyRule {
 /// A key of at most this many bytes fits, with its extension, into the name field of a tar header.
 inline constexpr std::size_t kShortKeyBytes = 96;
 
+/// The key that follows from a path alone: key_of_path(), cut if keys are short.
+[[nodiscard]] std::string plain_key(std::string_view path, KeyRule rule, bool short_keys);
+
 /// A distinct key for every sample of a listing. If several paths give one key, the first in the
 /// listing keeps it and the others get `~2`, `~3`, ... at the end. Short keys have at most
 /// kShortKeyBytes; those that were cut end in `~` and a CRC.
@@ -33,10 +36,13 @@ class Keys {
  public:
   explicit Keys(const Listing& listing, KeyRule rule = KeyRule::kPath, bool short_keys = false);
   [[nodiscard]] std::string key(std::size_t sample) const;
+  /// The key of a sample whose path gives one that another sample has; else empty.
+  [[nodiscard]] std::string_view renamed(std::size_t sample) const;
   [[nodiscard]] const NameLimits& limits() const { return limits_; }
+  /// The first of the longest keys; empty if there are no samples.
+  [[nodiscard]] const std::string& longest() const { return longest_; }
 
  private:
-  [[nodiscard]] std::string fitting(std::string key) const;
   [[nodiscard]] std::string wanted(std::size_t sample) const;
 
   const Listing& listing_;
@@ -44,6 +50,7 @@ class Keys {
   bool short_keys_;
   std::unordered_map<std::size_t, std::string> renamed_;
   NameLimits limits_;
+  std::string longest_;
 };
 
 }  // namespace precache

@@ -36,6 +36,9 @@ class LabelTexts {
   void add(std::string_view text);
   void append(const LabelTexts& other);
   [[nodiscard]] std::size_t size() const { return samples_.size(); }
+  [[nodiscard]] std::string_view text(std::size_t sample) const {
+    return texts_[samples_[sample]].text;
+  }
 
   /// `classes` fixes the names by number; if empty they come from the labels. Throws
   /// InvalidArgument for names among integers, for decimals that are not fixed classes, and for a

@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/source/listing.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <isa-l/crc64.h>
+#include <oneapi/tbb/parallel_sort.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <iterator>
 #include <tuple>
-
-#include "formats/bytes/crc32c.hpp"
-#include "formats/os/file.hpp"
-#include "formats/os/temporary_file.hpp"
-#include "precache/formats/error.hpp"
+#include <utility>
 
 namespace precache {
 namespace {
 
-// The file has this header, the entries and the paths, in the byte order of the machine.
-struct FileHeader {
-  char magic[16] = {'p', 'r', 'e', 'c', 'a', 'c', 'h', 'e',
-                    ' ', 'l', 'i', 's', 't', ' ', '2', '\n'};
-  std::uint64_t entries = 0;
-  std::uint64_t path_bytes = 0;
-  std::uint32_t entries_crc = 0;
-  std::uint32_t paths_crc = 0;
-};
+constexpr std::size_t kFirstBlock = std::size_t{4} << 10;  // many listings are of one small tar
+constexpr std::size_t kLargestBlock = std::size_t{1} << 20;
 
 template <typename T>
 std::uint64_t extend(std::uint64_t crc, const T* data, std::size_t count) {
@@ -43,41 +32,66 @@ std::uint64_t crc_of(const Listing& listing, const Numbers& numbers_of) {
     const auto numbers = numbers_of(file);
     crc = extend(crc, numbers.data(), numbers.size());
     crc = extend(crc, file.path.data(), file.path.size());
+    if (file.targets.empty()) continue;
+    const std::uint64_t targets_bytes = file.targets.size();
+    crc = extend(crc, &targets_bytes, 1);
+    crc = extend(crc, file.targets.data(), file.targets.size());
   }
   return crc;
 }
 
 }  // namespace
 
+char* Listing::reserve(std::size_t bytes) {
+  if (blocks_.empty() || blocks_.back().size - blocks_.back().used < bytes) {
+    const std::size_t last = blocks_.empty() ? kFirstBlock / 2 : blocks_.back().size;
+    const std::size_t size = std::max(bytes, std::min(2 * last, kLargestBlock));
+    blocks_.push_back({std::make_unique_for_overwrite<char[]>(size), 0, size});
+  }
+  Block& block = blocks_.back();
+  char* const place = block.bytes.get() + block.used;
+  block.used += bytes;
+  return place;
+}
+
 void Listing::add(const ListedFile& file) {
-  entries_.push_back({paths_.size(), static_cast<std::uint32_t>(file.path.size()), file.shard,
-                      file.size, file.mtime_ns, file.label, file.offset});
-  paths_ += file.path;
+  char* const text = reserve(file.path.size() + file.targets.size());
+  std::ranges::copy(file.targets, std::ranges::copy(file.path, text).out);
+  entries_.push_back({text, static_cast<std::uint32_t>(file.path.size()),
+                      static_cast<std::uint32_t>(file.targets.size()), file.shard, file.size,
+                      file.mtime_ns, file.label, file.offset});
 }
 
 void Listing::append(const Listing& other) {
-  for (Entry entry : other.entries_) {
-    entry.path_offset += paths_.size();
-    entries_.push_back(entry);
+  for (std::size_t i = 0; i < other.size(); ++i) add(other[i]);
+}
+
+void Listing::append(Listing&& other) {
+  // Entries leave `other` one by one, so that there are never two of each.
+  for (; !other.entries_.empty(); other.entries_.pop_front()) {
+    entries_.push_back(other.entries_.front());
   }
-  paths_ += other.paths_;
+  std::ranges::move(other.blocks_, std::back_inserter(blocks_));
+  other.blocks_.clear();
 }
 
 void Listing::sort_by_path() {
-  const std::string_view all = paths_;
-  std::ranges::sort(entries_, {}, [&](const Entry& entry) {
-    return std::tuple(all.substr(entry.path_offset, entry.path_bytes), entry.shard, entry.offset);
-  });
+  const auto place = [](const Entry& entry) {
+    return std::tuple(std::string_view(entry.text, entry.path_bytes), entry.shard, entry.offset);
+  };
+  tbb::parallel_sort(entries_.begin(), entries_.end(),
+                     [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
 }
 
 ListedFile Listing::operator[](std::size_t index) const {
   const Entry& entry = entries_[index];
-  return {std::string_view(paths_).substr(entry.path_offset, entry.path_bytes),
+  return {std::string_view(entry.text, entry.path_bytes),
           entry.size,
           entry.mtime_ns,
           entry.label,
           entry.shard,
-          entry.offset};
+          entry.offset,
+          std::string_view(entry.text + entry.path_bytes, entry.targets_bytes)};
 }
 
 std::optional<LabelRange> Listing::labels() const {
@@ -107,54 +121,6 @@ std::uint64_t Listing::stamp() const {
                       std::uint64_t{file.shard},
                       file.offset};
   });
-}
-
-void Listing::save(const std::filesystem::path& path) const {
-  const auto entry_bytes = std::as_bytes(std::span(entries_));
-  FileHeader header;
-  header.entries = entries_.size();
-  header.path_bytes = paths_.size();
-  header.entries_crc = crc32c::value(entry_bytes);
-  header.paths_crc = crc32c::value(as_bytes(paths_));
-  TemporaryFile temporary(path);
-  temporary.file().write_at(0, std::as_bytes(std::span(&header, 1)));
-  temporary.file().write_at(sizeof header, entry_bytes);
-  temporary.file().write_at(sizeof header + entry_bytes.size(), as_bytes(paths_));
-  temporary.commit();
-}
-
-Listing Listing::load(const std::filesystem::path& path) {
-  const File file(path, O_RDONLY);
-  const std::uint64_t size = file.size();
-  FileHeader header;
-  if (size < sizeof header) throw CorruptData(path, 0, "the listing is too short");
-  file.read_at(0, std::as_writable_bytes(std::span(&header, 1)));
-  if (std::memcmp(header.magic, FileHeader().magic, sizeof header.magic) != 0) {
-    throw CorruptData(path, 0, "this is not a listing of this version");
-  }
-  const std::uint64_t rest = size - sizeof header;
-  if (header.entries > rest / sizeof(Entry) ||
-      rest - header.entries * sizeof(Entry) != header.path_bytes) {
-    throw CorruptData(path, 16, "the size of the listing does not match its header");
-  }
-  Listing listing;
-  listing.entries_.resize(header.entries);
-  listing.paths_.resize(header.path_bytes);
-  const auto entry_bytes = std::as_writable_bytes(std::span(listing.entries_));
-  file.read_at(sizeof header, entry_bytes);
-  file.read_at(sizeof header + entry_bytes.size(),
-               std::as_writable_bytes(std::span(listing.paths_.data(), listing.paths_.size())));
-  if (crc32c::value(entry_bytes) != header.entries_crc ||
-      crc32c::value(as_bytes(listing.paths_)) != header.paths_crc) {
-    throw CorruptData(path, sizeof header, "the listing's checksum is wrong");
-  }
-  for (const Entry& entry : listing.entries_) {
-    if (entry.path_offset > listing.paths_.size() ||
-        entry.path_bytes > listing.paths_.size() - entry.path_offset) {
-      throw CorruptData(path, sizeof header, "a path is outside the listing");
-    }
-  }
-  return listing;
 }
 
 }  // namespace precache

@@ -3,8 +3,10 @@
 
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <filesystem>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +24,7 @@ struct ListedFile {
   std::int64_t label = -1;
   std::uint32_t shard = 0;  // index in Source::shards, if there are any
   std::uint64_t offset = 0;
+  std::string_view targets{};  // opaque bytes that follow the sample into the plan
 };
 
 /// The modification time as listings keep it.
@@ -29,16 +32,23 @@ struct ListedFile {
   return status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
-/// The samples of a source in a fixed order. Each takes about 50 bytes and its path, so that
-/// millions fit into memory.
+/// The samples of a source in a fixed order. Each takes about 60 bytes and its path, so that
+/// millions fit into memory: it grows in blocks and never moves what it has.
 class Listing {
  public:
+  Listing() = default;
+  Listing(Listing&&) = default;
+  Listing& operator=(Listing&&) = default;
+
   void add(const ListedFile& file);
   /// Appends all of `other`.
   void append(const Listing& other);
+  /// The same without a copy of the paths.
+  void append(Listing&& other);
   /// Samples with equal paths are sorted by shard and offset.
   void sort_by_path();
   void set_label(std::size_t index, std::int64_t label) { entries_[index].label = label; }
+  void set_shard(std::size_t index, std::uint32_t shard) { entries_[index].shard = shard; }
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] ListedFile operator[](std::size_t index) const;
@@ -46,29 +56,34 @@ class Listing {
   /// The smallest and the largest label; none if no sample has one.
   [[nodiscard]] std::optional<LabelRange> labels() const;
 
-  /// Changes when a path, a size or a label does, but not with times or offsets: a copy of a folder
-  /// and a tar of it have the same.
+  /// Changes when a path, a size, a label or targets do, but not with times or offsets: a copy of a
+  /// folder and a tar of it have the same.
   [[nodiscard]] std::string fingerprint() const;
 
   /// Changes when anything in the listing does, including modification times and offsets.
   [[nodiscard]] std::uint64_t stamp() const;
 
-  void save(const std::filesystem::path& path) const;
-  /// Throws CorruptData if the file is not what save() wrote.
-  [[nodiscard]] static Listing load(const std::filesystem::path& path);
-
  private:
   struct Entry {
-    std::uint64_t path_offset;
+    const char* text;  // the path, then the targets
     std::uint32_t path_bytes;
+    std::uint32_t targets_bytes;
     std::uint32_t shard;
     std::uint64_t size;
     std::int64_t mtime_ns;
     std::int64_t label;
     std::uint64_t offset;
   };
-  std::vector<Entry> entries_;
-  std::string paths_;
+  struct Block {
+    std::unique_ptr<char[]> bytes;
+    std::size_t used = 0;
+    std::size_t size = 0;
+  };
+
+  [[nodiscard]] char* reserve(std::size_t bytes);
+
+  std::deque<Entry> entries_;
+  std::vector<Block> blocks_;
 };
 
 }  // namespace precache

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <optional>
 
 #include "convert/source/folder_walk.hpp"
@@ -30,6 +31,8 @@ namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kHeadBytes = 512;  // enough to tell the kind of a file
 
 File open_shard(const fs::path& path) {
   if (path != "-") return with_retries([&] { return File(path, O_RDONLY); });
@@ -56,16 +59,42 @@ auto with_bytes(const SourceShard& shard, const Action& action) {
 class ShardSource {
  public:
   ShardSource(const fs::path& root, const SourcePath& what, const Labelling& labelling,
-              Unpacker& unpacker, const fs::path& helper)
+              Unpacker& unpacker, const fs::path& helper, const found::Shares* shares = nullptr)
       : root_(root),
         labelling_(labelling),
         unpacker_(unpacker),
         helper_(helper),
+        shares_(shares),
         is_stream_(what.kind == SourcePath::Kind::kStream),
         shards_(what.files.size()) {
     tbb::parallel_for(std::size_t{0}, shards_.size(),
                       [&](std::size_t i) { open(i, what.files[i]); });
-    for (const SourceShard& shard : shards_) find_format(shard);
+    if (shares_ == nullptr) {
+      for (const SourceShard& shard : shards_) find_format(shard, format_in(shard));
+    }
+  }
+
+  /// What is in each shard, for found::save().
+  found::Json list_share() {
+    found::Json list = found::Json::array();
+    const auto add = [&](auto images) {
+      for (std::size_t i = 0; i < shards_.size(); ++i) {
+        list.push_back(
+            found::to_json(found::Shard{shards_[i].given, *format_, found::to_json(images[i])}));
+      }
+    };
+    if (labelling_.has_messages()) {
+      add(scan_message_files());
+    } else if (format_ == Format::kTar) {
+      add(scan_tars());
+    } else if (format_ == Format::kTfrecord) {
+      add(scan_record_files());
+    } else if (format_) {
+      throw Unsupported(
+          fmt::format("'{}' is an HDF5 file, which is not listed in shares", root_first().string()),
+          "Set `prepare` without a share.");
+    }
+    return {{"shards", std::move(list)}};
   }
 
   Source list() {
@@ -82,6 +111,7 @@ class ShardSource {
 
  private:
   void open(std::size_t number, const fs::path& path) {
+    if (shares_ != nullptr) return take_found(number, path);
     const File file = open_shard(path);
     SourceShard& shard = shards_[number];
     shard.given = stamp_of(file);
@@ -99,8 +129,21 @@ class ShardSource {
     }
   }
 
-  void find_format(const SourceShard& shard) {
-    const Format format = with_bytes(shard, [&](auto bytes) {
+  void take_found(std::size_t number, const fs::path& path) {
+    const found::Shard found = found::shard_of(shares_->item(number));
+    if (found.stamp.path != path.filename()) {
+      throw InvalidArgument(
+          fmt::format("the shares do not have '{}': the source has changed", path.string()),
+          "List all shares again, or set `overwrite` to ignore them.");
+    }
+    shards_[number].given = {path, found.stamp.bytes, found.stamp.mtime_ns};
+    shards_[number].data = shards_[number].given;
+    const std::scoped_lock lock(mutex_);
+    find_format(shards_[number], found.format);
+  }
+
+  [[nodiscard]] static Format format_in(const SourceShard& shard) {
+    return with_bytes(shard, [&](auto bytes) {
       if (const auto kind = image_file_kind(bytes); !kind.empty()) {
         throw InvalidArgument(fmt::format("'{}' is a {} image, not a shard of images",
                                           shard.given.path.string(), kind),
@@ -113,6 +156,9 @@ class ShardSource {
         throw;
       }
     });
+  }
+
+  void find_format(const SourceShard& shard, Format format) {
     if (!format_) format_ = format;
     if (format == *format_) return;
     throw InvalidArgument(
@@ -163,20 +209,45 @@ class ShardSource {
     return results;
   }
 
-  Source list_tars() {
-    auto tars = scan_shards<TarImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
+  std::vector<TarImages> scan_tars() {
+    return scan_shards<TarImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
       return scan_tar_images(bytes, path, shard, labelling_);
     });
+  }
+
+  std::vector<RecordImages> scan_record_files() {
+    return scan_shards<RecordImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
+      return scan_records(bytes, path, shard, labelling_);
+    });
+  }
+
+  std::vector<RecordImages> scan_message_files() {
+    const MessagePaths paths = message_paths(labelling_);
+    return scan_shards<RecordImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
+      return scan_messages(bytes, path, shard, paths, labelling_);
+    });
+  }
+
+  /// What is in each shard, as the runs that listed the shares have found it.
+  template <typename Result, typename Read>
+  std::vector<Result> found_images(const Read& read) {
+    std::vector<Result> results(shards_.size());
+    tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
+      results[i] = read(shares_->item(i).at("images"), static_cast<std::uint32_t>(i));
+    });
+    return results;
+  }
+
+  Source list_tars() {
+    auto tars = shares_ != nullptr ? found_images<TarImages>(found::tar_images_of) : scan_tars();
     Source source = list_tar_images(std::move(tars), root_, labelling_);
     source.shards = std::move(shards_);
     return source;
   }
 
   Source list_records() {
-    const auto files =
-        scan_shards<RecordImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
-          return scan_records(bytes, path, shard, labelling_);
-        });
+    const auto files = shares_ != nullptr ? found_images<RecordImages>(found::record_images_of)
+                                          : scan_record_files();
     for (std::size_t i = 0; i < files.size(); ++i) {
       shards_[i].form = {SampleForm::Kind::kRecord, files[i].image_key, {}};
     }
@@ -185,10 +256,8 @@ class ShardSource {
 
   Source list_messages() {
     const MessagePaths paths = message_paths(labelling_);
-    const auto files =
-        scan_shards<RecordImages>([&](auto bytes, const fs::path& path, std::uint32_t shard) {
-          return scan_messages(bytes, path, shard, paths, labelling_);
-        });
+    const auto files = shares_ != nullptr ? found_images<RecordImages>(found::record_images_of)
+                                          : scan_message_files();
     if (std::ranges::none_of(files, &RecordImages::has_image)) {
       throw InvalidArgument(
           fmt::format("no record of '{}' has bytes in '{}', the `image_key`", root_.string(),
@@ -225,7 +294,9 @@ class ShardSource {
   const Labelling& labelling_;
   Unpacker& unpacker_;
   const fs::path& helper_;
+  const found::Shares* shares_;  // null: this run lists all
   bool is_stream_;
+  std::mutex mutex_;  // for format_
   std::vector<SourceShard> shards_;
   std::optional<Format> format_;
 };
@@ -261,6 +332,20 @@ std::vector<std::string> class_names_next_to(const std::vector<SourceShard>& sha
   return all ? std::move(known.classes) : std::vector<std::string>();
 }
 
+/// Each run would unpack its shards to a place of its own.
+void refuse_unpacking(const fs::path& path) {
+  std::vector<std::byte> head(kHeadBytes);
+  if (path != "-") {
+    const File file(path, O_RDONLY);
+    head.resize(std::min<std::uint64_t>(head.size(), file.size()));
+    file.read_at(0, head);
+    if (begins_as_shard(head) || file_kind(head).group != FileKind::Group::kDeflated) return;
+  }
+  throw Unsupported(
+      fmt::format("'{}' has to be unpacked, so it is not listed in shares", path.string()),
+      "Set `prepare` without a share.");
+}
+
 /// Refuses options that would have no effect.
 void refuse_keys(const fs::path& folder, const Labelling& labelling) {
   if (labelling.has_messages()) {
@@ -277,20 +362,23 @@ void refuse_keys(const fs::path& folder, const Labelling& labelling) {
 
 }  // namespace
 
-Source open_source(const fs::path& source, const Labelling& labelling, Unpacker& unpacker,
-                   const fs::path& helper) {
+namespace {
+
+Source open_listed(const fs::path& source, const Labelling& labelling, Unpacker& unpacker,
+                   const fs::path& helper, const found::Shares* shares) {
   SourcePath what = resolve_source(source);
   Source result;
   const bool is_folder = what.kind == SourcePath::Kind::kFolder;
   if (is_folder) what.files = shards_instead_of_images(source);
   if (!what.files.empty()) {
-    result = ShardSource(source, what, labelling, unpacker, helper).list();
+    result = ShardSource(source, what, labelling, unpacker, helper, shares).list();
     if (labelling.kind == Labelling::Kind::kSource) {
       name_classes(result, class_names_next_to(result.shards));
     }
   } else {
     refuse_keys(source, labelling);
-    result = open_folder(source, labelling);
+    result = shares != nullptr ? open_folder_shares(source, labelling, *shares)
+                               : open_folder(source, labelling);
   }
   if (result.listing.size() == 0) {
     std::string others;
@@ -303,6 +391,43 @@ Source open_source(const fs::path& source, const Labelling& labelling, Unpacker&
                                       is_folder ? " in all folders below it" : "", others));
   }
   return result;
+}
+
+}  // namespace
+
+Source open_source(const fs::path& source, const Labelling& labelling, Unpacker& unpacker,
+                   const fs::path& helper) {
+  return open_listed(source, labelling, unpacker, helper, nullptr);
+}
+
+Source open_shares(const fs::path& source, const Labelling& labelling, Unpacker& unpacker,
+                   const fs::path& helper, const found::Shares& shares) {
+  try {
+    return open_listed(source, labelling, unpacker, helper, &shares);
+  } catch (const found::Json::exception&) {
+    throw InvalidArgument("the shares do not fit this source: it has changed",
+                          "List all shares again, or set `overwrite` to ignore them.");
+  }
+}
+
+found::Json list_share(const fs::path& source, const Labelling& labelling, const fs::path& helper,
+                       Share share) {
+  SourcePath what = resolve_source(source);
+  if (what.kind == SourcePath::Kind::kFolder) what.files = shards_instead_of_images(source);
+  if (what.files.empty()) {
+    refuse_keys(source, labelling);
+    return list_folder_share(source, labelling, share);
+  }
+  std::vector<fs::path> files;
+  for (std::size_t i = share.index; i < what.files.size(); i += share.count) {
+    files.push_back(what.files[i]);
+  }
+  what.files = std::move(files);
+  for (const fs::path& file : what.files) refuse_unpacking(file);
+  const std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> bytes = 0;
+  Unpacker unused({}, {bytes, stop});
+  return ShardSource(source, what, labelling, unused, helper).list_share();
 }
 
 }  // namespace precache

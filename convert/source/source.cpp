@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "convert/source/folder_walk.hpp"
+#include "convert/source/found.hpp"
 #include "convert/source/label_files.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
@@ -245,11 +246,44 @@ void name_classes(Source& source, const std::vector<std::string>& names) {
   source.classes = names;
 }
 
+namespace {
+
+Source label_walk(FolderWalk walk, const fs::path& root, const Labelling& labelling) {
+  Source source = label_by_folder(std::move(walk), root, labelling);
+  if (labelling.kind == Labelling::Kind::kRegex) label_by_regex(source, root, labelling);
+  return source;
+}
+
+}  // namespace
+
+nlohmann::ordered_json list_folder_share(const fs::path& root, const Labelling& labelling,
+                                         Share share) {
+  if (labelling.kind != Labelling::Kind::kCsv) return found::to_json(walk_folder(root, share));
+  const auto rows = read_rows(labelling, root);
+  FolderWalk walk;
+  for (std::size_t i = share.index; i < rows.size(); i += share.count) {
+    walk.images.add(stat_listed(root, rows[i].path, place(labelling.csv, rows[i])));
+  }
+  return found::to_json(walk);
+}
+
+Source open_folder_shares(const fs::path& root, const Labelling& labelling,
+                          const found::Shares& shares) {
+  std::vector<FolderWalk> walks;
+  for (std::uint64_t i = 0; i < shares.count(); ++i) {
+    walks.push_back(found::walk_of(shares.share(i)));
+  }
+  FolderWalk walk = joined(std::move(walks));
+  if (labelling.kind != Labelling::Kind::kCsv) return label_walk(std::move(walk), root, labelling);
+  Source source;
+  source.listing = std::move(walk.images);
+  label_by_csv(source, root, labelling);
+  return source;
+}
+
 Source open_folder(const fs::path& root, const Labelling& labelling) {
   if (labelling.kind != Labelling::Kind::kCsv) {
-    Source source = label_by_folder(walk_folder(root), root, labelling);
-    if (labelling.kind == Labelling::Kind::kRegex) label_by_regex(source, root, labelling);
-    return source;
+    return label_walk(walk_folder(root), root, labelling);
   }
   Source source;
   list_rows(source, root, labelling, [&](const CsvLabel& row, const std::string& where) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@
 #include "precache/convert/job.hpp"
 
 namespace precache {
+namespace found {
+class Shares;
+}
 
 /// Files of a source that are not samples: count by reason, such as an extension.
 using LeftOut = std::map<std::string, std::uint64_t>;
@@ -96,6 +100,12 @@ struct Labelling {
 /// Lists all images below `root`, or those that a CSV file names. Throws InvalidArgument if the
 /// labels cannot be found that way, IoError if something cannot be read.
 [[nodiscard]] Source open_folder(const std::filesystem::path& root, const Labelling& labelling);
+
+/// A share of what open_folder() finds, for found::save(); and all of it from the shares.
+[[nodiscard]] nlohmann::ordered_json list_folder_share(const std::filesystem::path& root,
+                                                       const Labelling& labelling, Share share);
+[[nodiscard]] Source open_folder_shares(const std::filesystem::path& root,
+                                        const Labelling& labelling, const found::Shares& shares);
 
 /// The name of a sample that has none: after its shard and its place in it.
 [[nodiscard]] std::string numbered_name(const std::filesystem::path& shard, std::size_t number);

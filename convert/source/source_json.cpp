@@ -74,12 +74,12 @@ Json to_json(const Source& source, const std::filesystem::path& folder) {
           {"shards", std::move(shards)}};
 }
 
-std::string plan_identity(const std::string& identity, const Source& source) {
+std::string plan_identity(const std::string& identity, const Source& source, std::uint64_t stamp) {
   Json shards = Json::array();
   for (const SourceShard& shard : source.shards) {
     shards.push_back({shard.given.bytes, shard.given.mtime_ns, to_json(shard.form)});
   }
-  const Json json = {Json::parse(identity), source.listing.stamp(), source.classes,
+  const Json json = {Json::parse(identity), stamp, source.classes,
                      static_cast<int>(source.key_rule), std::move(shards)};
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());

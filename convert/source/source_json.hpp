@@ -18,8 +18,10 @@ namespace precache {
                                     const std::filesystem::path& folder);
 
 /// Identifies a plan: two are equal exactly if the options (`identity`, a JSON object) and all that
-/// is known of the source are equal, and so every byte of the shards. The path of the source does
-/// not count, because machines may mount it at different places.
-[[nodiscard]] std::string plan_identity(const std::string& identity, const Source& source);
+/// is known of the source are equal, and so every byte of the shards. `stamp` is that of its
+/// listing. The path of the source does not count, because machines may mount it at different
+/// places.
+[[nodiscard]] std::string plan_identity(const std::string& identity, const Source& source,
+                                        std::uint64_t stamp);
 
 }  // namespace precache

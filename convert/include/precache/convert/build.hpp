@@ -27,12 +27,12 @@ struct BuildOptions : ImageJobOptions {
   // Not part of a dataset's identity; may differ when a build is continued:
   bool fail_on_bad = false;
   double max_bad_percent = 1.0;
-  /// Write only the shards whose number is `part_index` modulo `part_count`; 0: all, and the
-  /// manifest.
-  std::uint64_t part_index = 0;
-  std::uint64_t part_count = 0;
-  /// Only write the manifest, after all parts were written.
-  bool finish = false;
+  JobStep step = JobStep::kWhole;
+  /// Of kPart: write only the shards whose number is `index` modulo `count`. Of kPrepare: list this
+  /// share of a source; a run without a share then puts all of them together.
+  Share share;
+  /// How many parts messages about missing shards assume; 0: as many as ran last.
+  std::uint64_t parts = 0;
   /// Indexes to write next to the shards when the split is complete.
   std::vector<SidecarKind> indexes;
 };

@@ -52,9 +52,26 @@ struct ImageJobOptions {
   std::filesystem::path helper;
 };
 
+/// What one run of a job does. A job of one run does all steps; on several machines one run
+/// prepares, each part makes its shards, and one run finishes.
+enum class JobStep {
+  kWhole,
+  kPrepare,  // list the source and freeze the plan
+  kPart,     // make every `part_count`-th shard; prepares if no run has
+  kFinish,   // write the manifest
+};
+
+/// The share of a step that one of several runs does: number `index` of `count`, from 0; all of it
+/// if `count` is 0.
+struct Share {
+  std::uint64_t index = 0;
+  std::uint64_t count = 0;
+};
+
 enum class JobStatus {
   kComplete,         // the manifest was written
   kAlreadyComplete,  // an equal job has finished before; nothing was done
+  kPrepared,         // the plan, or this share of the listing, is written
   kPartDone,         // all shards of this part are written
   kTooManyBad,       // more samples were rejected than allowed
   kInterrupted,      // the caller asked to stop
@@ -66,6 +83,7 @@ enum class SourceComparison {
   kTimes,     // the same, and modification times
   kContent,   // the same, and the content of all samples, which was read
   kManifest,  // the manifest of the shards that were converted
+  kNothing,   // the source was not looked at: a late part
 };
 
 /// Why a sample was skipped: its bytes cannot be decoded, or it is larger than a limit.
@@ -108,15 +126,17 @@ struct JobEstimate {
 struct JobReport {
   JobStatus status = JobStatus::kComplete;
   SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
+  bool listed = false;                                   // this run has listed the source
   std::uint64_t samples = 0;                             // in the shards that are complete
   std::uint64_t bytes = 0;                               // of those shards
   std::uint64_t shards_done = 0;                         // of this part, earlier runs included
   std::uint64_t shards_resumed = 0;                      // of those, complete before this run
   std::uint64_t shards_planned = 0;                      // for this part
   std::uint64_t converted = 0;                           // samples written by this run
-  std::uint64_t damaged = 0;           // samples in the shards that a decoder warned about
-  std::uint64_t skipped_count = 0;     // rejected samples of this part, earlier runs included
-  std::vector<SkippedSample> skipped;  // the same with their reasons; empty for kAlreadyComplete
+  std::uint64_t damaged = 0;        // samples in the shards that a decoder warned about
+  std::uint64_t skipped_count = 0;  // rejected samples of this part, earlier runs included
+  /// The same with their reasons: none for kAlreadyComplete, the first if the run only finishes.
+  std::vector<SkippedSample> skipped;
 };
 
 /// The progress of a running job. Any thread may read the counters.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/state_report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/say.hpp"
+#include "cli/terminal.hpp"
+#include "formats/bytes/number_text.hpp"
+#include "precache/convert/job_state.hpp"
+
+namespace precache {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds kWatchPeriod{2};
+
+Json to_json(const JobState& state, const StateRequest& request) {
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json();
+  };
+  return {{"status", name(state.phase)},
+          {"out", request.out.string()},
+          {"split", request.split},
+          {"samples", state.samples},
+          {"shards", state.shards},
+          {"shards_done", state.shards_done},
+          {"shards_missing", state.missing_shards.size()},
+          {"missing_shards", ranges_text(state.missing_shards)},
+          {"parts", state.parts},
+          {"parts_missing", state.missing_parts.size()},
+          {"missing_parts", ranges_text(state.missing_parts)},
+          {"samples_per_second", or_null(state.samples_per_second)},
+          {"seconds_left", or_null(state.seconds_left)},
+          {"seconds_since_last", or_null(state.seconds_since_last)}};
+}
+
+std::string progress_text(const JobState& state) {
+  const double share = state.shards == 0 ? 0
+                                         : 100.0 * static_cast<double>(state.shards_done) /
+                                               static_cast<double>(state.shards);
+  return fmt::format("{} of {} done ({:.0f} %)", human::count(state.shards_done),
+                     human::count(state.shards, "shard"), share);
+}
+
+std::string rate_text(const JobState& state) {
+  std::string text;
+  if (state.samples_per_second) {
+    text = fmt::format("{:.0f} images/s, {} left", *state.samples_per_second,
+                       human::clock(state.seconds_left.value_or(0)));
+  }
+  if (state.seconds_since_last) {
+    text += fmt::format("{}the last shard {} ago", text.empty() ? "" : ", ",
+                        human::clock(*state.seconds_since_last));
+  }
+  return text;
+}
+
+void print_rows(const JobState& state, const StateRequest& request) {
+  print_row("status", fmt::format("{}, {}", request.split, name(state.phase)));
+  if (state.phase == JobPhase::kNotPrepared) return;
+  print_row("shards", progress_text(state));
+  if (state.phase == JobPhase::kComplete || state.phase == JobPhase::kPartsDone) return;
+  print_row("rate", rate_text(state));
+  if (state.parts == 0) return;
+  print_row("missing",
+            fmt::format("{} of {}: {}", human::count(state.missing_parts.size()),
+                        human::count(state.parts, "part"), ranges_text(state.missing_parts)));
+}
+
+/// One line that a terminal replaces; lines one after another elsewhere.
+void print_watch_line(const JobState& state) {
+  std::string line = fmt::format("{}: {}", name(state.phase), progress_text(state));
+  if (const std::string rate = rate_text(state); !rate.empty()) line += ", " + rate;
+  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  print_raw(is_terminal ? "\r\x1b[K" + line : line + "\n");
+  std::fflush(stdout);
+}
+
+bool is_done(const JobState& state) {
+  return state.phase == JobPhase::kComplete || state.phase == JobPhase::kPartsDone;
+}
+
+}  // namespace
+
+ExitCode report_state(const StateRequest& request) {
+  JobState state = job_state(request.out, request.split, request.parts);
+  while (request.watch && !is_done(state)) {
+    if (request.json) {
+      print_json(to_json(state, request));
+      std::fflush(stdout);
+    } else {
+      print_watch_line(state);
+    }
+    std::this_thread::sleep_for(kWatchPeriod);
+    state = job_state(request.out, request.split, request.parts);
+  }
+  if (request.watch && !request.json && ::isatty(STDOUT_FILENO) != 0) print_raw("\r\x1b[K");
+  if (request.json) {
+    print_json(to_json(state, request));
+  } else {
+    print_rows(state, request);
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace precache
