@@ -31,7 +31,7 @@ Channels = Union[float, Sequence[float]]
 Normalization = Union[str, "tuple[Channels, Channels]"]
 
 _RETRY_SECONDS = 0.3
-_FLAGS = {"all", "dry_run", "finish", "overwrite", "shuffle"}
+_FLAGS = {"all", "dry_run", "finish", "overwrite", "shuffle", "status"}
 
 
 def build(
@@ -70,8 +70,11 @@ def build(
     max_bad: float | str = 1,
     max_pixels: int = 178_956_970,
     index: IndexKind | Sequence[IndexKind] | None = None,
+    prepare: bool | tuple[int, int] | str | None = None,
     part: tuple[int, int] | str | None = None,
     finish: bool = False,
+    parts: int | None = None,
+    status: bool = False,
     jobs: int | None = None,
     dry_run: bool = False,
     wait: bool = False,
@@ -117,8 +120,13 @@ def build(
         max_bad: The build fails if more than this percentage of the images is bad.
         max_pixels: Images with more pixels are bad.
         index: Kinds of index files to write for other readers, as `index` does.
-        part: (i, n) or "I/N", counted from 0: only every n-th shard, for several machines that share one `out`.
+        prepare: True only lists the source and freezes the plan for `part`. (i, n) or "I/N" only lists a share of the
+            source; True then puts the shares together.
+        part: (i, n) or "I/N", counted from 0: only every n-th shard, for several machines that share one `out`. "auto"
+            takes both from the environment of Slurm, Kubernetes, AWS Batch, Cloud Run or MPI.
         finish: Write the manifest once all parts are complete.
+        parts: The number of parts, for "auto", and for what `finish` and `status` say about missing parts.
+        status: Only return how many shards are done, and which parts are missing.
         jobs: Worker threads; by default one for each CPU of the process.
         dry_run: Return the plan without writing anything.
         wait: If another process is writing to `out`, wait for it. So all ranks of a training run may call `build`: one of
@@ -344,6 +352,9 @@ def _words(function: Callable[..., Any], values: dict[str, Any], *positional: st
             continue
         if type(value) is type(parameter.default) and value == parameter.default:
             continue
+        if name == "prepare" and isinstance(value, (bool, np.bool_)):
+            words += [option] if value else []
+            continue
         text = _text(name, value)
         # After =, a value may begin with a dash; an empty one has to be its own word.
         words += [option, text] if text == "" else [f"{option}={text}"]
@@ -385,5 +396,5 @@ def _text(name: str, value: Any) -> str:
         return _options.dtype(value)
     if isinstance(value, str) or not isinstance(value, Iterable):
         return str(value)
-    separator = {"size": "x", "normalize": "/", "part": "/"}.get(name, ",")
+    separator = {"size": "x", "normalize": "/", "part": "/", "prepare": "/"}.get(name, ",")
     return separator.join(_text(f"a part of {name}", item) for item in value)
