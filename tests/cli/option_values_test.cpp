@@ -83,11 +83,15 @@ TEST_CASE("percentages are numbers from 0 to 100", "[cli]") {
 
 TEST_CASE("parts are an index and a count", "[cli]") {
   using Part = std::pair<std::uint64_t, std::uint64_t>;
-  CHECK(values::part("0/4") == Part{0, 4});
-  CHECK(values::part("3/4") == Part{3, 4});
-  CHECK(values::part("0/1") == Part{0, 1});
+  const auto as_pair = [](const std::string& text) {
+    const Share share = values::part(text, "part");
+    return Part{share.index, share.count};
+  };
+  CHECK(as_pair("0/4") == Part{0, 4});
+  CHECK(as_pair("3/4") == Part{3, 4});
+  CHECK(as_pair("0/1") == Part{0, 1});
   check_refused(
-      [](const std::string& text) { return values::part(text); },
+      [](const std::string& text) { return values::part(text, "part"); },
       {"", "/", "1", "1/", "/2", "4/4", "5/4", "1/0", "0/0", "-1/4", "1/2/3", "a/b", "1 /2"});
 }
 

@@ -87,8 +87,12 @@ HELP = {
     "--max-bad": "P% [1%]",
     "--max-pixels": "N [178956970]",
     "--index": "KIND[,KIND...]",
-    "--part": "I/N",
+    "--prepare": "[I/N]",
+    "--part": "I/N|auto",
     "--finish": "",
+    "--parts": "N [as many as ran last]",
+    "--status": "",
+    "--watch": "",
     "--overwrite": "",
     "--dry-run": "",
     "--quiet": "",
@@ -214,7 +218,10 @@ WRONG_VALUES = {
     "--max-bad": ["101", "-1%", "x", "nan", "%", ""],
     "--max-pixels": ["0", "-1", "x"],
     "--part": ["2/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", "1/2 --finish", "1/2 --overwrite", ""],
+    "--prepare": ["--part 0/2", "--finish", "--status"],
     "--finish": [None],  # there is nothing to finish
+    "--parts": ["0", "-1", "x", ""],
+    "--watch": [None],  # without --status
     "--nosuch": [None],
 }
 CASES = [(option, value) for option, values in WRONG_VALUES.items() for value in values]

@@ -61,6 +61,13 @@ SCENARIOS = [
     ),
     Scenario("overwrite one split of two", BUILD_OTHER + REPLACE, before=(BUILD, BUILD_OTHER)),
     Scenario("overwrite with another format", BUILD + " --format hdf5 --overwrite", before=(BUILD,)),
+    Scenario("prepare", BUILD + " --prepare", after=(BUILD + " --part 0/1", BUILD + " --finish")),
+    Scenario(
+        "prepare a share",
+        BUILD + " --prepare 0/2",
+        after=(BUILD + " --prepare 1/2", BUILD + " --prepare", BUILD + " --part 0/1", BUILD + " --finish"),
+    ),
+    Scenario("prepared part", BUILD + " --part 0/1", before=(BUILD + " --prepare",), after=(BUILD + " --finish",)),
     Scenario("first part", BUILD + " --part 0/2", after=(BUILD + " --part 1/2", BUILD + " --finish")),
     Scenario("second part", BUILD + " --part 1/2", before=(BUILD + " --part 0/2",), after=(BUILD + " --finish",)),
     *each_format(

@@ -56,8 +56,10 @@ TEST_CASE("requests that make no sense are refused before anything is written",
   refusal(options, [](BuildOptions& o) { o.recipe.height = 0; });
   refusal(options, [](BuildOptions& o) { o.max_bad_percent = 101; });
   refusal(options, [](BuildOptions& o) { o.max_bad_percent = -1; });
-  refusal(options, [](BuildOptions& o) { o.part_index = 2, o.part_count = 2; });
-  refusal(options, [](BuildOptions& o) { o.part_index = 1, o.part_count = 2, o.overwrite = true; });
+  refusal(options, [](BuildOptions& o) { o.step = JobStep::kPart, o.share = {2, 2}; });
+  refusal(options, [](BuildOptions& o) {
+    o.step = JobStep::kPart, o.share = {1, 2}, o.overwrite = true;
+  });
   refusal(options, [&](BuildOptions& o) { o.out = o.source / "out"; });
   refusal(options, [&](BuildOptions& o) { o.out = o.source; });
   refusal(options, [&](BuildOptions& o) { o.out = folder / "source/../source/a/out"; });
@@ -132,15 +134,20 @@ TEST_CASE("the error for a broken manifest or work folder names the file",
     CHECK_THAT(test::message_of<CorruptData>([&] { run(options); }), test::contains("job.json"));
   }
   test::write_text(job, text);
-  test::write_text(options.out / ".precache/train/listing", "nothing");
-  CHECK_THAT(test::message_of<CorruptData>([&] { run(options); }), test::contains("listing"));
+  for (const auto& entry : std::filesystem::directory_iterator(options.out / ".precache/train")) {
+    if (entry.path().filename().string().starts_with("plan.")) {
+      test::write_text(entry.path(), "nothing");
+    }
+  }
+  CHECK_THAT(test::message_of<CorruptData>([&] { run(options); }), test::contains("plan."));
 }
 
 TEST_CASE("a shard that was damaged after it was written is made again", "[convert][build]") {
   const TempFolder folder;
   BuildOptions options = small_request(folder);
   options.shard_count = 2;
-  options.part_count = 1;
+  options.step = JobStep::kPart;
+  options.share = {0, 1};
   CHECK(run(options).status == JobStatus::kPartDone);
   const std::string shard = test::read_text(options.out / "train-000001.tar");
   test::write_text(options.out / "train-000001.tar", shard.substr(0, 100));

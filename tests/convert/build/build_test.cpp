@@ -167,22 +167,22 @@ TEST_CASE("parts make the same dataset as one build", "[convert][build]") {
   const BuildOptions whole = options_for(folder / "source", folder / "whole");
   check_complete(whole.out, run(whole));
   BuildOptions options = options_for(folder / "source", folder / "out");
-  options.finish = true;
+  options.step = JobStep::kFinish;
   CHECK_THAT(test::message_of<InvalidArgument>([&] { run(options); }),
              test::contains("nothing to finish"));
-  options.finish = false;
-  options.part_count = 3;
+  options.step = JobStep::kPart;
+  options.share.count = 3;
   options.max_bad_percent = 50;  // the parts together stay below it
   for (const std::uint64_t part : {2U, 0U}) {
-    options.part_index = part;
+    options.share.index = part;
     CHECK(run(options).status == JobStatus::kPartDone);
   }
   BuildOptions finish = options;
-  finish.part_index = finish.part_count = 0;
-  finish.finish = true;
+  finish.share = {};
+  finish.step = JobStep::kFinish;
   CHECK_THAT(test::message_of<InvalidArgument>([&] { run(finish); }), test::contains("missing"));
   CHECK_FALSE(fs::exists(options.out / kManifestName));
-  options.part_index = 1;
+  options.share.index = 1;
   CHECK(run(options).status == JobStatus::kPartDone);
   check_complete(options.out, run(finish));
   CHECK(contents_of(options.out) == contents_of(whole.out));

@@ -234,24 +234,6 @@ TEST_CASE("an abandoned shard leaves no files", "[convert][shard]") {
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("only one builder at a time writes a shard if locks are shared", "[convert][shard]") {
-  const auto samples = six_samples();
-  const auto framing = framing_for(Format::kTar, samples);
-  const TempFolder folder;
-  {
-    ShardBuilder builder(*framing, folder / "part", folder / "shard", 1);
-    CHECK_THAT(test::message_of<IoError>(
-                   [&] { ShardBuilder(*framing, folder / "other", folder / "shard", 1); }),
-               test::contains("another process"));
-    CHECK_FALSE(fs::exists(folder / "other"));
-    CHECK(fs::exists(folder / "part"));  // the second builder removes nothing
-    CHECK(fill(builder, *framing, samples, {false}, {0}));
-    builder.complete([&](std::uint64_t slot) { return samples[slot].name; });
-    static_cast<void>(builder.commit(kKeepNoResult));
-  }
-  CHECK(read_file(folder / "shard") == test::assemble(*framing, std::span(samples).first(1)));
-}
-
 TEST_CASE("a builder never writes to a temporary that exists", "[convert][shard]") {
   const auto samples = six_samples();
   const auto framing = framing_for(Format::kTar, samples);

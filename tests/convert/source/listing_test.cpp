@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/source/listing.hpp"
 
-#include "precache/formats/error.hpp"
-#include "tests/support/bytes.hpp"
+#include <string>
+#include <utility>
+
 #include "tests/support/catch.hpp"
-#include "tests/support/temp_folder.hpp"
 
 namespace precache {
 namespace {
-
-constexpr std::size_t kHeaderBytes = 40;
 
 Listing small_listing() {
   Listing listing;
@@ -17,30 +15,6 @@ Listing small_listing() {
   listing.add({"cat/\xff\n.jpg", UINT64_MAX, -5, -1});
   listing.add({"cat/a.jpg", 0, 0, INT64_MAX, UINT32_MAX, UINT64_MAX});
   return listing;
-}
-
-void check_equal(const Listing& a, const Listing& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    CHECK(a[i].path == b[i].path);
-    CHECK(a[i].size == b[i].size);
-    CHECK(a[i].mtime_ns == b[i].mtime_ns);
-    CHECK(a[i].label == b[i].label);
-    CHECK(a[i].shard == b[i].shard);
-    CHECK(a[i].offset == b[i].offset);
-  }
-}
-
-TEST_CASE("a listing is saved and loaded as it was", "[convert][listing][roundtrip]") {
-  const test::TempFolder folder;
-  const auto path = folder / "listing";
-  const Listing listing = small_listing();
-  listing.save(path);
-  check_equal(Listing::load(path), listing);
-  CHECK(Listing::load(path).fingerprint() == listing.fingerprint());
-  Listing().save(path);
-  CHECK(Listing::load(path).size() == 0);
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
 TEST_CASE("a listing sorts by the bytes of its paths", "[convert][listing]") {
@@ -101,53 +75,36 @@ TEST_CASE("a listing's fingerprint sees path and size and label and order but no
   CHECK(fingerprint({{"a", 1, 2, 3}}) != base);
 }
 
-TEST_CASE("a listing cut anywhere is corrupt", "[convert][listing][malformed]") {
-  const test::TempFolder folder;
-  const auto path = folder / "listing";
-  small_listing().save(path);
-  const std::string whole = test::read_text(path);
-  for (std::size_t size = 0; size < whole.size(); ++size) {
-    test::write_text(path, whole.substr(0, size));
-    CAPTURE(size);
-    REQUIRE_THROWS_AS(Listing::load(path), CorruptData);
-  }
-  test::write_text(path, whole + "x");
-  CHECK_THROWS_AS(Listing::load(path), CorruptData);
-  std::filesystem::remove(path);
-  CHECK_THROWS_AS(Listing::load(path), IoError);
+TEST_CASE("a listing's fingerprint and stamp see targets", "[convert][listing]") {
+  Listing without;
+  without.add({"a", 1, 2, 3});
+  Listing with;
+  with.add({.path = "a", .size = 1, .mtime_ns = 2, .label = 3, .targets = "xy"});
+  CHECK(with[0].targets == "xy");
+  CHECK(with[0].path == "a");
+  CHECK(with.fingerprint() != without.fingerprint());
+  CHECK(with.stamp() != without.stamp());
 }
 
-TEST_CASE("a listing with any byte changed is corrupt", "[convert][listing][malformed]") {
-  const test::TempFolder folder;
-  const auto path = folder / "listing";
-  small_listing().save(path);
-  const std::string whole = test::read_text(path);
-  REQUIRE(whole.size() > kHeaderBytes);
-  for (std::size_t at = 0; at < whole.size(); ++at) {
-    for (const int change : {0x01, 0x80, 0xff}) {
-      std::string text = whole;
-      text[at] = static_cast<char>(text[at] ^ change);
-      test::write_text(path, text);
-      CAPTURE(at, change);
-      REQUIRE_THROWS_AS(Listing::load(path), CorruptData);
-    }
-  }
-}
-
-TEST_CASE("a listing that claims any number of entries is corrupt and takes no memory",
-          "[convert][listing][malformed]") {
-  const test::TempFolder folder;
-  const auto path = folder / "listing";
-  small_listing().save(path);
-  const std::string whole = test::read_text(path);
-  for (const std::uint64_t count : {std::uint64_t{1} << 32, std::uint64_t{1} << 61, UINT64_MAX}) {
-    for (const std::size_t at : {16U, 24U}) {
-      std::string text = whole;
-      for (std::size_t i = 0; i < 8; ++i) text[at + i] = static_cast<char>(count >> 8 * i);
-      test::write_text(path, text);
-      CHECK_THROWS_AS(Listing::load(path), CorruptData);
-    }
-  }
+TEST_CASE("a listing keeps texts of any size in place while it grows and moves",
+          "[convert][listing]") {
+  Listing listing;
+  const std::string large(3 << 20, 'x');
+  listing.add({"first", 1, 0, 0});
+  const std::string_view first = listing[0].path;
+  listing.add({large, 2, 0, 0});
+  for (int i = 0; i < 20'000; ++i) listing.add({"path/" + std::to_string(i), 3, 0, i});
+  CHECK(listing[0].path.data() == first.data());
+  CHECK(listing[1].path == large);
+  Listing other;
+  other.add({"other", 4, 0, 0});
+  other.append(std::move(listing));
+  REQUIRE(other.size() == 20'003);
+  CHECK(other[1].path.data() == first.data());
+  CHECK(other[20'002].path == "path/19999");
+  other.sort_by_path();
+  CHECK(other[0].path == "first");
+  CHECK(other[1].path == "other");
 }
 
 }  // namespace
