@@ -212,8 +212,8 @@ void add_build(CLI::App& app, Action& action) {
       "Exit status: 0 done, 1 too many bad images, 2 wrong usage, 3 system error, 4 corrupt data, "
       "5 unsupported. 3 is worth a retry.");
   build_app->callback([&action, command] {
+    read_dependent_options(*command);
     action = [command] {
-      read_dependent_options(*command);
       read_step(*command);
       return run_build(*command);
     };

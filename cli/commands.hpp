@@ -17,6 +17,7 @@ inline constexpr const char* kOwnProgram = "/proc/self/exe";
 /// Each adds a subcommand, which sets `action` if the user chose it.
 void add_bench(CLI::App& app, Action& action);
 void add_build(CLI::App& app, Action& action);
+void add_cluster(CLI::App& app, Action& action);
 void add_convert(CLI::App& app, Action& action);
 void add_index(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);

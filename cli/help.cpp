@@ -14,8 +14,8 @@
 namespace precache::cli {
 namespace {
 
-constexpr std::array<std::string_view, 6> kGroups{"Input",  "Pixels", "Output",
-                                                  "Device", "Run",    "Options"};
+constexpr std::array<std::string_view, 7> kGroups{"Input", "Pixels",  "Output", "Device",
+                                                  "Run",   "Cluster", "Options"};
 constexpr std::size_t kCommandColumn = 12;
 constexpr std::size_t kTextColumn = 28;  // where descriptions begin
 constexpr char kNoBreak = '\x1f';        // a space at which no line ends

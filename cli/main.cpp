@@ -97,6 +97,7 @@ ExitCode run(int argc, char** argv) {
   add_convert(app, action);
   add_pack(app, action);
   add_index(app, action);
+  add_cluster(app, action);
   app.footer(
       "Examples:\n"
       "  precache build images shards --size 224\n"

@@ -7,10 +7,10 @@
 ...     pass  # your step
 
 `precache.torch` and `precache.tensorflow` return their tensors. `build`, `convert`, `pack`, `inspect`, `verify` and
-`index` run the commands of the same names. See docs/python.md.
+`index` run the commands of the same names. `precache.cluster` spreads a build over machines. See docs/python.md.
 """
 
-from . import _reader
+from . import _reader, cluster
 from ._arrays import Spec
 from ._commands import build, convert, index, inspect, pack, verify
 from ._dataset import Dataset, open
@@ -46,6 +46,7 @@ __all__ = [
     "TooManyBadImages",
     "Unsupported",
     "build",
+    "cluster",
     "command_path",
     "convert",
     "index",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict
 
+from . import _commands
 from ._arrays import Spec
 from ._dataset import Array
 from ._options import Crop, Normalization
@@ -65,3 +66,40 @@ class PlacedLoaderOptions(LoaderOptions, total=False):
     world_size: int
     layout: Literal["chw", "hwc"] | None
     writable: bool
+
+
+class BuildOptions(TypedDict, total=False):
+    """Options of `precache.build` that say what is built."""
+
+    size: int | tuple[int, int] | str
+    fit: Literal["crop", "stretch", "pad"]
+    resize: int | None
+    filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
+    pad_value: int
+    dtype: _commands.DType | Any
+    normalize: _commands.Normalization | None
+    layout: _commands.Layout
+    color: Literal["rgb", "gray"]
+    exif: Literal["apply", "ignore"] | None
+    preset: Literal["imagenet"] | None
+    format: _commands.Format
+    split: str
+    labels: _commands.Path
+    path_column: str | None
+    label_column: str | None
+    label_regex: str | None
+    image_key: str | None
+    label_key: str | None
+    proto: _commands.Path | None
+    message: str | None
+    classes: _commands.Path | None
+    shard_size: int | str
+    shards: int | None
+    overwrite: bool
+    keys: Literal["full", "short"]
+    seed: int
+    shuffle: bool
+    on_error: Literal["skip", "fail"]
+    max_bad: float | str
+    max_pixels: int
+    index: _commands.IndexKind | Sequence[_commands.IndexKind] | None

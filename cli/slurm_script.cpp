@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "cli/cluster_job.hpp"
+
+namespace precache::cluster {
+namespace {
+
+// {{ and }} are braces of the script.
+constexpr std::string_view kScript = R"(#!/bin/bash
+# Builds shards on Slurm. Submit with: bash THIS_FILE
+#
+# Three jobs, each of which waits for the one before: prepare lists the source once, an array of
+# {parts} tasks makes the shards, and finish writes the manifest.
+set -euo pipefail
+
+parts={parts}
+build=({build})
+# Of each job. --open-mode keeps the messages of attempts before a requeue.
+resources=({resources})
+# The shell gets SIGUSR1 two minutes before the time limit, so that precache can stop cleanly.
+resources+=(--requeue --open-mode=append --signal=B:USR1@120)
+
+# Runs a step in a job. Complete shards are kept, so an attempt that follows does the rest.
+run() {{
+  local status=0 requeue=0
+  "${{build[@]}}" "$@" &
+  local child=$!
+  trap : TERM  # from Slurm, which sends it to precache too; the shell has to wait for its end
+  trap 'requeue=1; kill -TERM "$child"' USR1
+  # A signal ends wait early. The last wait returns the status of the child.
+  while kill -0 "$child" 2>/dev/null; do wait "$child" || true; done
+  wait "$child" || status=$?
+  # Status 3 is worth a retry, perhaps on another node: a full disk, a file system that failed.
+  # 1 (too many bad images), 2 (wrong usage), 4 (corrupt data) and 5 (unsupported) are not.
+  if ((status == 3 || requeue)) && ((${{SLURM_RESTART_COUNT:-0}} < {retries})); then
+    scontrol requeue "$SLURM_JOB_ID" && sleep 60
+  fi
+  exit "$status"
+}}
+
+# Submits a job that runs the command in $2, and prints its number.
+submit() {{
+  {{ echo '#!/bin/bash'; declare -p parts build; declare -f run; echo "$2"; }} |
+    sbatch --parsable --job-name="{name}-$1" "${{resources[@]}}" "${{@:3}}" | cut -d ';' -f 1
+}}
+
+prepare=$(submit prepare 'run --prepare')
+array=$(submit parts 'run --part "$SLURM_ARRAY_TASK_ID/$parts"' --array="0-$((parts - 1)){at_once}" \
+  --dependency="afterok:$prepare" --kill-on-invalid-dep=yes)
+finish=$(submit finish 'run --finish' --dependency="afterok:$array" --kill-on-invalid-dep=yes)
+echo "submitted prepare $prepare, parts $array, finish $finish"
+)";
+
+}  // namespace
+
+std::string slurm_script(const SlurmJob& job) {
+  std::string build;
+  for (const std::string& word : job.build) build += shell_word(word) + " ";
+  std::string resources =
+      fmt::format("--cpus-per-task={} --mem={}M --time={}", job.cpus, job.memory_mib, job.minutes);
+  if (!job.partition.empty()) resources += " " + shell_word("--partition=" + job.partition);
+  if (!job.account.empty()) resources += " " + shell_word("--account=" + job.account);
+  return fmt::format(fmt::runtime(kScript), fmt::arg("parts", job.parts),
+                     fmt::arg("build", fmt::format("{}--jobs {}", build, job.cpus)),
+                     fmt::arg("resources", resources), fmt::arg("retries", kMostRetries),
+                     fmt::arg("name", job.name),
+                     fmt::arg("at_once", job.at_once == 0 ? "" : fmt::format("%{}", job.at_once)));
+}
+
+}  // namespace precache::cluster
