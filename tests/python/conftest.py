@@ -25,6 +25,7 @@ TIMEOUT_SECONDS = 300  # ends a hanging tool; no test depends on how long a run 
 
 def pytest_addoption(parser):
     parser.addoption("--all-kills", action="store_true", help="test_kills.py: a kill at every call, for many minutes")
+    parser.addoption("--cluster", action="store_true", help="cluster/: all faults on all engines, for some minutes")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The script of `precache cluster slurm` on a real Slurm of three nodes: all ends with the bytes of a single build."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from engines import PARTS, WORDS, need, wait_until
+from slurm_cluster import Slurm
+
+from tool import differing, files
+
+pytest_plugins = ("cluster_fixtures",)
+
+SMALL = ("--parts", str(PARTS), "--cpus", "1", "--memory", "100MiB")
+
+# Stands for precache on the PATH: the first attempt at a part may do something else.
+WRAPPER = """\
+#!/bin/sh
+case "$*" in *--part\\ *) part=${{*#*--part }} part=${{part%%/*}};; *) part=none;; esac
+echo "$part" >> '{folder}/attempts'
+script='{folder}/first-attempt-'$part
+if mv "$script" "$script.$$" 2>/dev/null; then exec sh "$script.$$"; fi
+exec '{precache}' "$@"
+"""
+
+
+@pytest.fixture(scope="module")
+def slurm():
+    need(programs=("sbatch", "squeue", "scontrol", "munged", "slurmctld", "slurmd"))
+    with tempfile.TemporaryDirectory(prefix="slurm") as folder, Slurm(Path(folder) / "slurm") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def submit(slurm, run, precache, source, tmp_path):
+    """submit({part: first attempt}): submits a build to tmp_path/out, and returns the numbers of its jobs."""
+
+    def submit_build(script):
+        for part, command in script.items():
+            (tmp_path / f"first-attempt-{part}").write_text(command)
+        (tmp_path / "bin").mkdir()
+        wrapper = tmp_path / "bin" / "precache"
+        wrapper.write_text(WRAPPER.format(folder=tmp_path, precache=precache))
+        wrapper.chmod(0o755)
+        text = run("cluster", "slurm", source, tmp_path / "out", *WORDS, *SMALL).stdout.decode()
+        slurm.environment["PATH"] = f"{wrapper.parent}:{os.environ['PATH']}"
+        said = slurm.call("bash", input=text, cwd=tmp_path)
+        return [word.rstrip(",\n") for word in said.split() if word.rstrip(",").isdigit()]
+
+    return submit_build
+
+
+def attempts(folder, part):
+    return (folder / "attempts").read_text().split().count(str(part))
+
+
+def logs(folder):
+    return "".join(f"{path.name}: {path.read_text()}" for path in sorted(folder.glob("slurm-*.out")))
+
+
+def test_faults_on_slurm_leave_the_bytes_of_a_single_build(slurm, submit, whole, tmp_path):
+    """A part that ends with status 3, one that is requeued, and one whose node is lost."""
+    started = tmp_path / "started-{}"
+    hold = f"touch {started}; sleep 1000"
+    _, array, _ = submit({1: "exit 3", 2: hold.format(2), 4: hold.format(4)})
+    wait_until((tmp_path / "started-2").exists, "part 2 starts")
+    slurm.call("scontrol", "requeue", f"{array}_2")
+    wait_until((tmp_path / "started-4").exists, "part 4 starts")
+    wait_until(lambda: slurm.jobs()[f"{array}_4"][1], "part 4 has a node")
+    slurm.lose_node(slurm.jobs()[f"{array}_4"][1])
+    slurm.wait_for_jobs()
+    assert [attempts(tmp_path, part) for part in range(PARTS)] == [1, 2, 2, 1, 2, 1], logs(tmp_path)
+    assert differing(files(tmp_path / "out"), whole) == [], logs(tmp_path)
+
+
+def test_a_part_that_cannot_succeed_is_not_repeated_and_ends_the_build(slurm, submit, tmp_path, every_cluster_test):
+    prepare, _, finish = submit({3: "exit 2"})
+    slurm.wait_for_jobs()
+    assert attempts(tmp_path, 3) == 1
+    assert (slurm.state_of(prepare), slurm.state_of(finish)) == ("COMPLETED", "CANCELLED")
+    assert not (tmp_path / "out" / "dataset.json").exists()
