@@ -151,7 +151,8 @@ Printer add_slurm(CLI::App& app) {
 /// "data:/data,scratch:/scratch" -> names and paths.
 std::vector<std::pair<std::string, std::string>> read_claims(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> claims;
-  std::string_view rest = checked_text("--claim", text);
+  cluster::check_printable("--claim", text);
+  std::string_view rest = text;
   for (bool more = true; more;) {
     const std::size_t comma = rest.find(',');
     const std::string_view claim = rest.substr(0, comma);

@@ -129,19 +129,20 @@ std::string help_text(const CLI::App& app, const std::string& name) {
 
 std::string parse_error_text(const CLI::ParseError& error, const CLI::App& app,
                              const std::vector<std::string>& words) {
-  const auto chosen = app.get_subcommands();
+  const CLI::App* asked = &app;
+  while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().front();
+  const bool needs_command = !asked->get_subcommands(nullptr).empty();
   const bool has_extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-  if (!chosen.empty() && !has_extras) return error.what();
+  if (!needs_command && !has_extras) return error.what();
   const auto extras = app.remaining(true);
   const auto word = std::ranges::find_first_of(words, extras);
   if (word != words.end() && word->starts_with('-')) {
-    const CLI::App& asked = chosen.empty() ? app : *chosen.front();
     return fmt::format("there is no option '{}'{}", *word,
-                       suggestion(word->substr(0, word->find('=')), option_names(asked)));
+                       suggestion(word->substr(0, word->find('=')), option_names(*asked)));
   }
-  if (!chosen.empty()) return fmt::format("unexpected argument '{}'", *word);
+  if (!needs_command) return fmt::format("unexpected argument '{}'", *word);
   std::vector<std::string> commands;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+  for (const CLI::App* command : asked->get_subcommands(nullptr)) {
     commands.push_back(command->get_name());
   }
   const std::string all = fmt::format("{}", fmt::join(commands, ", "));

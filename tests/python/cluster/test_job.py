@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""precache.cluster.Job with any map: a pool of processes, submitit and MPI."""
+
+import inspect
+import multiprocessing
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+from engines import OPTIONS, PARTS, WORDS, need
+
+import precache
+import precache.cluster
+from conftest import REPOSITORY, TIMEOUT_SECONDS
+from precache._keywords import BuildOptions
+from tool import differing, files
+
+pytest_plugins = ("cluster_fixtures",)
+
+SAMPLES = REPOSITORY / "samples" / "cluster"
+
+
+@pytest.fixture
+def job(source, tmp_path):
+    return precache.cluster.Job(source, tmp_path / "out", parts=PARTS, **OPTIONS)
+
+
+def test_a_pool_of_processes_makes_the_bytes_of_a_single_build(job, whole, tmp_path):
+    assert job.status()["status"] == "not prepared"
+    assert job.prepare()["status"] == "prepared"
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        results = [*pool.map(job.run, range(PARTS))]
+    assert [result.part for result in results] == [*range(PARTS)]
+    assert sum(result.images for result in results) == 24 and {result.shards for result in results} == {2}
+    assert (job.status()["status"], job.status()["missing_parts"]) == ("parts done", "")
+    report = job.finish()
+    assert (report["status"], report["samples"]) == ("complete", 24)
+    assert differing(files(tmp_path / "out"), whole) == []
+
+
+def test_missing_parts_are_named(job):
+    job.prepare()
+    for part in (0, 3):
+        job.run(part)
+    status = job.status()
+    assert (status["status"], status["missing_parts"], status["shards_done"]) == ("running", "1-2,4-5", 4)
+    with pytest.raises(precache.InvalidArgument, match="1-2,4-5"):
+        job.finish()
+
+
+def test_steps_can_be_repeated_and_parts_counted_anew(job, source, whole, tmp_path):
+    for _ in range(2):
+        job.prepare()
+        job.run(1)
+    other = precache.cluster.Job(source, tmp_path / "out", parts=2, **OPTIONS)
+    results = [other.run(part) for part in range(2)]
+    assert sum(result.images for result in results) == 20  # the others were complete
+    other.finish()
+    assert differing(files(tmp_path / "out"), whole) == []
+    other.run(0)  # late, and harmless
+    assert differing(files(tmp_path / "out"), whole) == []
+
+
+def test_a_job_is_pickled_and_shows_itself(job, source, tmp_path):
+    again = pickle.loads(pickle.dumps(job))
+    assert repr(again) == f"Job({str(source)!r}, {str(tmp_path / 'out')!r}, parts={PARTS})"
+    assert (again.parts, again.jobs) == (PARTS, 1)
+
+
+@pytest.mark.parametrize("name", ["part", "finish", "prepare", "progress", "wait", "sise"])
+def test_an_argument_that_a_job_does_not_take_is_refused(source, tmp_path, name):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        precache.cluster.Job(source, tmp_path / "out", parts=2, **{name: 1})
+
+
+@pytest.mark.parametrize("parts", [0, -1, 1_000_001])
+def test_a_wrong_number_of_parts_is_refused(source, tmp_path, parts):
+    with pytest.raises(precache.InvalidArgument, match="parts is"):
+        precache.cluster.Job(source, tmp_path / "out", parts=parts)
+
+
+@pytest.mark.parametrize("part", [-1, PARTS])
+def test_a_part_that_does_not_exist_is_refused(job, part):
+    with pytest.raises(precache.InvalidArgument, match="part is"):
+        job.run(part)
+
+
+def test_only_prepare_replaces_a_split(job, source, whole, tmp_path):
+    precache.build(source, tmp_path / "out", size=16)
+    changed = precache.cluster.Job(source, tmp_path / "out", parts=2, overwrite=True, **OPTIONS)
+    changed.prepare()
+    for part in range(2):
+        changed.run(part)
+    changed.finish()
+    assert differing(files(tmp_path / "out"), whole) == []
+
+
+def test_typed_options_are_those_of_build():
+    steps = {"dry_run", "finish", "jobs", "part", "parts", "prepare", "progress", "status", "wait", "watch"}
+    assert set(BuildOptions.__annotations__) == set(inspect.signature(precache.build).parameters) - steps - {"source", "out"}
+
+
+def sample(name, *words, before=(sys.executable,), cwd=None):
+    done = subprocess.run(
+        [*before, SAMPLES / name, *map(str, words)], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, cwd=cwd
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def single(run, source, out):
+    run("build", source, out, "--size", WORDS[1], "--quiet")
+    return files(out)
+
+
+def test_the_sample_for_submitit_makes_the_bytes_of_a_single_build(run, source, tmp_path):
+    need(packages=("submitit",))
+    words = ("--parts", 2, "--size", WORDS[1], "--cpus", 1, "--memory-gb", 0.1, "--cluster", "local")
+    said = sample("submitit_build.py", source, tmp_path / "out", *words, cwd=tmp_path)
+    assert said == "24 samples in 1 shards, made on 1 hosts\n"
+    assert differing(files(tmp_path / "out"), single(run, source, tmp_path / "whole")) == []
+
+
+def test_the_sample_for_mpi_makes_the_bytes_of_a_single_build(run, source, tmp_path):
+    need(programs=("mpiexec",), packages=("mpi4py",))
+    as_root = ("--allow-run-as-root", "--oversubscribe")
+    before = ("mpiexec", *as_root, "-n", "3", sys.executable, "-m", "mpi4py.futures")
+    said = sample("mpi_build.py", source, tmp_path / "out", "--parts", 2, "--size", WORDS[1], before=before)
+    assert said == "24 samples in 1 shards, 24 images in this run\n"
+    assert differing(files(tmp_path / "out"), single(run, source, tmp_path / "whole")) == []

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Jobs of `precache cluster kubernetes`: they match the schemas of Kubernetes, and their command lines make the bytes
+of a single build. No real cluster runs here."""
+
+import os
+import re
+import subprocess
+
+import pytest
+import yaml
+from engines import PARTS, WORDS, need
+
+from conftest import REPOSITORY, TIMEOUT_SECONDS
+from tool import differing, files
+
+pytest_plugins = ("cluster_fixtures",)
+
+VERSIONS = ("1.29", "1.37")  # the oldest that is supported, and the newest that is known
+SAMPLE = REPOSITORY / "samples" / "cluster" / "kubernetes.yaml"
+
+
+@pytest.fixture
+def printed(run, source, tmp_path):
+    """Source and shards are below the paths of claims."""
+    claims = f"--claim=images:{source.parent},shards:{tmp_path}"
+    words = ("--parts", PARTS, "--at-once", 2, "--cpus", 1, "--image", "registry.example/precache:0.1", claims)
+    return run("cluster", "kubernetes", source, tmp_path / "out", *WORDS, *map(str, words)).stdout.decode()
+
+
+@pytest.fixture
+def jobs(printed):
+    return {job["metadata"]["name"]: job["spec"] for job in yaml.safe_load_all(printed)}
+
+
+def expanded(word, variables):
+    """A word of a command as Kubernetes hands it to a container."""
+    pattern = r"\$(?:\$|\(([^)]*)\))"
+    return re.sub(pattern, lambda found: variables.get(found[1], found[0]) if found[1] else "$", word)
+
+
+def start(container, folder, **variables):
+    """Starts the command of a container, with the tool under test on its PATH."""
+    environment = {**os.environ, **variables, "PATH": f"{folder}:{os.environ['PATH']}"}
+    words = [expanded(word, variables) for word in container["command"]]
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def succeed(container, folder, **variables):
+    process = start(container, folder, **variables)
+    out, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == 0, (container["command"], out, err)
+
+
+@pytest.fixture
+def path(precache, tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "precache").symlink_to(precache)
+    return folder
+
+
+def pod(spec):
+    return spec["template"]["spec"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_jobs_match_the_schema(printed, tmp_path, version):
+    need(packages=("kubernetes_validate",))
+    import kubernetes_validate
+
+    for job in [*yaml.safe_load_all(printed), yaml.safe_load(SAMPLE.read_text())]:
+        kubernetes_validate.validate(job, version, strict=True)
+        misspelt = {**job, "spec": {**job["spec"], "backofLimit": 1}}
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(misspelt, version, strict=True)
+
+
+def test_the_command_lines_make_the_bytes_of_a_single_build(jobs, path, whole, tmp_path):
+    prepare, parts, finish = (pod(jobs[f"precache-{step}"]) for step in ("prepare", "parts", "finish"))
+    assert jobs["precache-parts"]["completions"] == PARTS
+    succeed(prepare["containers"][0], path)
+    for index in reversed(range(PARTS)):
+        variables = {"JOB_COMPLETION_INDEX": str(index)}
+        succeed(parts["initContainers"][0], path, **variables)
+        # By default, Kubernetes replaces a Pod while the old one still runs.
+        old = start(parts["containers"][0], path, **variables)
+        succeed(parts["containers"][0], path, **variables)
+        old.communicate(timeout=TIMEOUT_SECONDS)
+        assert old.returncode == 0
+    succeed(finish["initContainers"][0], path)
+    succeed(finish["containers"][0], path)
+    assert differing(files(tmp_path / "out"), whole) == []
+
+
+def test_a_part_waits_for_the_plan(jobs, path, tmp_path):
+    wait = pod(jobs["precache-parts"])["initContainers"][0]
+    # What the loop does between two looks: here another Pod prepares meanwhile.
+    prepare = pod(jobs["precache-prepare"])["containers"][0]["command"]
+    words = " ".join("'" + expanded(word, {}).replace("'", "'\\''") + "'" for word in prepare)
+    (path / "sleep").write_text(f"#!/bin/sh\necho slept >> '{tmp_path}/slept'\n{words} > /dev/null 2>&1\n")
+    (path / "sleep").chmod(0o755)
+    succeed(wait, path)
+    assert (tmp_path / "slept").read_text() == "slept\n"
+
+
+def test_attempts_that_cannot_succeed_are_not_repeated(jobs):
+    for spec in jobs.values():
+        rules = spec["podFailurePolicy"]["rules"]
+        fail = next(rule["onExitCodes"] for rule in rules if rule["action"] == "FailJob")
+        assert (fail["operator"], fail["values"]) == ("In", [1, 2, 4, 5])
+        assert fail["containerName"] in [container["name"] for container in pod(spec)["containers"]]
+        assert pod(spec)["restartPolicy"] == "Never"  # the rules need it
+
+
+def test_the_sample_runs_a_part(path, source, whole, tmp_path, run):
+    container = pod(yaml.safe_load(SAMPLE.read_text())["spec"])["containers"][0]
+    places = {"/data/images": str(source), "/data/shards": str(tmp_path / "out"), "8": "1"}
+    command = [places.get(word, word) for word in container["command"]]
+    command = [*command, *WORDS]
+    run("build", source, tmp_path / "out", *WORDS, "--prepare")
+    for index in range(64):
+        if index < 12:  # of 12 shards, the other parts have none
+            succeed({"command": command}, path, JOB_COMPLETION_INDEX=str(index))
+    run("build", source, tmp_path / "out", *WORDS, "--finish")
+    assert differing(files(tmp_path / "out"), whole) == []
