@@ -23,6 +23,7 @@ using cli::add;
 using cli::add_choice;
 using cli::add_enum;
 using cli::add_integer;
+using cli::add_text;
 
 /// The command line as given. Options that depend on others are read at the end.
 struct BuildCommand : JobCommand {
@@ -128,6 +129,21 @@ void add_pixel_options(CLI::App& app, BuildCommand& command) {
              [&](const std::string&) { command.imagenet_preset = true; });
 }
 
+void add_split_options(CLI::App& app, BuildOptions& options) {
+  auto* fraction = add(
+      app, "--val-fraction", "F",
+      "Make two splits, train and val: val gets this share of each class, chosen by --seed. More "
+      "than 0, less than 1",
+      [&](const std::string& text) {
+        options.val_fraction = option_values::decimal("--val-fraction", text, 0, 1);
+      });
+  add_text(app, "--split-file", "FILE.csv",
+           "Make the splits that this file names: rows of path,split for all images; the path * "
+           "stands for those that are not listed",
+           options.split_file)
+      ->excludes(fraction);
+}
+
 void add_order_options(CLI::App& app, BuildOptions& options) {
   add_choice(app, "--keys", {"full", "short"}, "full",
              "short: cut keys of more than 96 bytes and end them in a checksum, so that every tar "
@@ -196,6 +212,7 @@ void add_build(CLI::App& app, Action& action) {
   add_source_options(*build_app, command->options);
   add_pixel_options(*build_app, *command);
   add_shard_options(*build_app, command->options);
+  add_split_options(*build_app, command->options);
   add_order_options(*build_app, command->options);
   add_run_options(*build_app, command->options);
   add_step_options(*build_app, *command);
@@ -204,7 +221,7 @@ void add_build(CLI::App& app, Action& action) {
       "Examples:\n"
       "  precache build images shards --size 224\n"
       "  precache build images shards --preset imagenet --dry-run\n"
-      "  precache build val shards --split val --classes shards/dataset.json\n"
+      "  precache build images shards --val-fraction 0.2\n"
       "  precache build photos shards --labels labels.csv --format tfrecord\n"
       "  precache build images shards --prepare, then --part 0/8 to --part 7/8, then --finish\n"
       "\n"

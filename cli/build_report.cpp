@@ -49,9 +49,30 @@ double overhead_percent(std::uint64_t bytes, std::uint64_t samples, std::uint64_
   return tensors == 0 ? 0 : (static_cast<double>(bytes) / tensors - 1) * 100;
 }
 
+/// By name.
+Json splits_json(const BuildEstimate& preview) {
+  Json splits = Json::object();
+  for (const SplitEstimate& split : preview.splits) {
+    splits[split.name] = {{"samples", split.samples}, {"shards", split.shards}};
+  }
+  return splits;
+}
+
+Json splits_json(const BuildReport& report) {
+  Json splits = Json::object();
+  for (const SplitReport& split : report.splits) {
+    splits[split.name] = {{"samples", split.samples},
+                          {"skipped", split.skipped_count},
+                          {"bytes", split.bytes},
+                          {"shards", split.shards_done}};
+  }
+  return splits;
+}
+
 Json preview_json(const BuildEstimate& preview, const BuildOptions& options) {
   const TensorSpec spec = options.recipe.spec();
   return {{"samples", preview.samples},
+          {"splits", splits_json(preview)},
           {"classes", preview.classes.size()},
           {"empty_classes", preview.empty_classes},
           {"labels", labels_json(preview)},
@@ -128,17 +149,23 @@ void print_preview_rows(const BuildEstimate& preview, const BuildOptions& option
   print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
                                   overhead_percent(preview.bytes_needed - preview.bytes_unpacked,
                                                    preview.samples, preview.tensor_bytes)));
-  print_row("shards", fmt::format("{} {} of {} to {} samples", human::count(preview.shards),
-                                  name(options.format),
-                                  human::count(preview.splits.front().smallest_shard_samples),
-                                  human::count(preview.splits.front().largest_shard_samples)));
+  for (const SplitEstimate& split : preview.splits) {
+    print_row(
+        preview.splits.size() == 1 ? "shards" : split.name,
+        fmt::format(
+            "{}{} {} of {} to {} samples",
+            preview.splits.size() == 1 ? "" : human::count(split.samples, "sample") + " in ",
+            human::count(split.shards), name(options.format),
+            human::count(split.smallest_shard_samples), human::count(split.largest_shard_samples)));
+  }
   print_disk(preview);
 }
 
 void print_report_json(const BuildReport& report, const BuildOptions& options, double seconds) {
   Json json = {{"status", status_name(report.status)},
                {"out", options.out.string()},
-               {"split", options.split},
+               {"split", report.splits.size() == 1 ? Json(report.splits.front().name) : Json()},
+               {"splits", splits_json(report)},
                {"samples", report.samples},
                {"skipped", report.skipped_count},
                {"damaged", report.damaged}};
@@ -153,9 +180,11 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
 void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
   const BuildEstimate& preview = report.preview;
   print_if_complete_already(report, options.out);
-  print_row(options.split,
-            fmt::format("{} in {}, {}", human::count(report.samples, "sample"),
-                        shards_text(report.shards_done, options.format), labels_text(preview)));
+  for (const SplitReport& split : report.splits) {
+    print_row(split.name,
+              fmt::format("{} in {}, {}", human::count(split.samples, "sample"),
+                          shards_text(split.shards_done, options.format), labels_text(preview)));
+  }
   print_row("warning", empty_classes_text(preview));
   print_row("tensor", tensor_text(options));
   print_row("fixed", fixed_text(options.recipe));

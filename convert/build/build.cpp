@@ -3,11 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <iterator>
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "convert/build/split_rule.hpp"
 #include "convert/image/transform/image_transform.hpp"
 #include "convert/job/image_job.hpp"
 #include "convert/job/shard_formats.hpp"
@@ -53,7 +56,7 @@ void validate(const BuildOptions& options) {
   }
   check_sidecar_kinds(options.indexes, options.format);
   std::error_code error;
-  for (const fs::path& file : {options.classes, fs::path(options.labels)}) {
+  for (const fs::path& file : {options.classes, fs::path(options.labels), options.split_file}) {
     if (!options.overwrite || !fs::equivalent(file, options.out / kManifestName, error)) continue;
     throw InvalidArgument(
         fmt::format("`overwrite` would replace '{}', which this build reads", file.string()),
@@ -94,15 +97,18 @@ class ImageMaker {
 
 class BuildJob : public ImageJob {
  public:
-  BuildJob(const BuildOptions& options, JobProgress& progress, BuildReport& report)
+  BuildJob(const BuildOptions& options, const SplitRule& rule, JobProgress& progress,
+           BuildReport& report)
       : ImageJob(options,
-                 {.step = options.step,
+                 {.splits = rule.names(),
+                  .step = options.step,
                   .share = options.share,
                   .parts = options.parts,
                   .space_hint = "Free some space, choose a smaller `size` or the `dtype` uint8, or "
                                 "another `out`."},
                  options.short_keys, progress, report, report.preview),
         options_(options),
+        rule_(rule),
         preview_(report.preview) {
     validate(options);
   }
@@ -114,6 +120,11 @@ class BuildJob : public ImageJob {
                  {"seed", options_.shuffle ? Json(options_.seed) : Json()},
                  {"keys", options_.short_keys ? "short" : "full"},
                  {"max_pixels", options_.max_pixels}};
+    if (options_.val_fraction) {
+      json["val_fraction"] = *options_.val_fraction;
+      json["seed_of_splits"] = options_.seed;
+    }
+    if (!options_.split_file.empty()) json["split_file"] = file_digest(options_.split_file);
     json.update(ImageJob::identity());
     return json;
   }
@@ -121,7 +132,7 @@ class BuildJob : public ImageJob {
   /// A new split takes the classes of the others.
   [[nodiscard]] Labelling labelling() override {
     Labelling labelling = ImageJob::labelling();
-    const Manifest* others = out().other_splits();
+    const Manifest* others = other_splits();
     if (others == nullptr) return labelling;
     if (!options_.classes.empty() && labelling.classes != others->classes) {
       throw InvalidArgument(
@@ -133,17 +144,22 @@ class BuildJob : public ImageJob {
     return labelling;
   }
 
-  [[nodiscard]] JobSplit plan_split() override {
-    const std::uint64_t samples = facts().samples;
-    std::shared_ptr<const Framing> framing =
+  [[nodiscard]] SplitSamples divide() override { return rule_.split(listing()); }
+
+  [[nodiscard]] std::vector<JobSplit> plan_splits() override {
+    const std::shared_ptr<const Framing> framing =
         make_framing(options_.format, options_.recipe.spec(), facts().limits, source().classes);
-    std::uint64_t shards = checked_shard_count();
-    if (shards == 0) {
-      shards = shards_for_size(samples, framing->record_bytes(), options_.shard_size_bytes);
+    std::vector<JobSplit> splits;
+    for (const SplitFacts& split : facts().splits) {
+      std::uint64_t shards = checked_shard_count(split);
+      if (shards == 0) {
+        shards = shards_for_size(split.samples, framing->record_bytes(), options_.shard_size_bytes);
+      }
+      Plan plan(split.samples, shards,
+                options_.shuffle ? std::optional(options_.seed) : std::nullopt);
+      splits.push_back({split.name, std::move(plan), framing});
     }
-    return {options_.split,
-            {samples, shards, options_.shuffle ? std::optional(options_.seed) : std::nullopt},
-            std::move(framing)};
+    return splits;
   }
 
   [[nodiscard]] Manifest dataset() const override {
@@ -154,11 +170,11 @@ class BuildJob : public ImageJob {
             .splits = {}};
   }
 
-  [[nodiscard]] SplitEntry planned_entry(const JobSplit& /*split*/) const override {
+  [[nodiscard]] SplitEntry planned_entry(const JobSplit& split) const override {
     return {.seed = options_.shuffle ? options_.seed : 0,
             .shuffled = options_.shuffle,
             .max_pixels = options_.max_pixels,
-            .source_fingerprint = facts().fingerprint,
+            .source_fingerprint = fingerprint(split),
             .names = facts().limits,
             .shards = {}};
   }
@@ -190,23 +206,24 @@ class BuildJob : public ImageJob {
     auto skipped = report_.skipped;
     const InputFiles files(options_.source, source());
     OpenSlices slices(*frozen());
+    const auto slice_of = [&](std::uint64_t shard) { return slices.of(split.first_slice + shard); };
     const RecordInput samples{
-        .name = [&](const PlannedRecord& at) { return name_of(*slices.of(at.shard), at.slot); },
+        .name = [&](const PlannedRecord& at) { return name_of(*slice_of(at.shard), at.slot); },
         .origin =
             [&](const PlannedRecord& at) {
-              return files.origin(slices.of(at.shard)->file(at.slot));
+              return files.origin(slice_of(at.shard)->file(at.slot));
             },
         .tensor_maker = [&]() -> TensorMaker {
           const auto maker =
               std::make_shared<ImageMaker>(files, options_.recipe, options_.max_pixels);
-          return [&slices, maker](const PlannedRecord& at, std::span<std::byte> tensor) {
-            const auto slice = slices.of(at.shard);
+          return [&slice_of, maker](const PlannedRecord& at, std::span<std::byte> tensor) {
+            const auto slice = slice_of(at.shard);
             return maker->make(slice->file(at.slot), tensor);
           };
         }};
     ShardCalls on_shard = calls();
     on_shard.done = [&, done = on_shard.done](const PendingShard& shard, const ShardResult& made) {
-      slices.close(shard.number);
+      slices.close(split.first_slice + shard.number);
       done(shard, made);
     };
     const ShardRunOutcome outcome = run_shards({.samples = samples,
@@ -218,14 +235,21 @@ class BuildJob : public ImageJob {
                                                pending, progress_, on_shard);
     report_.converted += outcome.converted;
     // Including those of incomplete shards: the user wants to see all bad files.
-    skipped.insert(skipped.end(), outcome.skipped.begin(), outcome.skipped.end());
+    for (SkippedSample sample : outcome.skipped) {
+      sample.split = split.name;
+      skipped.push_back(std::move(sample));
+    }
     report_.skipped = std::move(skipped);
     report_.skipped_count = report_.skipped.size();
+    std::vector<SkippedSample> in_split;
+    std::ranges::copy_if(report_.skipped, std::back_inserter(in_split),
+                         [&](const auto& sample) { return sample.split == split.name; });
+    report_of(split.name).skipped_count = in_split.size();
     if (!outcome.too_many_rejections) return;
     report_.status = JobStatus::kTooManyBad;
     if (options_.step != JobStep::kWhole) return;
-    SkippedReport list = out().skipped_report();
-    for (const SkippedSample& sample : report_.skipped) list.add(sample);
+    SkippedReport list = out(split.name).skipped_report();
+    for (const SkippedSample& sample : in_split) list.add(sample);
     list.publish();
   }
 
@@ -233,15 +257,16 @@ class BuildJob : public ImageJob {
   [[nodiscard]] bool accept(const JobSplit& split, SplitResults& made,
                             SkippedReport& skipped) override {
     (void)ImageJob::accept(split, made, skipped);
-    if (made.skipped_count <= allowed_rejections()) return true;
+    rejected_ += made.skipped_count;
+    if (rejected_ <= allowed_rejections()) return true;
     report_.status = JobStatus::kTooManyBad;
-    report_.skipped = std::move(made.first_skipped);
-    report_.skipped_count = made.skipped_count;
     return false;
   }
 
   const BuildOptions& options_;
+  const SplitRule& rule_;
   BuildEstimate& preview_;
+  std::uint64_t rejected_ = 0;  // of the splits that accept() has seen
 };
 
 }  // namespace
@@ -249,20 +274,26 @@ class BuildJob : public ImageJob {
 BuildEstimate estimate_build(const BuildOptions& options) {
   JobProgress progress;
   BuildReport report;
-  BuildJob(options, progress, report).plan_only();
+  const SplitRule rule(options);
+  BuildJob(options, rule, progress, report).plan_only();
   return std::move(report.preview);
 }
 
 BuildReport build(const BuildOptions& options, JobProgress& progress) {
   BuildReport report;
-  BuildJob job(options, progress, report);
+  const SplitRule rule(options);
+  BuildJob job(options, rule, progress, report);
   job.run();
   const bool is_complete =
       report.status == JobStatus::kComplete || report.status == JobStatus::kAlreadyComplete;
   if (!is_complete || options.indexes.empty()) return report;
   try {
     // `job` still holds the lock of the folder.
-    report.indexes = write_sidecars_unlocked(options.out, {options.indexes, options.split});
+    for (const SplitReport& split : report.splits) {
+      SidecarReport made = write_sidecars_unlocked(options.out, {options.indexes, split.name});
+      std::ranges::move(made.written, std::back_inserter(report.indexes.written));
+      std::ranges::move(made.missing, std::back_inserter(report.indexes.missing));
+    }
   } catch (Error& error) {
     error.add_hint("The shards are complete; only an index is missing.");
     throw;

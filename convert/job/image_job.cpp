@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "convert/job/work_names.hpp"
 #include "convert/source/input_files.hpp"
 #include "convert/source/open_source.hpp"
 #include "convert/source/source_path.hpp"
@@ -21,10 +22,6 @@ namespace {
 
 constexpr std::size_t kMostComparedSamples = 100'000;  // keeps a refusal quick
 
-std::string file_digest(const std::filesystem::path& path) {
-  return fmt::format("crc32c:{:08x}", crc32c::value(read_file(path)));
-}
-
 JobRequest with_image_options(JobRequest request, const ImageJobOptions& options) {
   check_job_folders(options.source, "source", options.out, request.is_encoded);
   // A part that comes after the end does not need the source.
@@ -35,8 +32,9 @@ JobRequest with_image_options(JobRequest request, const ImageJobOptions& options
   }
   request.source = options.source;
   request.out = options.out;
-  request.work_name = options.split;
-  request.splits = {options.split};
+  if (request.splits.empty()) request.splits = {options.split};
+  request.work_name =
+      request.splits.size() == 1 ? request.splits.front() : work_names::kSeveralSplits;
   request.format = options.format;
   request.may_skip = true;
   request.overwrite = options.overwrite;
@@ -47,6 +45,10 @@ JobRequest with_image_options(JobRequest request, const ImageJobOptions& options
 
 }  // namespace
 
+std::string file_digest(const std::filesystem::path& path) {
+  return fmt::format("crc32c:{:08x}", crc32c::value(read_file(path)));
+}
+
 ImageJob::ImageJob(const ImageJobOptions& options, JobRequest request, bool short_keys,
                    JobProgress& progress, JobReport& report, JobEstimate& preview)
     : ShardJob(with_image_options(std::move(request), options), progress, report, preview),
@@ -56,11 +58,21 @@ ImageJob::ImageJob(const ImageJobOptions& options, JobRequest request, bool shor
 
 Labelling ImageJob::labelling() { return parse_labelling(options_); }
 
-std::uint64_t ImageJob::checked_shard_count() const {
-  if (options_.shard_count <= facts().samples) return options_.shard_count;
+std::uint64_t ImageJob::checked_shard_count(const SplitFacts& split) const {
+  if (options_.shard_count <= split.samples) return options_.shard_count;
   throw InvalidArgument(
-      fmt::format("`shard_count` must be at most the number of samples, {}; got {}",
-                  facts().samples, options_.shard_count));
+      fmt::format("`shard_count` must be at most the number of samples{}, {}; got {}",
+                  request_.splits.size() == 1 ? "" : " of '" + split.name + "'", split.samples,
+                  options_.shard_count));
+}
+
+std::string ImageJob::fingerprint(const JobSplit& split) const {
+  const auto found = std::ranges::find(facts().splits, split.name, &SplitFacts::name);
+  return found == facts().splits.end() ? "" : found->fingerprint;
+}
+
+std::uint64_t ImageJob::listed(const JobSplit& split, std::uint64_t sample) const {
+  return samples_.empty() ? sample : samples_.at(split.name)[sample];
 }
 
 SampleName ImageJob::name_of(const Slice& slice, std::uint64_t slot) const {
@@ -112,12 +124,32 @@ std::vector<JobSplit> ImageJob::make_plan() {
   if (!frozen_) {
     keys_.emplace(listing(), source().key_rule, short_keys_);
     facts_ = SourceFacts(listing(), *keys_, source().classes.size());
+    samples_ = divide();
+    for (const std::string& name : request_.splits) {
+      SplitFacts& split =
+          facts_.splits.emplace_back(SplitFacts{name, facts_.samples, 0, facts_.fingerprint});
+      if (samples_.empty()) continue;
+      const auto& chosen = samples_.at(name);
+      split.samples = chosen.size();
+      split.fingerprint = listing().subset(chosen).fingerprint();
+    }
   }
-  return {plan_split()};
+  std::vector<JobSplit> splits = plan_splits();
+  std::uint64_t slices = 0;
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    splits[i].first_slice = slices;
+    slices += splits[i].plan.shards();
+    if (!frozen_) facts_.splits[i].shards = splits[i].plan.shards();
+  }
+  return splits;
 }
 
 void ImageJob::save_plan(const std::filesystem::path& path, const std::string& identity) {
-  PlanFile::write(path, identity, facts_, splits().front().plan, listing(), *keys_);
+  std::vector<PlannedSplit> planned;
+  for (const JobSplit& split : splits()) {
+    planned.push_back({split.plan, samples_.empty() ? nullptr : &samples_.at(split.name)});
+  }
+  PlanFile::write(path, identity, facts_, planned, listing(), *keys_);
 }
 
 void ImageJob::open_plan(const std::filesystem::path& path, const std::string& identity) {
@@ -125,6 +157,7 @@ void ImageJob::open_plan(const std::filesystem::path& path, const std::string& i
   if (file.identity() != identity) throw CorruptData(path, 40, "this is the plan of another job");
   frozen_.emplace(std::move(file));
   keys_.reset();
+  samples_.clear();
 }
 
 void ImageJob::find_source(Source& source, const std::string& listed_root) {
@@ -139,35 +172,37 @@ void ImageJob::describe_plan() {
   preview_.source_bytes = facts().bytes;
 }
 
-std::string ImageJob::source_difference() {
-  const SplitEntry finished = *out().finished();
-  if (frozen_ || std::max(finished.samples, listing().size()) > kMostComparedSamples) {
+std::string ImageJob::source_difference(const JobSplit& split) {
+  const SplitEntry finished = *out(split.name).finished();
+  const std::uint64_t samples = split.plan.records();
+  if (frozen_ || std::max(finished.samples, samples) > kMostComparedSamples) {
     return fmt::format("the source: {} samples there, {} here", finished.samples + finished.skipped,
-                       facts().samples);
+                       samples);
   }
   std::set<std::string> keys_in_out;
   try {
     OpenOptions open;
     open.helper = options_.helper;
-    const Dataset dataset = Dataset::open(options_.out, options_.split, open);
+    const Dataset dataset = Dataset::open(options_.out, split.name, open);
     for (std::uint64_t i = 0; i < dataset.size(); ++i) keys_in_out.insert(dataset[i].key());
   } catch (const Error&) {
     return "the source has other samples";  // the shards are damaged or missing
   }
   const InputFiles files(options_.source, source());
-  const std::string skipped = SkippedReport::lines_of(options_.out, options_.split);
+  const std::string skipped = SkippedReport::lines_of(options_.out, split.name);
   std::vector<std::string> added;
-  for (std::size_t i = 0; i < listing().size(); ++i) {
+  for (std::uint64_t sample = 0; sample < samples; ++sample) {
+    const std::uint64_t i = listed(split, sample);
     const std::string origin = files.origin(listing()[i]);
     const bool is_skipped = SkippedReport::names(skipped, origin);
     if (keys_in_out.erase(keys_->key(i)) == 0 && !is_skipped) added.push_back(origin);
   }
   std::vector<std::string> parts;
-  const auto add = [&](const auto& samples, const char* more) {
-    if (samples.empty()) return;
-    parts.push_back(fmt::format("the source has {} {} {} '{}'", samples.size(), more,
-                                samples.size() == 1 ? "sample:" : "samples, such as",
-                                *samples.begin()));
+  const auto add = [&](const auto& found, const char* more) {
+    if (found.empty()) return;
+    parts.push_back(fmt::format("the source has {} {} {} '{}'", found.size(), more,
+                                found.size() == 1 ? "sample:" : "samples, such as",
+                                *found.begin()));
   };
   add(added, "more");
   add(keys_in_out, "fewer");
@@ -175,9 +210,11 @@ std::string ImageJob::source_difference() {
                        : fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::function<SampleCrc()> ImageJob::crc_reader(const JobSplit& /*split*/) const {
-  return [samples = std::make_shared<const InputFiles>(options_.source, source())] {
-    return samples->crc_reader();
+std::function<SampleCrc()> ImageJob::crc_reader(const JobSplit& split) const {
+  return [this, &split, files = std::make_shared<const InputFiles>(options_.source, source())] {
+    return [this, &split, crc_of_listed = files->crc_reader()](std::uint64_t sample) {
+      return crc_of_listed(listed(split, sample));
+    };
   };
 }
 

@@ -7,22 +7,25 @@
 #include "convert/job/plan_file.hpp"
 #include "convert/job/shard_job.hpp"
 #include "convert/source/keys.hpp"
+#include "convert/source/sample_splits.hpp"
 #include "convert/source/source.hpp"
 
 namespace precache {
 
-/// A job that makes one split from a source of images.
+/// A job that makes a split from a source of images, or several.
 class ImageJob : public ShardJob {
  protected:
-  /// Throws InvalidArgument and IoError if `source` and `out` do not fit.
+  /// Makes `request.splits`; if there are none, the one of `options`. Throws InvalidArgument and
+  /// IoError if `source` and `out` do not fit.
   ImageJob(const ImageJobOptions& options, JobRequest request, bool short_keys,
            JobProgress& progress, JobReport& report, JobEstimate& preview);
 
+  /// Divides the listing between the splits of the request; empty if one split has all samples.
+  [[nodiscard]] virtual SplitSamples divide() { return {}; }
   /// Assigns samples to shards, by facts().
-  [[nodiscard]] virtual JobSplit plan_split() = 0;
+  [[nodiscard]] virtual std::vector<JobSplit> plan_splits() = 0;
   [[nodiscard]] virtual Labelling labelling();
 
-  [[nodiscard]] OutFolder& out() { return ShardJob::out(options_.split); }
   /// What is known of all samples.
   [[nodiscard]] const SourceFacts& facts() const { return frozen_ ? frozen_->facts() : facts_; }
   /// The samples before the plan is frozen.
@@ -30,8 +33,10 @@ class ImageJob : public ShardJob {
   /// The plan once it is frozen, else null.
   [[nodiscard]] const PlanFile* frozen() const { return frozen_ ? &*frozen_ : nullptr; }
   [[nodiscard]] SampleName name_of(const Slice& slice, std::uint64_t slot) const;
-  /// `shard_count` if it was given, else 0. Throws InvalidArgument if there are fewer samples.
-  [[nodiscard]] std::uint64_t checked_shard_count() const;
+  /// `shard_count` if it was given, else 0. Throws InvalidArgument if a split has fewer samples.
+  [[nodiscard]] std::uint64_t checked_shard_count(const SplitFacts& split) const;
+  /// The fingerprint of the source of a split; empty before the plan.
+  [[nodiscard]] std::string fingerprint(const JobSplit& split) const;
 
   /// The part of the identity that follows from ImageJobOptions. Files count by their content.
   /// Throws IoError.
@@ -45,10 +50,12 @@ class ImageJob : public ShardJob {
   void find_source(Source& source, const std::string& listed_root) override;
   [[nodiscard]] std::vector<JobSplit> make_plan() override;
   void describe_plan() override;
-  [[nodiscard]] std::string source_difference() override;
+  [[nodiscard]] std::string source_difference(const JobSplit& split) override;
   [[nodiscard]] std::function<SampleCrc()> crc_reader(const JobSplit& split) const override;
 
  private:
+  /// The number in the listing of a sample of a split.
+  [[nodiscard]] std::uint64_t listed(const JobSplit& split, std::uint64_t sample) const;
   /// The options that a share of the listing depends on.
   [[nodiscard]] std::string share_identity() const;
 
@@ -57,7 +64,11 @@ class ImageJob : public ShardJob {
   bool short_keys_;
   std::optional<Keys> keys_;  // none when the plan is frozen
   SourceFacts facts_;
+  SplitSamples samples_;  // as divide() returned them; empty when the plan is frozen
   std::optional<PlanFile> frozen_;
 };
+
+/// Stands for the content of a file in an identity. Throws IoError.
+[[nodiscard]] std::string file_digest(const std::filesystem::path& path);
 
 }  // namespace precache

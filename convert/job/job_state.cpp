@@ -77,7 +77,13 @@ std::string_view name(JobPhase phase) {
 JobState job_state(const fs::path& out, const std::string& split, std::uint64_t parts) {
   check_split_name(split);
   JobState state;
-  const auto frozen = frozen_job(out, split);
+  std::string work_name = split;
+  auto frozen = frozen_job(out, work_name);
+  if (!frozen) {
+    frozen = frozen_job(out, work_name = work_names::kSeveralSplits);
+    const auto has_split = [&](const SplitEstimate& made) { return made.name == split; };
+    if (frozen && std::ranges::none_of(frozen->facts.splits, has_split)) frozen.reset();
+  }
   const auto finished = OutFolder(out, split).finished();
   if (finished && (!frozen || !frozen->is_replacing)) {
     state.phase = JobPhase::kComplete;
@@ -92,15 +98,17 @@ JobState job_state(const fs::path& out, const std::string& split, std::uint64_t 
     state.shards += plan.shards;
   }
   // A result is written before its shard gets its name, and one alone may be of another job.
-  const auto results = names_in(out / kWorkFolderName / split, Folder::Links::kRefuse);
+  const auto results = names_in(out / kWorkFolderName / work_name, Folder::Links::kRefuse);
   const auto shards = names_in(out, Folder::Links::kFollow);
   std::vector<std::string> done;
-  for (std::uint64_t number = 0; number < state.shards; ++number) {
-    std::string shard = work_names::shard(split, number, frozen->facts.format);
-    if (shards.contains(shard) && results.contains(shard + work_names::kResultEnding)) {
-      done.push_back(std::move(shard));
-    } else {
-      state.missing_shards.push_back(number);
+  for (const SplitEstimate& plan : frozen->facts.splits) {
+    for (std::uint64_t number = 0; number < plan.shards; ++number) {
+      std::string shard = work_names::shard(plan.name, number, frozen->facts.format);
+      if (shards.contains(shard) && results.contains(shard + work_names::kResultEnding)) {
+        done.push_back(std::move(shard));
+      } else {
+        state.missing_shards.push_back(number);
+      }
     }
   }
   state.shards_done = done.size();

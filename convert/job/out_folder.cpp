@@ -56,11 +56,6 @@ void OutFolder::write_manifest() const {
   write(out_ / kEncodedManifestName, encoded_.splits.empty(), &encoded_);
 }
 
-const Manifest* OutFolder::other_splits() const {
-  const std::size_t own = manifest_ ? manifest_->splits.count(split_) : 0;
-  return manifest_ && manifest_->splits.size() > own ? &*manifest_ : nullptr;
-}
-
 std::optional<SplitEntry> OutFolder::finished() const {
   if (manifest_ && manifest_->splits.contains(split_)) return manifest_->splits.at(split_);
   const auto found = encoded_.splits.find(split_);

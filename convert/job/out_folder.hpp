@@ -25,8 +25,6 @@ class OutFolder {
 
   [[nodiscard]] const std::optional<Manifest>& manifest() const { return manifest_; }
   [[nodiscard]] const EncodedManifest& encoded() const { return encoded_; }
-  /// The manifest if it has splits other than this one, else null.
-  [[nodiscard]] const Manifest* other_splits() const;
   /// The manifest entry of the split, of tensors or encoded images, if it is finished.
   [[nodiscard]] std::optional<SplitEntry> finished() const;
   /// The text of the manifest that finished() is about.

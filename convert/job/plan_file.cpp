@@ -45,6 +45,13 @@ Json to_json(const SourceFacts& facts) {
                {"fingerprint", facts.fingerprint},
                {"stamp", facts.stamp}};
   if (facts.labels) json["labels"] = {facts.labels->smallest, facts.labels->largest};
+  json["splits"] = Json::array();
+  for (const SplitFacts& split : facts.splits) {
+    json["splits"].push_back({{"name", split.name},
+                              {"samples", split.samples},
+                              {"shards", split.shards},
+                              {"fingerprint", split.fingerprint}});
+  }
   return json;
 }
 
@@ -65,6 +72,11 @@ SourceFacts facts_of_json(const Json& json) {
   if (const auto labels = json.find("labels"); labels != json.end()) {
     facts.labels =
         LabelRange{strict_json::integer(labels->at(0)), strict_json::integer(labels->at(1))};
+  }
+  for (const Json& split : json.at("splits")) {
+    facts.splits.push_back(
+        {split.at("name").get<std::string>(), strict_json::count(split.at("samples")),
+         strict_json::count(split.at("shards")), split.at("fingerprint").get<std::string>()});
   }
   return facts;
 }
@@ -148,8 +160,8 @@ class PlanFile::Writer {
 };
 
 void PlanFile::write(const std::filesystem::path& path, const std::string& identity,
-                     const SourceFacts& facts, const Plan& plan, const Listing& listing,
-                     const Keys& keys) {
+                     const SourceFacts& facts, const std::vector<PlannedSplit>& splits,
+                     const Listing& listing, const Keys& keys) {
   const std::string facts_text =
       to_json(facts).dump(-1, ' ', false, Json::error_handler_t::replace);
   TemporaryFile temporary(path);
@@ -157,17 +169,22 @@ void PlanFile::write(const std::filesystem::path& path, const std::string& ident
   writer.add(facts_text);
   (void)writer.take_crc();
   std::string index;
-  for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
-    const std::uint64_t begin = writer.offset();
-    std::uint64_t source_bytes = 0;
-    for (std::uint64_t slot = 0; slot < plan.shard_records(shard); ++slot) {
-      const std::uint64_t sample = plan.sample(shard, slot);
-      const ListedFile file = listing[sample];
-      source_bytes += file.size;
-      writer.add(file, keys.renamed(sample));
+  std::uint64_t shards = 0;
+  for (const auto& [plan, samples] : splits) {
+    for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
+      const std::uint64_t begin = writer.offset();
+      std::uint64_t source_bytes = 0;
+      for (std::uint64_t slot = 0; slot < plan.shard_records(shard); ++slot) {
+        const std::uint64_t planned = plan.sample(shard, slot);
+        const std::uint64_t sample = samples == nullptr ? planned : (*samples)[planned];
+        const ListedFile file = listing[sample];
+        source_bytes += file.size;
+        writer.add(file, keys.renamed(sample));
+      }
+      index += index_entry(begin, writer.offset() - begin, plan.shard_records(shard), source_bytes,
+                           writer.take_crc());
     }
-    index += index_entry(begin, writer.offset() - begin, plan.shard_records(shard), source_bytes,
-                         writer.take_crc());
+    shards += plan.shards();
   }
   const std::uint64_t index_offset = writer.offset();
   writer.add(index);
@@ -177,7 +194,7 @@ void PlanFile::write(const std::filesystem::path& path, const std::string& ident
   auto out = std::back_inserter(head);
   out = put_little_endian(out, kVersion, 4);
   out = put_little_endian(out, facts_text.size(), 4);
-  for (const std::uint64_t number : {facts.samples, plan.shards(), index_offset}) {
+  for (const std::uint64_t number : {facts.samples, shards, index_offset}) {
     out = put_little_endian(out, number, 8);
   }
   head += identity;

@@ -17,6 +17,20 @@
 
 namespace precache {
 
+/// What a job has to know of the samples of one split.
+struct SplitFacts {
+  std::string name;
+  std::uint64_t samples = 0;
+  std::uint64_t shards = 0;
+  std::string fingerprint;  // Listing::fingerprint() of these samples
+};
+
+/// The samples of a split in a listing.
+struct PlannedSplit {
+  const Plan& plan;
+  const std::vector<std::uint64_t>* samples = nullptr;  // null: all
+};
+
 /// What a job has to know of all samples together. It is found once, when the source is listed.
 struct SourceFacts {
   std::uint64_t samples = 0;
@@ -27,6 +41,7 @@ struct SourceFacts {
   std::vector<std::uint64_t> unused_classes;
   std::string fingerprint;  // Listing::fingerprint()
   std::uint64_t stamp = 0;  // Listing::stamp()
+  std::vector<SplitFacts> splits;
 
   SourceFacts() = default;
   /// `classes` is how many there are.
@@ -34,16 +49,17 @@ struct SourceFacts {
 };
 
 /// A frozen plan: the samples of each shard in the order of its records, with their final keys, as
-/// one slice of the file. A part of a job reads the slices of its own shards and nothing else.
-/// docs/internals/plan.md specifies the file.
+/// one slice of the file. The shards of the first split come first, then those of the next. A part
+/// of a job reads the slices of its own shards and nothing else. docs/internals/plan.md specifies
+/// the file.
 ///
 /// Any number of threads may use one at once.
 class PlanFile {
  public:
   /// Writes the file through a temporary. `identity` is that of the plan. Throws IoError.
   static void write(const std::filesystem::path& path, const std::string& identity,
-                    const SourceFacts& facts, const Plan& plan, const Listing& listing,
-                    const Keys& keys);
+                    const SourceFacts& facts, const std::vector<PlannedSplit>& splits,
+                    const Listing& listing, const Keys& keys);
 
   /// Throws IoError, CorruptData if the head or the facts are damaged, and Unsupported for another
   /// version of the file.

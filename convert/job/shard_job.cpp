@@ -34,6 +34,7 @@ ShardJob::ShardJob(JobRequest request, JobProgress& progress, JobReport& report,
 }
 
 void ShardJob::run() {
+  for (const std::string& split : request_.splits) report_.splits.push_back({.name = split});
   // Steps on several machines share OUT; a preparation that replaces a dataset does not.
   const bool alone = request_.step == JobStep::kWhole || request_.overwrite;
   work_.emplace(request_.out, request_.work_name, !alone);
@@ -92,6 +93,18 @@ OutFolder& ShardJob::out(const std::string& split) {
                                         request_.splits.begin())];
 }
 
+const Manifest* ShardJob::other_splits() const {
+  const auto& found = outs_.front().manifest();
+  const auto is_own = [&](const auto& split) {
+    return std::ranges::find(request_.splits, split.first) != request_.splits.end();
+  };
+  return !found || std::ranges::all_of(found->splits, is_own) ? nullptr : &*found;
+}
+
+SplitReport& ShardJob::report_of(const std::string& split) {
+  return *std::ranges::find(report_.splits, split, &SplitReport::name);
+}
+
 bool ShardJob::is_finished(const std::string& split) { return out(split).finished().has_value(); }
 
 bool ShardJob::is_replaced(const std::string& split) {
@@ -121,12 +134,8 @@ void ShardJob::plan_splits() {
 
 /// Refuses to add splits to a dataset that does not fit.
 void ShardJob::check_dataset(bool with_classes) {
-  const auto& found = outs_.front().manifest();
-  if (!found || request_.is_encoded || std::ranges::all_of(found->splits, [&](const auto& split) {
-        return std::ranges::find(request_.splits, split.first) != request_.splits.end();
-      })) {
-    return;
-  }
+  const Manifest* found = other_splits();
+  if (found == nullptr || request_.is_encoded) return;
   const Manifest planned = dataset();
   const std::string text = dataset_differences(*found, planned);
   if (!text.empty()) {
@@ -163,8 +172,20 @@ void ShardJob::check_finished(const JobSplit& split) {
   if (compare("the source differs").empty()) return;
   throw InvalidArgument(
       fmt::format("'{}' already holds a finished split '{}' that differs: {}",
-                  request_.out.string(), split.name, compare(source_difference())),
+                  request_.out.string(), split.name, compare(source_difference(split))),
       request_.finished_hint);
+}
+
+void ShardJob::add_finished(const std::string& split, const SplitEntry& finished) {
+  SplitReport& made = report_of(split);
+  made.samples = finished.samples;
+  made.skipped_count = finished.skipped;
+  made.shards_done = finished.shards.size();
+  for (const ShardEntry& shard : finished.shards) made.bytes += shard.bytes;
+  report_.samples += made.samples;
+  report_.skipped_count += made.skipped_count;
+  report_.bytes += made.bytes;
+  report_.shards_done += made.shards_done;
 }
 
 /// Reports that the same request was fulfilled before; plan() refuses any other.
@@ -184,10 +205,7 @@ void ShardJob::report_finished() {
                                .has_times = !source_.is_stream(),
                                .reader = reader},
                               progress_);
-    report_.samples += finished.samples;
-    report_.skipped_count += finished.skipped;
-    for (const ShardEntry& shard : finished.shards) report_.bytes += shard.bytes;
-    report_.shards_done += finished.shards.size();
+    add_finished(split.name, finished);
   }
   report_.shards_planned = report_.shards_resumed = report_.shards_done;
   report_.status = JobStatus::kAlreadyComplete;
@@ -215,10 +233,7 @@ void ShardJob::report_late() {
                                         request_.out.string(), split, text),
                             request_.finished_hint);
     }
-    report_.samples += finished.samples;
-    report_.skipped_count += finished.skipped;
-    for (const ShardEntry& shard : finished.shards) report_.bytes += shard.bytes;
-    report_.shards_done += finished.shards.size();
+    add_finished(split, finished);
   }
   report_.shards_planned = report_.shards_resumed = report_.shards_done;
   report_.status = JobStatus::kAlreadyComplete;

@@ -46,6 +46,7 @@ struct JobSplit {
   std::string name;
   Plan plan;
   std::shared_ptr<const Framing> framing{};  // of tensors
+  std::uint64_t first_slice = 0;             // of its shards in the plan file, if there is one
 };
 
 /// The free space of the file system at `path`, or at the folder where it will be created.
@@ -104,7 +105,9 @@ class ShardJob {
   /// About how many bytes a shard will have.
   [[nodiscard]] virtual std::uint64_t shard_bytes(const JobSplit& split, std::uint64_t shard) const;
   /// Describes how the source differs from that of a finished split.
-  [[nodiscard]] virtual std::string source_difference() { return "the source differs"; }
+  [[nodiscard]] virtual std::string source_difference(const JobSplit& /*split*/) {
+    return "the source differs";
+  }
   /// Reads samples, to compare them with those of a finished split; none if comparing the manifests
   /// was enough.
   [[nodiscard]] virtual std::function<SampleCrc()> crc_reader(const JobSplit& split) const = 0;
@@ -121,6 +124,9 @@ class ShardJob {
   // Offered to each job.
 
   [[nodiscard]] OutFolder& out(const std::string& split);
+  /// The manifest in `out` if it has splits that this job does not make, else null.
+  [[nodiscard]] const Manifest* other_splits() const;
+  [[nodiscard]] SplitReport& report_of(const std::string& split);
   /// As list() returned it.
   [[nodiscard]] const Source& source() const { return source_; }
   /// As make_plan() returned them; while shards are written, only those that are made.
@@ -165,7 +171,9 @@ class ShardJob {
   void find_pending();
   void write_pending();
   void write_left_out(std::size_t split);
-  void add(const ShardResult& result);
+  /// Adds a finished split to the report.
+  void add_finished(const std::string& split, const SplitEntry& finished);
+  void add(const ShardResult& result, const std::string& split);
   [[nodiscard]] SplitResults results(const JobSplit& split, SkippedReport& skipped);
   [[noreturn]] void refuse_missing(const SplitResults& made, const JobSplit& split);
   [[nodiscard]] bool publish_all();

@@ -9,6 +9,7 @@
 
 #include "convert/job/parts.hpp"
 #include "convert/job/shard_job.hpp"
+#include "convert/job/work_names.hpp"
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/number_text.hpp"
 #include "precache/convert/job_state.hpp"
@@ -52,7 +53,7 @@ void ShardJob::find_pending() {
       const fs::path path = shard_path(split, shard);
       if (const auto result = work_->usable_result(path, request_.overwrite)) {
         ++report_.shards_resumed;
-        add(*result);
+        add(*result, split.name);
         continue;
       }
       progress_.samples_planned += split.plan.shard_records(shard);
@@ -89,7 +90,7 @@ void ShardJob::write_left_out(std::size_t split) {
   for (PendingShard& shard : std::exchange(left_out_, {})) {
     if (const auto result = work_->usable_result(shard.final_path, request_.overwrite)) {
       ++report_.shards_resumed;
-      add(*result);
+      add(*result, splits_[split].name);
       continue;
     }
     progress_.samples_planned += splits_[split].plan.shard_records(shard.number);
@@ -120,16 +121,24 @@ ShardCalls ShardJob::calls() {
               [&](const PendingShard& shard, const ShardResult& result) {
                 if (locks_) locks_->release(shard.final_path);
                 const std::scoped_lock lock(mutex_);
-                add(result);
+                add(result, work_names::split_of(shard.final_path.filename().string()).value());
               }};
 }
 
-void ShardJob::add(const ShardResult& result) {
+void ShardJob::add(const ShardResult& result, const std::string& split) {
+  SplitReport& made = report_of(split);
+  ++made.shards_done;
+  made.samples += result.entry.samples;
+  made.bytes += result.entry.bytes;
+  made.skipped_count += result.skipped.size();
   ++report_.shards_done;
   report_.samples += result.entry.samples;
   report_.bytes += result.entry.bytes;
   report_.damaged += result.damaged;
-  report_.skipped.insert(report_.skipped.end(), result.skipped.begin(), result.skipped.end());
+  for (SkippedSample skipped : result.skipped) {
+    skipped.split = split;
+    report_.skipped.push_back(std::move(skipped));
+  }
   report_.skipped_count = report_.skipped.size();
 }
 
@@ -140,6 +149,11 @@ SplitResults ShardJob::results(const JobSplit& split, SkippedReport& skipped) {
   if (!all.missing.empty()) refuse_missing(all, split);
   if (!source_.is_stream()) remember_plan(shard_path(split, 0), work_->plan());
   if (request_.step != JobStep::kFinish) return all;
+  SplitReport& made = report_of(split.name);
+  made.shards_done = all.shards.size();
+  made.samples = all.samples;
+  made.bytes = all.bytes;
+  made.skipped_count = all.skipped_count;
   report_.shards_planned += all.shards.size();
   report_.shards_done += all.shards.size();
   report_.shards_resumed += all.shards.size();
@@ -147,7 +161,10 @@ SplitResults ShardJob::results(const JobSplit& split, SkippedReport& skipped) {
   report_.bytes += all.bytes;
   report_.damaged += all.damaged;
   report_.skipped_count += all.skipped_count;
-  report_.skipped = all.first_skipped;
+  for (SkippedSample skipped : all.first_skipped) {
+    skipped.split = split.name;
+    report_.skipped.push_back(std::move(skipped));
+  }
   return all;
 }
 

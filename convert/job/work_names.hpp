@@ -16,6 +16,8 @@ namespace precache::work_names {
 inline constexpr const char* kJob = "job.json";
 inline constexpr const char* kParts = "parts";
 inline constexpr const char* kLock = ".lock";  // no job can be called so
+// The work folder of a job that makes several splits; no split can be called so.
+inline constexpr const char* kSeveralSplits = ".splits";
 inline constexpr const char* kPreparationLock = "prepare.lock";
 inline constexpr const char* kResultEnding = ".json";  // after the name of a shard
 inline constexpr const char* kLockEnding = ".lock";    // likewise

@@ -86,7 +86,7 @@ class PackJob : public ImageJob {
   }
 
   /// Fills shards in order up to the size asked for, unless their number was given.
-  [[nodiscard]] JobSplit plan_split() override {
+  [[nodiscard]] std::vector<JobSplit> plan_splits() override {
     for (const SourceShard& shard : source().shards) {
       if (shard.form.kind != SampleForm::Kind::kArray) continue;
       throw Unsupported(
@@ -95,15 +95,15 @@ class PackJob : public ImageJob {
     }
     const std::uint64_t samples = facts().samples;
     overhead_ = encoded_overhead_bytes(options_.format, facts().limits);
-    if (const auto count = checked_shard_count()) {
-      return {options_.split, {samples, count, options_.seed}};
+    if (const auto count = checked_shard_count(facts().splits.front())) {
+      return {{options_.split, {samples, count, options_.seed}}};
     }
     if (frozen() != nullptr) {
       std::vector<std::uint64_t> shards;
       for (std::uint64_t i = 0; i < frozen()->shards(); ++i) {
         shards.push_back(frozen()->shard_records(i));
       }
-      return {options_.split, {shards, options_.seed}};
+      return {{options_.split, {shards, options_.seed}}};
     }
     const Plan order(samples, 1, options_.seed);
     std::vector<std::uint64_t> shards{0};
@@ -117,7 +117,7 @@ class PackJob : public ImageJob {
       bytes += record;
       ++shards.back();
     }
-    return {options_.split, {shards, options_.seed}};
+    return {{options_.split, {shards, options_.seed}}};
   }
 
   [[nodiscard]] std::uint64_t shard_bytes(const JobSplit& split,
@@ -143,7 +143,7 @@ class PackJob : public ImageJob {
     const fs::path path = options_.out / kClassesName;
     const std::string names = class_lines();
     if (!is_new || names.empty() || !fs::exists(path) || as_text(read_file(path)) == names) return;
-    const auto& splits = out().encoded().splits;
+    const auto& splits = out(options_.split).encoded().splits;
     if (splits.size() > splits.count(options_.split)) {
       throw InvalidArgument(fmt::format("the splits in '{}' have other classes than this source",
                                         options_.out.string()),
@@ -262,7 +262,7 @@ class PackJob : public ImageJob {
   }
 
   void publish(std::map<std::string, SplitEntry> entries) override {
-    out().publish(encoded(entries.at(options_.split)));
+    out(options_.split).publish(encoded(entries.at(options_.split)));
   }
 
   const PackOptions& options_;

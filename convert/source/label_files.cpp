@@ -35,8 +35,9 @@ std::vector<std::string> lines_of(std::string_view text) {
 
 class CsvReader {
  public:
-  CsvReader(std::string_view text, const std::filesystem::path& name)
-      : text_(without_byte_order_mark(text)), name_(name) {}
+  /// `hint` says how rows must be.
+  CsvReader(std::string_view text, const std::filesystem::path& name, std::string hint)
+      : text_(without_byte_order_mark(text)), name_(name), hint_(std::move(hint)) {}
 
   [[nodiscard]] bool at_end() const { return text_.empty(); }
   [[nodiscard]] std::size_t line() const { return line_; }
@@ -54,10 +55,7 @@ class CsvReader {
   }
 
   [[noreturn]] void fail(std::string_view reason, std::size_t line) const {
-    throw InvalidArgument(
-        fmt::format("'{}' line {}: {}", name_.string(), line, reason),
-        "Each line must be path,label; quote fields that contain commas or quotes. If there are "
-        "more columns, set `path_column` and `label_column` to the names in the first line.");
+    throw InvalidArgument(fmt::format("'{}' line {}: {}", name_.string(), line, reason), hint_);
   }
 
   /// Where the header, which is in this line, has a column.
@@ -105,16 +103,27 @@ class CsvReader {
 
   std::string_view text_;
   std::filesystem::path name_;
+  std::string hint_;
   std::size_t line_ = 1;
 };
+
+std::string row_hint(const CsvColumns& columns) {
+  return fmt::format(
+      "Each line must be path,{}; quote fields that contain commas or quotes. If there are more "
+      "columns, {}.",
+      columns.header_is_optional ? columns.label : "label",
+      columns.header_is_optional
+          ? fmt::format("the first line must name them: {},{}", columns.path, columns.label)
+          : "set `path_column` and `label_column` to the names in the first line");
+}
 
 }  // namespace
 
 std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesystem::path& name,
                                        const CsvColumns& columns) {
-  CsvReader reader(text, name);
+  CsvReader reader(text, name, row_hint(columns));
   std::vector<CsvLabel> labels;
-  const bool has_names = !columns.path.empty() || !columns.label.empty();
+  bool has_names = !columns.path.empty() || !columns.label.empty();
   std::size_t path_field = 0;
   std::size_t label_field = 1;
   for (bool is_first = true; !reader.at_end();) {
@@ -122,7 +131,13 @@ std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesys
     auto fields = reader.row();
     if (fields.empty()) continue;
     if (std::exchange(is_first, false)) {
-      if (has_names) {
+      const auto has = [&](const std::string& wanted) {
+        return std::ranges::find(fields, wanted) != fields.end();
+      };
+      if (columns.header_is_optional && fields.size() == 2 && !has(columns.path) &&
+          !has(columns.label)) {
+        has_names = false;
+      } else if (has_names) {
         path_field = reader.column(fields, columns.path.empty() ? "path" : columns.path, line);
         label_field = reader.column(fields, columns.label.empty() ? "label" : columns.label, line);
       }
@@ -132,7 +147,9 @@ std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesys
       reader.fail(fmt::format("the line has {}", human::count(fields.size(), "field")), line);
     }
     if (fields[path_field].empty() || fields[label_field].empty()) {
-      reader.fail("the path or the label is empty", line);
+      reader.fail(fmt::format("the path or the {} is empty",
+                              columns.header_is_optional ? columns.label : "label"),
+                  line);
     }
     labels.push_back({std::move(fields[path_field]), std::move(fields[label_field]), line});
   }

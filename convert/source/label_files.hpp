@@ -19,6 +19,8 @@ struct CsvLabel {
 struct CsvColumns {
   std::string path{};
   std::string label{};
+  /// A first row of two fields that are neither name is no header.
+  bool header_is_optional = false;
 };
 
 /// Reads `path,label` rows: fields may be quoted, lines may end in CR LF, a first row "path,label"

@@ -75,6 +75,12 @@ void Listing::append(Listing&& other) {
   other.blocks_.clear();
 }
 
+Listing Listing::subset(std::span<const std::uint64_t> samples) const {
+  Listing chosen;
+  for (const std::uint64_t sample : samples) chosen.add((*this)[sample]);
+  return chosen;
+}
+
 void Listing::sort_by_path() {
   const auto place = [](const Entry& entry) {
     return std::tuple(std::string_view(entry.text, entry.path_bytes), entry.shard, entry.offset);

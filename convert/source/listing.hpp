@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,8 @@ class Listing {
   void append(const Listing& other);
   /// The same without a copy of the paths.
   void append(Listing&& other);
+  /// These samples, by their numbers.
+  [[nodiscard]] Listing subset(std::span<const std::uint64_t> samples) const;
   /// Samples with equal paths are sorted by shard and offset.
   void sort_by_path();
   void set_label(std::size_t index, std::int64_t label) { entries_[index].label = label; }

@@ -56,10 +56,9 @@ fs::path below_root(const std::string& text, const fs::path& root) {
 }
 
 /// The rows of a CSV file with their paths in one form, below the root and each once.
-std::vector<CsvLabel> read_rows(const Labelling& labelling, const fs::path& root) {
-  const fs::path& csv = labelling.csv;
-  auto rows = parse_csv_labels(as_text(read_file(csv)), csv,
-                               {labelling.path_column, labelling.label_column});
+std::vector<CsvLabel> read_rows(const fs::path& csv, const CsvColumns& columns,
+                                const fs::path& root) {
+  auto rows = parse_csv_labels(as_text(read_file(csv)), csv, columns);
   std::unordered_map<std::string, std::size_t> lines;
   for (CsvLabel& row : rows) {
     const fs::path path = below_root(row.path, root);
@@ -79,7 +78,7 @@ std::vector<CsvLabel> read_rows(const Labelling& labelling, const fs::path& root
 using Find = std::function<ListedFile(const CsvLabel& row, const std::string& where)>;
 
 void list_rows(Source& source, const fs::path& root, const Labelling& labelling, const Find& find) {
-  const auto rows = read_rows(labelling, root);
+  const auto rows = read_rows(labelling.csv, {labelling.path_column, labelling.label_column}, root);
   Listing listing;
   LabelTexts texts;
   for (const CsvLabel& row : rows) {
@@ -122,6 +121,10 @@ void label_by_regex(Source& source, const fs::path& root, const Labelling& label
 }
 
 }  // namespace
+
+std::vector<CsvLabel> read_split_rows(const fs::path& csv, const fs::path& root) {
+  return read_rows(csv, {.path = "path", .label = "split", .header_is_optional = true}, root);
+}
 
 std::vector<fs::path> Source::shard_files() const {
   std::vector<fs::path> files;

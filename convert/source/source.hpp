@@ -10,6 +10,7 @@
 
 #include "convert/image/decode/array_decoder.hpp"
 #include "convert/source/keys.hpp"
+#include "convert/source/label_files.hpp"
 #include "convert/source/label_texts.hpp"
 #include "convert/source/listing.hpp"
 #include "precache/convert/job.hpp"
@@ -115,6 +116,11 @@ struct FolderWalk;
 /// if `labelling` says so.
 [[nodiscard]] Source label_by_folder(FolderWalk walk, const std::filesystem::path& root,
                                      const Labelling& labelling);
+
+/// The rows of a CSV file of paths and splits, each path once and as it is below `root`. Throws
+/// InvalidArgument and IoError.
+[[nodiscard]] std::vector<CsvLabel> read_split_rows(const std::filesystem::path& csv,
+                                                    const std::filesystem::path& root);
 
 /// Keeps the samples of `source` that a CSV file names.
 void label_by_csv(Source& source, const std::filesystem::path& root, const Labelling& labelling);

@@ -68,6 +68,8 @@ HELP = {
     "--exif": "apply|ignore [apply]",
     "--preset": "imagenet",
     "--split": "NAME [train]",
+    "--val-fraction": "F",
+    "--split-file": "FILE.csv",
     "--path-column": "NAME [path]",
     "--label-column": "NAME [label]",
     "--label-regex": "REGEX",
@@ -210,6 +212,7 @@ WRONG_VALUES = {
     "--proto": ["", "none.desc --message a.B"],
     "--message": ["", "a.B"],
     "--split": ["a/b", ".a", "-a", "..", "a b", "x" * 101, ""],
+    "--val-fraction": ["0", "1", "-0.1", "1.1", "nan", "x", "", "0.2 --split val", "0.2 --split-file x.csv", "0.001"],
     "--shard-size": ["0", "x", "1X", "-1", "1.5M", "99999999P", "99999999999999999999", "MiB", ""],
     "--shards": ["0", "-1", "x", "1.5", "21", "99999999999999999999", "2 --shard-size 1M"],
     "--seed": ["-1", "x", "1.5", "99999999999999999999", "1 --no-shuffle"],
@@ -256,12 +259,12 @@ def test_a_value_that_is_missing_is_refused(tool, source, tmp_path, option):
     assert option in tool.refuse(source, tmp_path / "out", option)
 
 
-@pytest.mark.parametrize("option", ["--labels", "--classes"])
+@pytest.mark.parametrize("option", ["--labels", "--classes", "--split-file"])
 def test_an_empty_word_is_no_file(tool, source, tmp_path, option):
     assert finish(tool.start("build", source, tmp_path / "out", "--quiet", option, "")).code in (2, 3)
 
 
-@pytest.mark.parametrize("option", ["--labels", "--classes"])
+@pytest.mark.parametrize("option", ["--labels", "--classes", "--split-file"])
 def test_a_file_that_is_missing_is_named(tool, source, tmp_path, option):
     text = tool.refuse(source, tmp_path / "out", option, tmp_path / "nope", expect=3)
     assert str(tmp_path / "nope") in text

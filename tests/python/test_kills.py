@@ -23,6 +23,7 @@ JOB = "--quiet --jobs 1"
 MAKE = f"{JOB} --size 8 --shards 2 --max-bad 50%"
 BUILD = "build {images} {out} " + MAKE
 BUILD_OTHER = "build {others} {out} --split val " + MAKE
+TWO_SPLITS = BUILD + " --val-fraction 0.5"
 CONVERT = "convert {dataset} {out} " + JOB
 CONVERT_TWO = "convert {two_splits} {out} " + JOB
 PACK = "pack {images} {out} --shards 2 " + JOB
@@ -74,6 +75,19 @@ SCENARIOS = [
         "finish",
         BUILD + INDEXED + " --finish",
         before=[BUILD + FORMAT + " --part 0/2", BUILD + FORMAT + " --part 1/2"],
+    ),
+    *each_format("two splits of one source", TWO_SPLITS + INDEXED),
+    Scenario("two splits, overwrite", TWO_SPLITS + REPLACE, before=(TWO_SPLITS,)),
+    Scenario(
+        "two splits, overwrite, resumed without it",
+        TWO_SPLITS + REPLACE,
+        before=(TWO_SPLITS,),
+        again=TWO_SPLITS + RESUME,
+    ),
+    Scenario(
+        "two splits, first part",
+        TWO_SPLITS + " --part 0/2",
+        after=(TWO_SPLITS + " --part 1/2", TWO_SPLITS + " --finish"),
     ),
     Scenario("compressed source", "build {tgz} {out} " + MAKE),
     Scenario("source in a pipe", "build - {out} " + MAKE, standard_input="tgz"),

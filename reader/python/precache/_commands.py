@@ -51,6 +51,8 @@ def build(
     preset: Literal["imagenet"] | None = None,
     format: Format = "tar",
     split: str = "train",
+    val_fraction: float | None = None,
+    split_file: Path | None = None,
     labels: Path = "folder",
     path_column: str | None = None,
     label_column: str | None = None,
@@ -100,6 +102,10 @@ def build(
         preset: "imagenet" is what torchvision's evaluation does: resize=256, size=224, exif="ignore".
         format: File format of the shards.
         split: Name of the split. Another split can be added to a finished `out`.
+        val_fraction: Make two splits of `source`, "train" and "val": val gets this share of each class, chosen by
+            `seed`. The report has both in `splits`.
+        split_file: Make the splits that this CSV file of path and split names. It lists all images; the path "*" stands
+            for those that it does not list.
         labels: "folder", "none", or a CSV file of path and label.
         path_column: Column of that CSV file with the paths, by its name in the first row; "path" by default.
         label_column: The same for the labels; "label" by default.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,12 @@ inline constexpr std::uint64_t kDefaultMaxPixels = 178'956'970;
 
 struct BuildOptions : ImageJobOptions {
   Recipe recipe;
+  /// Makes two splits of the source, `train` and `val`, in one job: val gets this share of each
+  /// class, rounded to whole samples and chosen by `seed` and the paths. More than 0, less than 1.
+  std::optional<double> val_fraction;
+  /// Makes the splits that this CSV file names in one job. It has a line `path,split` for each
+  /// sample; the path `*` stands for all that are not listed.
+  std::filesystem::path split_file;
   std::uint64_t seed = 0;
   bool shuffle = true;
   /// Shortens keys of more than 96 bytes, so that they fit a tar header without an extension.

@@ -98,6 +98,7 @@ struct SkippedSample {
   std::string path;
   RejectionStage stage = RejectionStage::kDecode;
   std::string reason;
+  std::string split{};  // in the report of a job
 };
 
 /// The plan for one split.
@@ -122,8 +123,18 @@ struct JobEstimate {
   std::uint64_t bytes_free = 0;
 };
 
+/// The outcome of a job for one split; of its part, as in JobReport.
+struct SplitReport {
+  std::string name;
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t shards_done = 0;
+  std::uint64_t skipped_count = 0;
+};
+
 /// The outcome of a job.
 struct JobReport {
+  std::vector<SplitReport> splits;
   JobStatus status = JobStatus::kComplete;
   SourceComparison compared = SourceComparison::kNames;  // of kAlreadyComplete
   bool listed = false;                                   // this run has listed the source

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert/build/split_rule.hpp"
+
+#include <fmt/format.h>
+
+#include "precache/formats/error.hpp"
+
+namespace precache {
+namespace {
+
+void check_split_options(const BuildOptions& options) {
+  if (!options.val_fraction && options.split_file.empty()) return;
+  const char* const field = options.val_fraction ? "val_fraction" : "split_file";
+  if (options.val_fraction && !options.split_file.empty()) {
+    throw InvalidArgument("`val_fraction` and `split_file` exclude each other");
+  }
+  if (options.val_fraction && !(*options.val_fraction > 0 && *options.val_fraction < 1)) {
+    throw InvalidArgument(fmt::format("`val_fraction` must be more than 0 and less than 1, got {}",
+                                      *options.val_fraction),
+                          "0.2 is a fifth of the samples.");
+  }
+  if (options.split != "train") {
+    throw InvalidArgument(fmt::format(
+        "`split` {} cannot be combined with `{}`, which names the splits", options.split, field));
+  }
+}
+
+}  // namespace
+
+SplitRule::SplitRule(const BuildOptions& options) : options_(options) {
+  check_split_options(options);
+  if (!options.split_file.empty()) file_.emplace(options.split_file, options.source);
+}
+
+std::vector<std::string> SplitRule::names() const {
+  if (file_) return file_->names();
+  if (options_.val_fraction) return {"train", "val"};
+  return {options_.split};
+}
+
+SplitSamples SplitRule::split(const Listing& listing) const {
+  if (file_) return file_->split(listing);
+  if (!options_.val_fraction) return {};
+  return split_by_fraction(listing, *options_.val_fraction, options_.seed);
+}
+
+}  // namespace precache
