@@ -38,7 +38,7 @@ def main():
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--size", type=int, default=64, help="size of the crops to train on (default: 64)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--checkpoint", type=Path, help="a .keras file, written after each epoch; continued if it exists")
+    parser.add_argument("--checkpoint", type=Path, help="a .keras file, to resume after each epoch")
     args = parser.parse_args()
     cache = args.cache or args.images.with_name(args.images.name + ".cache")
 
@@ -76,7 +76,8 @@ def main():
     )
 
     save = [keras.callbacks.ModelCheckpoint(args.checkpoint)] if args.checkpoint else []
-    model.fit(train, initial_epoch=epoch, epochs=args.epochs, callbacks=save, shuffle=False, verbose=2)  # shuffled already
+    epochs = {"initial_epoch": epoch, "epochs": args.epochs}
+    model.fit(train, **epochs, callbacks=save, shuffle=False, verbose=2)  # the dataset is already shuffled
     loss, accuracy = model.evaluate(check, verbose=0)
     print(f"all {len(images)} images, centre crops: loss {loss:.4f}, accuracy {accuracy:.1%}")
 
