@@ -100,8 +100,7 @@ void add_index(CLI::App& app, Action& action) {
       "Datasets (tfrecord)",
       [command](const std::string& text) { command->options.kinds = parse_index_kinds(text); });
   cli::begin_group(*index_app, "Run");
-  cli::add_integer(*index_app, "--jobs", fmt::format("N [{}]", command->jobs), "Number of threads",
-                   1U, 1024U, command->jobs);
+  cli::add_jobs(*index_app, 1024U, command->jobs);
   index_app->add_flag("--json", command->json, "Print what was written as JSON");
   index_app->footer(
       "Examples:\n"

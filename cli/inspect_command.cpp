@@ -210,8 +210,7 @@ void add_inspect(CLI::App& app, Action& action) {
       "  precache inspect 'other/train-*.tar' --sheet samples.png --samples 100\n"
       "\n"
       "A dataset is described from its manifest, which takes milliseconds. The output says how "
-      "many "
-      "labels and values were read. A file that the reader cannot open is described as far as "
+      "many labels and values were read. A file that the reader cannot open is described as far as "
       "possible.\n"
       "Exit status: 0 described, 2 wrong usage, 3 system error, 4 damaged, 5 unknown kind of "
       "file.");

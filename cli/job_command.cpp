@@ -59,8 +59,7 @@ void add_out(CLI::App& app, std::filesystem::path& out) {
 }
 
 void add_job_options(CLI::App& app, JobCommand& command) {
-  cli::add_integer(app, "--jobs", fmt::format("N [{}]", command.jobs), "Number of threads", 1U,
-                   1024U, command.jobs);
+  cli::add_jobs(app, 1024U, command.jobs);
   app.add_flag("--dry-run", command.dry_run, "Print the plan and write nothing");
   app.add_flag("--quiet", command.quiet, "Show no progress");
   app.add_flag("--json", command.json, "Print the summary as JSON");

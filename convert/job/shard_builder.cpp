@@ -77,7 +77,7 @@ ShardResult ShardResult::from_json(std::string_view text, const std::filesystem:
   }
 }
 
-ShardBuilder::ShardBuilder(const Framing& framing, std::filesystem::path temporary,
+ShardBuilder::ShardBuilder(const Framing& framing, const std::filesystem::path& temporary,
                            std::filesystem::path final_path, std::uint64_t slots)
     : framing_(framing),
       final_path_(std::move(final_path)),

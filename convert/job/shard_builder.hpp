@@ -38,7 +38,7 @@ struct ShardResult {
 class ShardBuilder {
  public:
   /// Creates the temporary and reserves its space. Throws IoError.
-  ShardBuilder(const Framing& framing, std::filesystem::path temporary,
+  ShardBuilder(const Framing& framing, const std::filesystem::path& temporary,
                std::filesystem::path final_path, std::uint64_t slots);
   /// Removes the temporary of a shard that was not committed.
   ~ShardBuilder();
