@@ -76,7 +76,7 @@ Shard look_at(const std::filesystem::path& shard) {
         fmt::format("the name of '{}' is not UTF-8, so JSON cannot hold it", shard.string()));
   }
   const MappedShard mapped(shard);
-  const Shard found{file, count_samples(mapped.bytes(), shard), mapped.state().bytes};
+  Shard found{file, count_samples(mapped.bytes(), shard), mapped.state().bytes};
   mapped.check();
   return found;
 }

@@ -123,12 +123,13 @@ void check_death(int status, const Path& path) {
 }
 
 [[noreturn]] void refuse_silence(const Path& helper, int status, const Path& path) {
-  const std::string program = helper.empty() ? kCommand : helper.string();
+  const bool is_itself = helper == "/proc/self/exe";
+  const std::string program = helper.empty() || is_itself ? kCommand : helper.string();
   if (WEXITSTATUS(status) == kUsageError) {
-    throw Unsupported(fmt::format("'{}' does not read HDF5 files for this library", program),
+    throw Unsupported(fmt::format("'{}' is built without HDF5, or has another version", program),
                       "Install a `precache` command of the same version, built with HDF5.");
   }
-  throw IoError(fmt::format("'{}' cannot scan", program), path, 0);
+  throw IoError(fmt::format("'{}' failed to read", program), path, 0);
 }
 
 /// The largest possible answer about a file of `bytes` bytes.

@@ -195,7 +195,7 @@ TEST_CASE("an answer of another version is refused with that reason", "[formats]
         [&] { (void)hdf5::scan_in_helper(script(folder, lines), "a.h5", 10); });
   };
   CHECK_THAT(answer("printf '\\241hprotocol\\001'"), test::contains("another version"));
-  CHECK_THAT(answer("exit 2"), test::contains("does not read HDF5 files"));
+  CHECK_THAT(answer("exit 2"), test::contains("built without HDF5"));
 }
 
 TEST_CASE("if the scanning process cannot run, the file is not to blame", "[formats][hdf5]") {
