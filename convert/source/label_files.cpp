@@ -157,9 +157,9 @@ std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesys
 }
 
 std::vector<std::string> read_class_names(const std::filesystem::path& path) {
-  const auto names = path.extension() == ".json"
-                         ? Manifest::read(path).classes
-                         : lines_of(without_byte_order_mark(as_text(read_file(path))));
+  auto names = path.extension() == ".json"
+                   ? Manifest::read(path).classes
+                   : lines_of(without_byte_order_mark(as_text(read_file(path))));
   if (names.empty()) throw InvalidArgument(fmt::format("'{}' has no class names", path.string()));
   std::unordered_set<std::string_view> seen;
   for (const auto& name : names) {
