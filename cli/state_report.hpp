@@ -8,7 +8,7 @@
 
 namespace precache {
 
-/// What `build --status` is asked for.
+/// A request of `build --status`.
 struct StateRequest {
   std::filesystem::path out;
   std::string split;

@@ -26,7 +26,7 @@ class ImageJob : public ShardJob {
   [[nodiscard]] virtual std::vector<JobSplit> plan_splits() = 0;
   [[nodiscard]] virtual Labelling labelling();
 
-  /// What is known of all samples.
+  /// The facts about all samples.
   [[nodiscard]] const SourceFacts& facts() const { return frozen_ ? frozen_->facts() : facts_; }
   /// The samples before the plan is frozen.
   [[nodiscard]] const Listing& listing() const { return source().listing; }

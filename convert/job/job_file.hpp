@@ -24,7 +24,7 @@ struct ReplacedFile {
   friend auto operator<=>(const ReplacedFile&, const ReplacedFile&) = default;
 };
 
-/// What is written down of a job.
+/// The description of a job in its work folder.
 struct JobFacts {
   std::string plan{};      // its identity
   std::string identity{};  // a JSON object

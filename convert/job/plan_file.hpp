@@ -17,7 +17,7 @@
 
 namespace precache {
 
-/// What a job has to know of the samples of one split.
+/// The facts about the samples of one split.
 struct SplitFacts {
   std::string name;
   std::uint64_t samples = 0;
@@ -31,7 +31,7 @@ struct PlannedSplit {
   const std::vector<std::uint64_t>* samples = nullptr;  // null: all
 };
 
-/// What a job has to know of all samples together. It is found once, when the source is listed.
+/// The facts about all samples together. They are found once, when the source is listed.
 struct SourceFacts {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;  // of all samples
@@ -50,8 +50,8 @@ struct SourceFacts {
 
 /// A frozen plan: the samples of each shard in the order of its records, with their final keys, as
 /// one slice of the file. The shards of the first split come first, then those of the next. A part
-/// of a job reads the slices of its own shards and nothing else. docs/internals/plan.md specifies
-/// the file.
+/// of a job reads the slices of the shards that it makes, and nothing else. docs/internals/plan.md
+/// specifies the file.
 ///
 /// Any number of threads may use one at once.
 class PlanFile {

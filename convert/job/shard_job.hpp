@@ -131,8 +131,8 @@ class ShardJob {
   [[nodiscard]] const Source& source() const { return source_; }
   /// As make_plan() returned them; while shards are written, only those that are made.
   [[nodiscard]] const std::vector<JobSplit>& splits() const { return splits_; }
-  /// What several runs have found in their shares of the source, in order; none if no run did.
-  /// Throws InvalidArgument if a share is missing.
+  /// The files that several runs wrote about their shares of the source, in order; none if no run
+  /// did. Throws InvalidArgument if a share is missing.
   [[nodiscard]] std::vector<std::filesystem::path> found_shares() const;
   /// The calls for each shard that is written. Any thread may call `done`.
   [[nodiscard]] ShardCalls calls();
@@ -183,7 +183,7 @@ class ShardJob {
   std::vector<JobSplit> splits_;
   std::mutex mutex_;                                // for the report and left_out_
   std::optional<WorkFolder> work_;                  // none: nothing is written
-  std::optional<ShardLocks> locks_;                 // none: shards are made whoever else makes them
+  std::optional<ShardLocks> locks_;                 // none: no lock is asked for
   std::vector<PendingShard> left_out_;              // made by other processes meanwhile
   std::vector<OutFolder> outs_;                     // as request_.splits
   std::set<std::string> missing_;                   // splits that are to be made

@@ -25,7 +25,7 @@ namespace precache {
 ///   JOB/prepare.lock            held while the listing is made, so that parts make it once
 ///   JOB/job.json                the plan's identity, the options and the facts about the source
 ///   JOB/plan.DIGITS             the frozen plan of that identity, see PlanFile
-///   JOB/found-I-of-N            what one of N machines found below its share of the source
+///   JOB/found-I-of-N            the content of one of N shares of the source
 ///   JOB/parts                   the number of parts that was used last
 ///   JOB/unpacked.ATTEMPT/       plain copies of shards that are compressed or came through a pipe
 ///   JOB/train-000000.tar.ATTEMPT.part   a shard while one attempt writes it
@@ -85,7 +85,7 @@ class WorkFolder {
   [[nodiscard]] std::optional<File> lock_shard(const std::filesystem::path& final_path) const;
   /// Notes how many parts a job has, for reports of what is missing.
   void note_parts(std::uint64_t count) const;
-  /// What was noted last; 0 if nothing was.
+  /// The number that was noted last; 0 if none was.
   [[nodiscard]] std::uint64_t parts() const;
 
   /// The result of a shard whose file is complete at `final_path`; none if there is none or it

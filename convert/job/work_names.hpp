@@ -26,7 +26,7 @@ inline constexpr const char* kLockEnding = ".lock";    // likewise
 [[nodiscard]] std::string shard(std::string_view split, std::uint64_t number, Format format);
 /// The file with the plan of this identity: "plan." and its digits.
 [[nodiscard]] std::string plan(std::string_view identity);
-/// What run I of N found below its share of the source: "found-I-of-N".
+/// The file about share I of N of the source: "found-I-of-N".
 [[nodiscard]] std::string found(std::uint64_t index, std::uint64_t count);
 /// I and N in such a name.
 [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> found_by(

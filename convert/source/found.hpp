@@ -13,8 +13,8 @@
 #include "convert/source/tfrecord_images.hpp"
 #include "precache/formats/format.hpp"
 
-/// What one of several runs finds in its share of a source, as it is written down for the run that
-/// puts the shares together.
+/// The content of a share of a source, as one of several runs writes it down for the run that puts
+/// the shares together.
 namespace precache::found {
 
 using Json = nlohmann::ordered_json;

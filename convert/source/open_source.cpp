@@ -74,7 +74,7 @@ class ShardSource {
     }
   }
 
-  /// What is in each shard, for found::save().
+  /// The content of each shard, for found::save().
   found::Json list_share() {
     found::Json list = found::Json::array();
     const auto add = [&](auto images) {
@@ -228,7 +228,7 @@ class ShardSource {
     });
   }
 
-  /// What is in each shard, as the runs that listed the shares have found it.
+  /// The content of each shard, as the runs that listed the shares have found it.
   template <typename Result, typename Read>
   std::vector<Result> found_images(const Read& read) {
     std::vector<Result> results(shards_.size());
@@ -332,7 +332,7 @@ std::vector<std::string> class_names_next_to(const std::vector<SourceShard>& sha
   return all ? std::move(known.classes) : std::vector<std::string>();
 }
 
-/// Each run would unpack its shards to a place of its own.
+/// Two runs cannot share an unpacked copy.
 void refuse_unpacking(const fs::path& path) {
   std::vector<std::byte> head(kHeadBytes);
   if (path != "-") {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a build on several machines costs apart from its images: the preparation of a plan, one part
-// of 64, and the end, on synthetic listings and shards of a few bytes.
+// The cost of a build on several machines apart from its images: the preparation of a plan, one
+// part of 64, and the end, on synthetic listings and shards of a few bytes.
 //
 //   cluster_bench FOLDER [ENTRIES...]     default: 1, 4 and 10 million
 //
-// FOLDER gets the files and should be on the disk to measure. Each step runs in a process of its
-// own, so that its processor time and its memory are known.
+// FOLDER gets the files and should be on the disk to measure. Each step runs in a separate process,
+// so that its processor time and its memory are known.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -43,7 +44,7 @@ struct Cost {
   double bytes = 0;  // more than a process that does nothing
 };
 
-/// Runs `work` in a process of its own.
+/// Runs `work` in a separate process.
 Cost cost_of(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
   const pid_t child = ::fork();
@@ -173,6 +174,7 @@ void finish(const fs::path& out) {
 }
 
 int run(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const fs::path folder = argv[1];
   fs::create_directories(folder);
   std::vector<std::uint64_t> sizes;

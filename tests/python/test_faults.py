@@ -344,7 +344,7 @@ def test_an_index_that_the_hdf5_library_cannot_write_is_reported(tool, interfere
 
 @pytest.mark.parametrize(
     "call, name",
-    [("pwrite", "job.json."), ("fsync", "listing."), ("pwrite", "000002.tar.json."), ("rename", "dataset.json")],
+    [("pwrite", "job.json."), ("fsync", "plan."), ("pwrite", "000002.tar.json."), ("rename", "dataset.json")],
 )
 def test_a_work_file_that_cannot_be_written_ends_the_build(tool, interference, few, undisturbed, tmp_path, call, name):
     out = tmp_path / "out"

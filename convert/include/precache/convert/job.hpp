@@ -52,8 +52,8 @@ struct ImageJobOptions {
   std::filesystem::path helper;
 };
 
-/// What one run of a job does. A job of one run does all steps; on several machines one run
-/// prepares, each part makes its shards, and one run finishes.
+/// The work of one run. A job of one run does all steps; on several machines one run prepares, each
+/// part makes its shards, and one run finishes.
 enum class JobStep {
   kWhole,
   kPrepare,  // list the source and freeze the plan
