@@ -223,7 +223,6 @@ void add_build(CLI::App& app, Action& action) {
       "  precache build images shards --preset imagenet --dry-run\n"
       "  precache build images shards --val-fraction 0.2\n"
       "  precache build photos shards --labels labels.csv --format tfrecord\n"
-      "  precache build images shards --prepare, then --part 0/8 to --part 7/8, then --finish\n"
       "\n"
       "If a build is interrupted or killed, run the same command again to resume it.\n"
       "Exit status: 0 done, 1 too many bad images, 2 wrong usage, 3 system error, 4 corrupt data, "

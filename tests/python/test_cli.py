@@ -220,8 +220,9 @@ WRONG_VALUES = {
     "--on-error": ["ignore"],
     "--max-bad": ["101", "-1%", "x", "nan", "%", ""],
     "--max-pixels": ["0", "-1", "x"],
-    "--part": ["2/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", "1/2 --finish", "1/2 --overwrite", ""],
-    "--prepare": ["--part 0/2", "--finish", "--status"],
+    "--part": ["2/2", "3/2", "1", "1/0", "a/b", "-1/2", "1/2/3", "1/2 --finish", "1/2 --overwrite", "1/2 --status", ""],
+    "--prepare=2/2": [None],
+    "--prepare=x": [None],
     "--finish": [None],  # there is nothing to finish
     "--parts": ["0", "-1", "x", ""],
     "--watch": [None],  # without --status
