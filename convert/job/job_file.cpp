@@ -19,7 +19,7 @@ namespace {
 
 std::uint64_t version_of(const Json& job) {
   if (job.contains("version")) return strict_json::count(job["version"]);
-  (void)job.at("plan");  // else it is no job at all
+  (void)job.at("plan");  // throws for another file
   return 1;
 }
 
