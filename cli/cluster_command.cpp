@@ -19,7 +19,7 @@ namespace {
 using cluster::KubernetesJob;
 using cluster::SlurmJob;
 
-/// Options of build that each job has its own value of, or that do not fit a job.
+/// Options of build that each job sets itself, or that do not fit a job.
 constexpr std::array kOptionsOfSteps{"--prepare", "--part",  "--parts",    "--finish",
                                      "--status",  "--watch", "--jobs",     "--dry-run",
                                      "--quiet",   "--json",  "--overwrite"};
@@ -70,7 +70,7 @@ std::vector<std::string> build_words(const Scheduler& scheduler) {
     }
     const std::string value = option->results().back();
     cluster::check_printable(name, value);
-    if (value.starts_with('-')) {  // as a word of its own it would be another option
+    if (value.starts_with('-')) {  // as a separate word it would be another option
       words.push_back(name + "=" + value);
     } else {
       words.insert(words.end(), {name, value});

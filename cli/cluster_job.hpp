@@ -10,7 +10,7 @@
 /// The jobs of a cluster that together make one build, as text for its scheduler.
 namespace precache::cluster {
 
-/// What all schedulers are told. One job prepares, `parts` jobs make the shards, one job finishes.
+/// The facts for any scheduler. One job prepares, `parts` jobs make the shards, one job finishes.
 struct ClusterJob {
   std::string name = "precache";
   /// The command without the step: precache, build, options, SOURCE and OUT.

@@ -4,6 +4,7 @@
 A page asks for them with comments, which other viewers of Markdown do not show:
 
     <!-- help: build -->                        the output of `precache build --help`
+    <!-- help: cluster/slurm -->                that of `precache cluster slurm --help`
     <!-- header: reader/include/.../x.hpp -->   a C++ header
     <!-- schema: formats/x.schema.json -->      a JSON Schema as tables
 
@@ -142,7 +143,7 @@ def _generated(match):
 def _help(command):
     if not TOOL.is_file():
         raise PluginError(f"no command at {TOOL}: build it, or set PRECACHE, to show its --help")
-    words = [TOOL, "--help"] if command == "precache" else [TOOL, command, "--help"]
+    words = [TOOL, "--help"] if command == "precache" else [TOOL, *command.split("/"), "--help"]
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
     shown = subprocess.run(words, check=True, capture_output=True, text=True, env=environment).stdout
     return "```text\n" + "\n".join(_folded(line) for line in shown.strip().splitlines()) + "\n```"

@@ -6,6 +6,7 @@
 #                          the real clients
 #   tests/run.sh --middle  lint, the release build, its C++ tests and the Python tests; no sanitizers
 #   tests/run.sh --fast    only the C++ tests of the release build
+#   tests/run.sh --cluster the release build and all tests of clusters: each engine with each fault
 #
 # tests/README.md says which to run for which change. Works on a fresh Debian 12, as root or with sudo. A second run
 # installs nothing and builds only what changed.
@@ -17,7 +18,8 @@ case "${1:-}" in
   "") ;;
   --fast) tier=fast ;;
   --middle) tier=middle ;;
-  *) echo "usage: tests/run.sh [--fast | --middle]" >&2; exit 2 ;;
+  --cluster) tier=cluster ;;
+  *) echo "usage: tests/run.sh [--fast | --middle | --cluster]" >&2; exit 2 ;;
 esac
 
 # Each step says how long the one before it took.
@@ -37,6 +39,8 @@ total() {
 packages=(catch2)
 [[ $tier == fast ]] ||
   packages+=(busybox chromium clang-format libarchive-tools libjpeg-turbo-progs perl protobuf-compiler python3-dev python3-venv util-linux)
+# Engines of tests/python/cluster.
+[[ $tier == fast ]] || packages+=(munge openjdk-17-jre-headless openmpi-bin slurm-client slurmctld slurmd)
 [[ $tier != all ]] || packages+=(clang libclang-rt-dev llvm)
 step "packages"
 samples/install_packages.sh "${packages[@]}"
@@ -115,14 +119,24 @@ if [[ $tier == all ]]; then
     -E 'any flipped byte|casts round every number|every normalisation is exact|a million names|files of the corpora are inspected'
 fi
 
-step "C++ tests"
-ctest --preset release -j 2
+if [[ $tier != cluster ]]; then
+  step "C++ tests"
+  ctest --preset release -j 2
+fi
 
 step "Python package"
 # In the tree of the release build, so that nothing is compiled twice.
 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall \
   --config-settings=build-dir=build/release --config-settings=cmake.define.PRECACHE_UNITY=ON \
   --config-settings=cmake.define.PRECACHE_BUILD_TESTS=ON --config-settings=cmake.define.PRECACHE_BUILD_SAMPLES=ON .
+
+export PRECACHE_NEED_CLUSTERS=1  # an engine that is missing fails its tests; elsewhere they skip
+if [[ $tier == cluster ]]; then
+  step "tests of clusters"
+  "$venv/bin/python" -m pytest -q --durations=20 --cluster --basetemp=build/pytest tests/python/cluster
+  total
+  exit 0
+fi
 
 step "documentation site"
 PRECACHE=$PWD/build/release/precache tests/docs.sh

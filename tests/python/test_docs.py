@@ -25,7 +25,8 @@ from PIL import Image
 
 from shards import Dataset
 
-COMMANDS = ("bench", "build", "convert", "index", "inspect", "pack", "verify")
+COMMANDS = ("bench", "build", "cluster", "convert", "index", "inspect", "pack", "verify")
+SCHEDULERS = ("cluster/slurm", "cluster/kubernetes")
 
 
 def blocks(document, language=""):
@@ -275,7 +276,7 @@ def test_generated_parts_name_what_exists():
         for document in DOCUMENTS
         for found in re.findall(r"^<!-- (help|header|schema): (\S+) -->$", document.read_text(), re.MULTILINE)
     ]
-    assert {name for kind, name in wanted if kind == "help"} == {"precache", *COMMANDS}
+    assert {name for kind, name in wanted if kind == "help"} == {"precache", *COMMANDS, *SCHEDULERS} - {"cluster"}
     headers = [name for kind, name in wanted if kind == "header"]
     assert len(headers) > 5 and all((ROOT / name).is_file() for name in headers)
     schemas = [json.loads((ROOT / "docs" / name).read_text()) for kind, name in wanted if kind == "schema"]
@@ -308,7 +309,7 @@ def test_the_page_on_json_names_every_key(tmp_path, quickstart):
 def test_options_in_the_documents_exist():
     helps = [
         subprocess.run([TOOL, *command, "--help"], check=True, capture_output=True, text=True).stdout
-        for command in ((), *((name,) for name in COMMANDS))
+        for command in ((), *(name.split("/") for name in (*COMMANDS, *SCHEDULERS)))
     ]
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
     other_tools = {
@@ -330,6 +331,9 @@ def test_options_in_the_documents_exist():
         "--modes",
         "--decode",
         "--array",
+        "--filename",
+        "--requeue",
+        "--cluster",
         "--patience",
         "--wrap",
         "--descriptor",

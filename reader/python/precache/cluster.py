@@ -51,7 +51,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class PartResult:
-    """What one attempt at a part did."""
+    """The outcome of one attempt at a part."""
 
     part: int
     """The number of the part, from 0."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of clusters share: a source, the files of a single build."""
+"""Shared by the tests of clusters: a source, the files of a single build."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ def every_cluster_test(request):
 @pytest.fixture(scope="session")
 def source(tmp_path_factory):
     """A folder whose name has to be quoted."""
-    folder = tmp_path_factory.mktemp("source") / "it's $(a) \"folder\""
+    folder = tmp_path_factory.mktemp("source") / 'it\'s $(a) "folder"'
     for number in range(24):
         images.draw_unique(folder / f"class{number % 2}" / f"{number:02}.png", number)
     return folder
@@ -34,6 +34,14 @@ def whole(run, source, tmp_path_factory):
     """The files of a single build."""
     out = tmp_path_factory.mktemp("whole") / "out"
     run("build", source, out, *WORDS, "--quiet")
+    return files(out)
+
+
+@pytest.fixture(scope="session")
+def whole_of_sample(run, source, tmp_path_factory):
+    """The files of a single build with the options of the samples."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    run("build", source, out, "--size", WORDS[1], "--quiet")
     return files(out)
 
 

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of engines share: the build that they run, and how to start and wait."""
+"""Shared by the tests of engines: the build that they run, and how to start and wait."""
 
 import contextlib
 import importlib.util
 import os
+import runpy
 import shutil
 import socket
+import sys
 import time
 
 import pytest
 
+from conftest import REPOSITORY
+
 PATIENCE_SECONDS = 200  # ends a test that hangs; none depends on how long something takes
+SAMPLES = REPOSITORY / "samples" / "cluster"
 PARTS = 6
 OPTIONS = {"size": 8, "shards": 12}
 WORDS = ("--size", "8", "--shards", "12")
@@ -33,6 +38,12 @@ def free_ports(count):
         for each in sockets:
             each.bind(("127.0.0.1", 0))
         return [each.getsockname()[1] for each in sockets]
+
+
+def run_sample(monkeypatch, name, *words):
+    """Runs a program of samples/cluster in this process, which is connected to an engine."""
+    monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+    runpy.run_path(str(SAMPLES / name), run_name="__main__")
 
 
 def is_running(process):

@@ -21,7 +21,9 @@ def options(tool, *command):
     return set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", tool.run(*command, "--help").out, re.MULTILINE))
 
 
-@pytest.mark.parametrize("scheduler, more", [("slurm", {"--time", "--partition", "--account"}), ("kubernetes", {"--image", "--claim"})])
+@pytest.mark.parametrize(
+    "scheduler, more", [("slurm", {"--time", "--partition", "--account"}), ("kubernetes", {"--image", "--claim"})]
+)
 def test_a_scheduler_takes_the_options_of_build(tool, scheduler, more):
     of_build = options(tool, "build")
     assert options(tool, "cluster", scheduler) == of_build - STEPS - {"--overwrite"} | OWN | more

@@ -2,7 +2,7 @@
 """Builds on a Dask cluster of processes on this machine."""
 
 import pytest
-from engines import OPTIONS, PARTS, need
+from engines import OPTIONS, PARTS, WORDS, need, run_sample
 
 from tool import differing, files
 
@@ -54,3 +54,10 @@ def test_an_error_that_stays_ends_the_build_at_once(client, source, tmp_path):
         precache.cluster.run_on_dask(client, job, progress=False)
     assert job.attempts(1) == 1
     assert not (tmp_path / "out" / "dataset.json").exists()
+
+
+def test_the_sample_makes_the_bytes_of_a_single_build(client, source, whole_of_sample, tmp_path, monkeypatch, capsys):
+    words = ("--parts", 2, "--size", WORDS[1], "--scheduler", client.scheduler.address)
+    run_sample(monkeypatch, "dask_build.py", source, tmp_path / "out", *words)
+    assert capsys.readouterr().out == "24 samples in 1 shards, 0 skipped\n"
+    assert differing(files(tmp_path / "out"), whole_of_sample) == []

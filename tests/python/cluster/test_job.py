@@ -9,17 +9,15 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
-from engines import OPTIONS, PARTS, WORDS, need
+from engines import OPTIONS, PARTS, SAMPLES, WORDS, need
 
 import precache
 import precache.cluster
-from conftest import REPOSITORY, TIMEOUT_SECONDS
+from conftest import TIMEOUT_SECONDS
 from precache._keywords import BuildOptions
 from tool import differing, files
 
 pytest_plugins = ("cluster_fixtures",)
-
-SAMPLES = REPOSITORY / "samples" / "cluster"
 
 
 @pytest.fixture
@@ -69,7 +67,7 @@ def test_a_job_is_pickled_and_shows_itself(job, source, tmp_path):
     assert (again.parts, again.jobs) == (PARTS, 1)
 
 
-@pytest.mark.parametrize("name", ["part", "finish", "prepare", "progress", "wait", "sise"])
+@pytest.mark.parametrize("name", ["part", "finish", "prepare", "progress", "wait", "colour"])
 def test_an_argument_that_a_job_does_not_take_is_refused(source, tmp_path, name):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         precache.cluster.Job(source, tmp_path / "out", parts=2, **{name: 1})
@@ -99,7 +97,10 @@ def test_only_prepare_replaces_a_split(job, source, whole, tmp_path):
 
 def test_typed_options_are_those_of_build():
     steps = {"dry_run", "finish", "jobs", "part", "parts", "prepare", "progress", "status", "wait", "watch"}
-    assert set(BuildOptions.__annotations__) == set(inspect.signature(precache.build).parameters) - steps - {"source", "out"}
+    assert set(BuildOptions.__annotations__) == set(inspect.signature(precache.build).parameters) - steps - {
+        "source",
+        "out",
+    }
 
 
 def sample(name, *words, before=(sys.executable,), cwd=None):
@@ -110,23 +111,18 @@ def sample(name, *words, before=(sys.executable,), cwd=None):
     return done.stdout
 
 
-def single(run, source, out):
-    run("build", source, out, "--size", WORDS[1], "--quiet")
-    return files(out)
-
-
-def test_the_sample_for_submitit_makes_the_bytes_of_a_single_build(run, source, tmp_path):
+def test_the_sample_for_submitit_makes_the_bytes_of_a_single_build(source, whole_of_sample, tmp_path):
     need(packages=("submitit",))
     words = ("--parts", 2, "--size", WORDS[1], "--cpus", 1, "--memory-gb", 0.1, "--cluster", "local")
     said = sample("submitit_build.py", source, tmp_path / "out", *words, cwd=tmp_path)
     assert said == "24 samples in 1 shards, made on 1 hosts\n"
-    assert differing(files(tmp_path / "out"), single(run, source, tmp_path / "whole")) == []
+    assert differing(files(tmp_path / "out"), whole_of_sample) == []
 
 
-def test_the_sample_for_mpi_makes_the_bytes_of_a_single_build(run, source, tmp_path):
+def test_the_sample_for_mpi_makes_the_bytes_of_a_single_build(source, whole_of_sample, tmp_path):
     need(programs=("mpiexec",), packages=("mpi4py",))
     as_root = ("--allow-run-as-root", "--oversubscribe")
     before = ("mpiexec", *as_root, "-n", "3", sys.executable, "-m", "mpi4py.futures")
     said = sample("mpi_build.py", source, tmp_path / "out", "--parts", 2, "--size", WORDS[1], before=before)
     assert said == "24 samples in 1 shards, 24 images in this run\n"
-    assert differing(files(tmp_path / "out"), single(run, source, tmp_path / "whole")) == []
+    assert differing(files(tmp_path / "out"), whole_of_sample) == []

@@ -8,15 +8,15 @@ import subprocess
 
 import pytest
 import yaml
-from engines import PARTS, WORDS, need
+from engines import PARTS, SAMPLES, WORDS, need
 
-from conftest import REPOSITORY, TIMEOUT_SECONDS
+from conftest import TIMEOUT_SECONDS
 from tool import differing, files
 
 pytest_plugins = ("cluster_fixtures",)
 
 VERSIONS = ("1.29", "1.37")  # the oldest that is supported, and the newest that is known
-SAMPLE = REPOSITORY / "samples" / "cluster" / "kubernetes.yaml"
+SAMPLE = SAMPLES / "kubernetes.yaml"
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_the_command_lines_make_the_bytes_of_a_single_build(jobs, path, whole, t
 
 def test_a_part_waits_for_the_plan(jobs, path, tmp_path):
     wait = pod(jobs["precache-parts"])["initContainers"][0]
-    # What the loop does between two looks: here another Pod prepares meanwhile.
+    # Stands for the pause of the loop: another Pod prepares meanwhile.
     prepare = pod(jobs["precache-prepare"])["containers"][0]["command"]
     words = " ".join("'" + expanded(word, {}).replace("'", "'\\''") + "'" for word in prepare)
     (path / "sleep").write_text(f"#!/bin/sh\necho slept >> '{tmp_path}/slept'\n{words} > /dev/null 2>&1\n")
@@ -118,8 +118,7 @@ def test_the_sample_runs_a_part(path, source, whole, tmp_path, run):
     command = [places.get(word, word) for word in container["command"]]
     command = [*command, *WORDS]
     run("build", source, tmp_path / "out", *WORDS, "--prepare")
-    for index in range(64):
-        if index < 12:  # of 12 shards, the other parts have none
-            succeed({"command": command}, path, JOB_COMPLETION_INDEX=str(index))
+    for index in range(12):  # the other parts have no shard
+        succeed({"command": command}, path, JOB_COMPLETION_INDEX=str(index))
     run("build", source, tmp_path / "out", *WORDS, "--finish")
     assert differing(files(tmp_path / "out"), whole) == []

@@ -4,7 +4,7 @@
 import os
 
 import pytest
-from engines import OPTIONS, PARTS, need
+from engines import OPTIONS, PARTS, WORDS, need, run_sample
 
 from tool import differing, files
 
@@ -15,10 +15,14 @@ pytest_plugins = ("cluster_fixtures",)
 def ray_cluster(importable):
     need(packages=("ray",))
     before = os.environ.copy()
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DISABLE_IMPORT_WARNING="1", PYTHONPATH=importable["PYTHONPATH"])
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=importable["PYTHONPATH"])
     import ray
+    import ray._private.services
     from ray.cluster_utils import Cluster
 
+    # Otherwise Ray replaces 127.0.0.1 by an address that other machines reach.
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(ray._private.services, "get_node_ip_address", lambda *_: "127.0.0.1")
     small = {"object_store_memory": 80_000_000, "node_ip_address": "127.0.0.1", "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
     try:
@@ -29,6 +33,7 @@ def ray_cluster(importable):
     finally:
         ray.shutdown()
         cluster.shutdown()
+        monkeypatch.undo()
         os.environ.clear()
         os.environ.update(before)
 
@@ -70,16 +75,17 @@ def test_the_loss_of_a_node_leaves_the_bytes_of_a_single_build(
     assert differing(files(tmp_path / "out"), whole) == []
 
 
-def test_without_a_cluster_it_says_what_to_call(source, tmp_path):
-    need(packages=("ray",))
+def test_the_sample_makes_the_bytes_of_a_single_build(
+    ray_cluster, source, whole_of_sample, tmp_path, monkeypatch, capsys
+):
+    """It connects this process, which must not be connected."""
     import precache.cluster
-
-    # In a process of its own: here a cluster may be running.
     import ray
 
-    if ray.is_initialized():
-        ray.shutdown()
-    job = precache.cluster.Job(source, tmp_path / "out", parts=PARTS)
-    with pytest.raises(precache.InvalidArgument) as refused:
-        precache.cluster.run_on_ray(job)
-    assert refused.value.hint == "Call ray.init() first."
+    ray.shutdown()
+    with pytest.raises(precache.InvalidArgument, match="ray is not connected to a cluster"):
+        precache.cluster.run_on_ray(precache.cluster.Job(source, tmp_path / "out", parts=PARTS))
+    words = ("--parts", 2, "--size", WORDS[1], "--address", ray_cluster.address)
+    run_sample(monkeypatch, "ray_build.py", source, tmp_path / "out", *words)
+    assert capsys.readouterr().out.endswith("24 samples in 1 shards, 0 skipped\n")
+    assert differing(files(tmp_path / "out"), whole_of_sample) == []

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from engines import PARTS, WORDS, need, wait_until
+from engines import PARTS, SAMPLES, WORDS, need, wait_until
 from slurm_cluster import Slurm
 
 from tool import differing, files
@@ -81,3 +81,11 @@ def test_a_part_that_cannot_succeed_is_not_repeated_and_ends_the_build(slurm, su
     assert attempts(tmp_path, 3) == 1
     assert (slurm.state_of(prepare), slurm.state_of(finish)) == ("COMPLETED", "CANCELLED")
     assert not (tmp_path / "out" / "dataset.json").exists()
+
+
+def test_the_sample_makes_the_bytes_of_a_single_build(slurm, precache, source, whole, tmp_path, every_cluster_test):
+    words = (SAMPLES / "slurm.sh", source, tmp_path / "out", PARTS, *WORDS)
+    slurm.environment.update(CPUS="1", PATH=f"{precache.parent}:{os.environ['PATH']}")
+    slurm.call("bash", *words, cwd=tmp_path)
+    slurm.wait_for_jobs()
+    assert differing(files(tmp_path / "out"), whole) == [], logs(tmp_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds on Spark: a master and two workers with addresses of their own, because Spark puts speculative copies only on
+"""Builds on Spark: a master and two workers with different addresses, because Spark puts speculative copies only on
 another host."""
 
 import contextlib
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from engines import OPTIONS, PARTS, free_ports, need, wait_until
+from engines import OPTIONS, PARTS, WORDS, free_ports, need, run_sample, wait_until
 
 from tool import differing, files
 
@@ -101,9 +101,7 @@ def test_an_error_that_stays_ends_the_build(spark, source, tmp_path, every_clust
     assert not (tmp_path / "out" / "dataset.json").exists()
 
 
-def test_the_loss_of_an_executor_leaves_the_bytes_of_a_single_build(
-    spark, source, whole, tmp_path, every_cluster_test
-):
+def test_the_loss_of_an_executor_leaves_the_bytes_of_a_single_build(spark, source, whole, tmp_path, every_cluster_test):
     import precache.cluster
     from scripted_job import ScriptedJob
 
@@ -112,3 +110,10 @@ def test_the_loss_of_an_executor_leaves_the_bytes_of_a_single_build(
     precache.cluster.run_on_spark(spark, job, progress=False)
     assert job.attempts(3) > 1
     assert differing(files(tmp_path / "out"), whole) == []
+
+
+def test_the_sample_makes_the_bytes_of_a_single_build(spark, source, whole_of_sample, tmp_path, monkeypatch, capsys):
+    """The last of this file: the sample gets the session, and stops it."""
+    run_sample(monkeypatch, "spark_build.py", source, tmp_path / "out", "--parts", 2, "--size", WORDS[1])
+    assert capsys.readouterr().out == "24 samples in 1 shards, 0 skipped\n"
+    assert differing(files(tmp_path / "out"), whole_of_sample) == []
