@@ -5,8 +5,8 @@
 >>> job.prepare()["status"]
 'prepared'
 >>> results = [*map(job.run, range(job.parts))]  # or the map of an engine
->>> sum(result.images for result in results)
-12
+>>> sum(result.images for result in results) == job.status()["samples"]
+True
 >>> job.finish()["status"]
 'complete'
 

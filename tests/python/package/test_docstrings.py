@@ -18,7 +18,7 @@ pytest_plugins = ("package_fixtures",)
 
 OTHERS = {"__main__", "_reader", "_commands", "_process", "_progress"}  # test_commands.py has those of the commands
 MODULES = sorted({module.name for module in pkgutil.iter_modules(precache.__path__)} - OTHERS)
-WITH_EXAMPLES = {"", "_dataset", "_errors", "tensorflow", "torch"}
+WITH_EXAMPLES = {"", "_dataset", "_errors", "cluster", "tensorflow", "torch"}
 
 USER = """
 import precache
@@ -65,9 +65,10 @@ def folder(build, animals, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["", *MODULES])
-def test_examples(folder, name):
+def test_examples(folder, animals, tmp_path, name):
     module = importlib.import_module(f"precache.{name}" if name else "precache")
     scope = {"precache": precache, "folder": folder, "dataset": precache.open(folder)}
+    scope |= {"images": animals[0], "out": tmp_path / "out"}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     for test in doctest.DocTestFinder(recurse=name != "").find(module, module.__name__, extraglobs=scope):
         runner.run(test)
