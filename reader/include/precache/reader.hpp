@@ -6,6 +6,7 @@
 #include "precache/formats/dtype.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/tensor_spec.hpp"
+#include "precache/reader/augmentation.hpp"
 #include "precache/reader/batch_transform.hpp"
 #include "precache/reader/dataset.hpp"
 #include "precache/reader/loader.hpp"

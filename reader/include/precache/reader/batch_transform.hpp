@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "precache/formats/dtype.hpp"
 #include "precache/formats/normalization.hpp"
 #include "precache/formats/tensor_spec.hpp"
+#include "precache/reader/augmentation.hpp"
 
 namespace precache {
 
@@ -17,6 +19,12 @@ struct Crop {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   CropPosition place = CropPosition::kRandom;
+};
+
+struct ImageSize {
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+  bool operator==(const ImageSize&) const = default;
 };
 
 /// The changes that are made to stored tensors when they are copied into a batch; by default none.
@@ -31,8 +39,16 @@ struct BatchTransform {
   std::optional<DType> dtype{};    // none: float32 with `normalize`, else as stored
   std::optional<Layout> layout{};  // none: as stored
 
-  /// The spec of transformed tensors. Throws InvalidArgument if the parts contradict each other or
-  /// do not fit the stored tensors.
+  /// Random changes of uint8 pixels, before they are normalized; instead of `crop` and `flip`.
+  Augmentation augmentation{};
+  /// Several tensors of each sample, each by its own list; instead of `augmentation`. The record is
+  /// read once.
+  std::vector<Augmentation> views{};
+  /// The largest size that set_size() may ask for; none: that of the options.
+  std::optional<ImageSize> max_size{};
+
+  /// The spec of transformed tensors, of the first view if there are several. Throws
+  /// InvalidArgument if the parts contradict each other or do not fit the stored tensors.
   [[nodiscard]] TensorSpec result(const TensorSpec& stored) const;
 };
 

@@ -53,6 +53,10 @@ struct LoaderOptions {
   /// If not empty, Shuffle::kWeighted: one weight for each position of the subset or the dataset.
   std::vector<double> weights{};
   BatchTransform transform{};
+  /// Repeated augmentation: each sample takes this many neighbouring positions of the order, with
+  /// other draws at each. An epoch keeps its length, so it has only this part of the samples; other
+  /// ones in each epoch. More than 1 needs a shuffle.
+  std::uint32_t repeats = 1;
   unsigned threads = 0;  // 0: all that the process may use
   /// The number of batches that are filled ahead. Memory is bounded by these and those that the
   /// consumer holds.
@@ -60,6 +64,35 @@ struct LoaderOptions {
   /// Copy every batch, for consumers that write to them. Otherwise, neighbours without a transform
   /// are a view of the shard.
   bool writable = false;
+};
+
+/// One of the tensors that a batch has of each sample; borrows the memory of the batch.
+class BatchView {
+ public:
+  BatchView(const TensorSpec& spec, const std::byte* data, std::size_t count,
+            std::size_t stride_bytes)
+      : spec_(spec), data_(data), count_(count), stride_bytes_(stride_bytes) {}
+
+  [[nodiscard]] std::size_t size() const { return count_; }
+  /// The type and shape of each row.
+  [[nodiscard]] const TensorSpec& spec() const { return spec_; }
+  [[nodiscard]] const std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t stride_bytes() const { return stride_bytes_; }
+  /// As Batch::as().
+  template <TensorElement T>
+  [[nodiscard]] TypedRows<const T> as() const {
+    return {spec_, data_, count_, stride_bytes_};
+  }
+  /// REQUIRES: i < size().
+  [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const {
+    return {data_ + i * stride_bytes_, spec_.size_bytes()};
+  }
+
+ private:
+  TensorSpec spec_;
+  const std::byte* data_;
+  std::size_t count_;
+  std::size_t stride_bytes_;
 };
 
 /// Tensors and labels of some samples.
@@ -97,6 +130,11 @@ class Batch {
   /// REQUIRES: i < size().
   [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const&;
   std::span<const std::byte> operator[](std::size_t i) const&& = delete;
+  /// The number of tensors of each sample: BatchTransform::views, or one.
+  [[nodiscard]] std::size_t views() const;
+  /// The tensors of one view. The functions above return those of view 0.  REQUIRES: i < views().
+  [[nodiscard]] BatchView view(std::size_t i) const&;
+  BatchView view(std::size_t i) const&& = delete;
   /// Returns memory that only this batch uses, with the same stride; data() is the same from now
   /// on. Writes to it change no other batch, no other epoch and no file. A view is mapped again for
   /// that, and its pages are copied when they are written to. Throws IoError.
@@ -107,6 +145,9 @@ class Batch {
   /// The indices of the samples in the dataset.
   [[nodiscard]] std::span<const std::uint64_t> samples() const&;
   std::span<const std::uint64_t> samples() const&& = delete;
+  /// Which of the LoaderOptions::repeats of its sample each row is.
+  [[nodiscard]] std::span<const std::uint32_t> repeats() const&;
+  std::span<const std::uint32_t> repeats() const&& = delete;
   /// True if the rows are pages of the shard, not a copy.
   [[nodiscard]] bool is_view() const;
   /// Throws CorruptData if this is a view of a shard that was truncated or written to since, or
@@ -157,8 +198,21 @@ class LoaderBase {
   /// another size.
   void resume(const OrderState& state);
 
-  /// The type and shape of each row of a batch.
+  /// The type and shape of each row of a batch that is planned from now on.
   [[nodiscard]] TensorSpec spec() const;
+  /// The number of tensors of each sample, and the type and shape of one.
+  [[nodiscard]] std::size_t views() const;
+  [[nodiscard]] TensorSpec view_spec(std::size_t view) const;
+  /// Changes the size of the tensors of a view, from the next epoch on; from this one on if next()
+  /// has returned none of its batches. The last operation of the view that sets a size makes the
+  /// new one. Throws InvalidArgument if there is none, or if the size is larger than
+  /// BatchTransform::max_size.
+  void set_size(ImageSize size, std::size_t view = 0);
+  /// What the operations of a view draw for a sample in an epoch, in their order. Pixels are those
+  /// that are stored.
+  [[nodiscard]] std::vector<OperationDraw> draw(std::uint64_t sample, std::uint64_t epoch,
+                                                std::size_t view = 0,
+                                                std::uint32_t repeat = 0) const;
   /// Sentences about options that are valid but probably not meant.
   [[nodiscard]] std::vector<std::string> warnings() const;
 
