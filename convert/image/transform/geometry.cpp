@@ -52,12 +52,6 @@ Geometry pad(const Recipe& recipe, std::uint32_t width, std::uint32_t height) {
 
 }  // namespace
 
-bool Geometry::vertical_first() const {
-  const std::int64_t rows_less = std::int64_t{vertical.source} - vertical.resized;
-  const std::int64_t columns_less = std::int64_t{horizontal.source} - horizontal.resized;
-  return rows_less > 0 && rows_less > 2 * columns_less;
-}
-
 Geometry make_geometry(const Recipe& recipe, std::uint32_t width, std::uint32_t height) {
   switch (recipe.fit) {
     case Fit::kCrop:

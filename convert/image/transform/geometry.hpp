@@ -3,28 +3,19 @@
 
 #include <cstdint>
 
+#include "formats/image/taps.hpp"
 #include "precache/formats/recipe.hpp"
 
 namespace precache {
-
-/// How one axis of an image becomes one axis of a tensor: `source` pixels are resized to `resized`,
-/// of which [first, first + count) go to the tensor from `placed_at` on. The rest is padding.
-struct AxisGeometry {
-  std::uint32_t source = 0;
-  std::uint32_t resized = 0;
-  std::uint32_t first = 0;
-  std::uint32_t count = 0;
-  std::uint32_t placed_at = 0;
-  bool operator==(const AxisGeometry&) const = default;
-};
 
 struct Geometry {
   AxisGeometry horizontal;
   AxisGeometry vertical;
 
-  /// Whether Pillow, since version 13, resizes vertically first. Each pass rounds to eight bits, so
-  /// the order changes the result.
-  [[nodiscard]] bool vertical_first() const;
+  [[nodiscard]] bool vertical_first() const {
+    return resizes_vertically_first(vertical.source, vertical.resized, horizontal.source,
+                                    horizontal.resized);
+  }
 };
 
 /// Images with longer sides are rejected, because the tables of weights grow with them.

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "convert/image/transform/taps.hpp"
+#include "formats/image/taps.hpp"
 
 /// The inner loops, for the best instruction set that the machine has.
 ///

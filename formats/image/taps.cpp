@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert/image/transform/taps.hpp"
+#include "formats/image/taps.hpp"
 
 #include <algorithm>
 #include <cmath>
