@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "reader/loader/augment/view_passes.hpp"
+
 namespace precache {
 namespace {
 
@@ -99,10 +101,19 @@ std::byte* Batch::make_writable() & { return buffer_->make_writable(); }
 std::size_t Batch::stride_bytes() const { return buffer_->stride_bytes; }
 std::span<const std::int64_t> Batch::labels() const& { return buffer_->labels; }
 std::span<const std::uint64_t> Batch::samples() const& { return buffer_->samples; }
+std::span<const std::uint32_t> Batch::repeats() const& { return buffer_->repeats; }
+std::size_t Batch::views() const { return buffer_->passes->size(); }
 bool Batch::is_view() const { return buffer_->view != nullptr; }
 
 std::span<const std::byte> Batch::operator[](std::size_t i) const& {
   return {buffer_->data + i * buffer_->stride_bytes, buffer_->spec.size_bytes()};
+}
+
+BatchView Batch::view(std::size_t i) const& {
+  if (i == 0) return {spec(), data(), size(), stride_bytes()};
+  const TensorSpec& spec = buffer_->passes->view(i).result();
+  return {spec, buffer_->buffer.data() + buffer_->passes->offset(i, size()), size(),
+          spec.size_bytes()};
 }
 
 void Batch::check() const {

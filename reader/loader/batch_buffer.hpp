@@ -17,6 +17,7 @@
 namespace precache {
 
 class BufferPool;
+class ViewPasses;
 
 /// Memory that is aligned for vector instructions.
 class AlignedBuffer {
@@ -52,8 +53,10 @@ struct BatchPlacement {
 /// The lock of the pipeline guards the progress. The other fields belong to the threads that fill
 /// the batch, then to the Batch that holds it.
 struct BatchBuffer {
-  TensorSpec spec;
+  TensorSpec spec;  // of view 0, and so for data and stride
+  std::shared_ptr<const ViewPasses> passes;
   std::vector<std::uint64_t> samples;
+  std::vector<std::uint32_t> repeats;  // of each sample
   std::vector<std::int64_t> labels;
   const std::byte* data = nullptr;
   std::size_t stride_bytes = 0;

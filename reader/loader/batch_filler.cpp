@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/bytes/checked_math.hpp"
-
 namespace precache {
 namespace {
 
@@ -42,8 +40,8 @@ void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t
 BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
                          std::uint64_t largest_batch, bool writable, ShardBytes in_place)
     : shards_(std::move(shards)),
-      pass_(*shards_->spec(), transform),
-      batch_bytes_(checked_mul(largest_batch, pass_.result().size_bytes())),
+      passes_(std::make_shared<ViewPasses>(*shards_->spec(), transform)),
+      batch_bytes_(passes_->largest_batch_bytes(largest_batch)),
       stream_(batch_bytes_ > kStreamedBytes),
       writable_(writable),
       in_place_(std::move(in_place)) {}
@@ -51,7 +49,7 @@ BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTran
 void BatchFiller::announce(BatchBuffer& slot, BufferPool& pool) const {
   slot.own.reset();
   slot.view.reset();
-  slot.spec = pass_.result();
+  slot.spec = slot.passes->view(0).result();
   slot.labels.resize(slot.samples.size());
   if (!make_view(slot)) {
     slot.buffer = pool.take_buffer();
@@ -63,11 +61,13 @@ void BatchFiller::announce(BatchBuffer& slot, BufferPool& pool) const {
 
 std::size_t BatchFiller::chunk_rows(const BatchBuffer& slot) const {
   const std::size_t bytes = slot.view != nullptr ? kViewChunkBytes : kChunkBytes;
-  return std::max<std::size_t>(1, bytes / slot.spec.size_bytes());
+  return std::max<std::size_t>(1, bytes / slot.passes->sample_bytes());
 }
 
 bool BatchFiller::make_view(BatchBuffer& slot) const {
-  if (!pass_.is_copy() || writable_ || in_place_) return false;
+  if (slot.passes->size() != 1 || !slot.passes->view(0).is_copy() || writable_ || in_place_) {
+    return false;
+  }
   for (std::size_t i = 1; i < slot.samples.size(); ++i) {
     if (slot.samples[i] != slot.samples[0] + i) return false;
   }
@@ -102,6 +102,18 @@ void BatchFiller::read_ahead(const BatchBuffer& slot) const {
   if (!all_cached) each(1, start_reading);
 }
 
+void BatchFiller::fill_row(BatchBuffer& slot, std::size_t row, std::span<const std::byte> tensor,
+                           std::uint64_t seed) const {
+  SampleKey key{seed, slot.epoch, slot.samples[row], slot.repeats[row], 0};
+  const std::size_t rows = slot.samples.size();
+  for (std::size_t view = 0; view < slot.passes->size(); ++view) {
+    const ViewPass& pass = slot.passes->view(view);
+    key.view = static_cast<std::uint32_t>(view);
+    std::byte* const first = slot.buffer.data() + slot.passes->offset(view, rows);
+    pass.run(tensor, key, std::nullopt, first + row * pass.result().size_bytes(), stream_);
+  }
+}
+
 std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_t count,
                                 std::uint64_t seed) const {
   std::shared_ptr<const MappedShard> mapped;
@@ -125,8 +137,7 @@ std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_
     if (in_place_) continue;
     touched += bytes;
     if (slot.view == nullptr) {
-      pass_.run(file.subspan(offset, bytes), pass_.choose(seed, slot.epoch, sample),
-                slot.buffer.data() + i * slot.stride_bytes, stream_);
+      fill_row(slot, i, file.subspan(offset, bytes), seed);
     }
   }
   if (slot.view != nullptr) {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "reader/loader/augment/view_passes.hpp"
 #include "reader/loader/batch_buffer.hpp"
-#include "reader/loader/pixel_pass.hpp"
 #include "reader/shards/shard_set.hpp"
 
 namespace precache {
@@ -16,19 +16,19 @@ namespace precache {
 class BatchFiller {
  public:
   /// Batches have at most `largest_batch` samples, and with `in_place` (BatchPlacement) only
-  /// labels. Throws the InvalidArgument of PixelPass.  REQUIRES: the shards have a spec.
+  /// labels. Throws the exceptions of ViewPasses.  REQUIRES: the shards have a spec.
   BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
               std::uint64_t largest_batch, bool writable, ShardBytes in_place);
 
-  [[nodiscard]] const TensorSpec& spec() const { return pass_.result(); }
-  [[nodiscard]] const PixelPass& pass() const { return pass_; }
+  /// The passes of the transform, with the sizes that it names.
+  [[nodiscard]] const std::shared_ptr<const ViewPasses>& passes() const { return passes_; }
   [[nodiscard]] std::size_t batch_bytes() const { return batch_bytes_; }
   /// The number of rows for one turn of a thread, for a slot that was announced.
   [[nodiscard]] std::size_t chunk_rows(const BatchBuffer& slot) const;
 
-  /// Prepares a slot whose samples are set: makes it a view if possible, else gives it memory from
-  /// `pool`, and asks the system to read the data that is not in the page cache. Throws IoError,
-  /// CorruptData.
+  /// Prepares a slot whose samples and passes are set: makes it a view if possible, else gives it
+  /// memory from `pool`, and asks the system to read the data that is not in the page cache. Throws
+  /// IoError, CorruptData.
   void announce(BatchBuffer& slot, BufferPool& pool) const;
   /// Fills some rows, with the draws of `seed` and the slot's epoch. Returns the number of bytes
   /// read from shards. Throws IoError, CorruptData.
@@ -37,10 +37,13 @@ class BatchFiller {
 
  private:
   [[nodiscard]] bool make_view(BatchBuffer& slot) const;
+  /// Makes all tensors of a row from the stored one.
+  void fill_row(BatchBuffer& slot, std::size_t row, std::span<const std::byte> tensor,
+                std::uint64_t seed) const;
   void read_ahead(const BatchBuffer& slot) const;
 
   std::shared_ptr<const ShardSet> shards_;
-  PixelPass pass_;
+  std::shared_ptr<const ViewPasses> passes_;
   std::size_t batch_bytes_;
   bool stream_;
   bool writable_;        // no views

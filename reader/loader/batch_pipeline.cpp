@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kLargestBatch = UINT32_MAX;
 // A larger batch that repeats a few samples is a mistake, and would take all memory.
 constexpr std::uint64_t kLargestPaddedBatch = 1 << 20;
+constexpr std::uint64_t kMostRepeats = 1024;
 constexpr std::uint64_t kLargestWorld = 1 << 24;  // so that positions cannot overflow
 
 void check_choice(LoaderOptions& options, std::uint64_t dataset_samples) {
@@ -90,6 +91,13 @@ LoaderOptions validated(LoaderOptions options, std::uint64_t dataset_samples) {
                                       options.rank, options.world_size),
                           "Ranks count from 0.");
   }
+  if (options.repeats != 1) {
+    check_count("repeats", options.repeats, kMostRepeats);
+    if (options.order.shuffle == Shuffle::kNone) {
+      throw InvalidArgument("`repeats` needs a shuffle: an epoch has only some of the samples",
+                            "Set `shuffle` to block or full.");
+    }
+  }
   if (options.prefetch == 0) throw InvalidArgument("`prefetch` must be at least 1, got 0");
   if (options.threads == 0) options.threads = usable_threads();
   return options;
@@ -131,7 +139,12 @@ BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const Loade
       pool_(std::make_shared<BufferPool>(options_.prefetch + 1, buffers(placement, filler_))),
       consumed_(begin_of(0), options_),
       planned_(consumed_),
+      passes_(filler_.passes()),
+      later_passes_(passes_),
       ring_(options_.prefetch) {
+  if (options_.repeats != 1 && placement.take_buffer) {
+    throw Unsupported("`repeats` is not supported on a GPU", "Use a Loader, and copy its batches.");
+  }
   if (!options_.weights.empty()) weighted_.emplace(options_.weights);
   if (shards_->handle_bus_errors()) bus_fault::install_handler();
   const SignalsBlocked blocked;
@@ -199,6 +212,11 @@ void BatchPipeline::resume(const OrderState& state) {
   check_state(state, position_count(options_, shards_->samples()), weighted_.has_value());
   const Schedule schedule(state, options_);  // throws before anything changes
   std::unique_lock lock(mutex_);
+  passes_ = later_passes_;
+  restart(lock, schedule);
+}
+
+void BatchPipeline::restart(std::unique_lock<std::mutex>& lock, const Schedule& schedule) {
   pausing_ = true;
   idle_.wait(lock, [&] { return busy_ == 0; });
   while (count_ != 0) pool_->give_back(pop_front());
@@ -207,6 +225,30 @@ void BatchPipeline::resume(const OrderState& state) {
   consumed_ = planned_ = schedule;
   pausing_ = false;
   work_there_.notify_all();
+}
+
+void BatchPipeline::set_size(ImageSize size, std::size_t view) {
+  auto changed = std::make_shared<const ViewPasses>(later_passes_->with_size(size, view));
+  std::unique_lock lock(mutex_);
+  const OrderState now = consumed_.state_now();
+  if (now.epoch >= later_from_) passes_ = later_passes_;
+  later_passes_ = std::move(changed);
+  const bool is_at_begin = now.position == 0;
+  later_from_ = now.epoch + (is_at_begin ? 0 : 1);
+  // Batches that are ahead may have been made for the old size.
+  if (planned_.state.epoch >= later_from_) restart(lock, consumed_);
+}
+
+std::vector<OperationDraw> BatchPipeline::draw(const SampleKey& key) const {
+  if (key.sample >= shards_->samples()) {
+    throw InvalidArgument(fmt::format("`sample` must be below {}, the number of samples; got {}",
+                                      shards_->samples(), key.sample));
+  }
+  if (key.repeat >= options_.repeats) {
+    throw InvalidArgument(fmt::format("`repeat` must be below {}, the number of repeats; got {}",
+                                      options_.repeats, key.repeat));
+  }
+  return later_passes_->view(key.view).draw(key, std::nullopt);
 }
 
 bool BatchPipeline::has_failed() const {
@@ -289,6 +331,7 @@ void BatchPipeline::begin_batch(std::unique_lock<std::mutex>& lock) {
   ring_[(head_ + count_) % ring_.size()] = pool_->take();
   BatchBuffer& slot = *at(count_++);
   slot.epoch = planned_.state.epoch;
+  slot.passes = slot.epoch >= later_from_ ? later_passes_ : passes_;
   if (!planned_.has_batch()) {
     slot.ends_epoch = true;
     slot.samples.clear();
@@ -302,8 +345,11 @@ void BatchPipeline::begin_batch(std::unique_lock<std::mutex>& lock) {
   run_unlocked(slot, lock, [&, first = first, rows = rows] {
     const bool is_weighted = state.order.shuffle == Shuffle::kWeighted;
     slot.samples.resize(rows);
+    slot.repeats.resize(rows);
     for (std::uint64_t i = 0; i < rows; ++i) {
-      const std::uint64_t position = (first + i) % state.samples;
+      const std::uint64_t place = (first + i) % state.samples;
+      const std::uint64_t position = place / options_.repeats;
+      slot.repeats[i] = static_cast<std::uint32_t>(place % options_.repeats);
       const std::uint64_t chosen =
           is_weighted ? weighted_->draw(state.seed, state.epoch, position) : order[position];
       slot.samples[i] = options_.subset ? (*options_.subset)[chosen] : chosen;

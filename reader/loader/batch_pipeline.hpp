@@ -58,16 +58,24 @@ class BatchPipeline : public LoaderCore {
   void resume(const OrderState& state) override;
   [[nodiscard]] bool has_failed() const override;
 
-  [[nodiscard]] const TensorSpec& spec() const override { return filler_.spec(); }
+  [[nodiscard]] const TensorSpec& spec() const override { return view_spec(0); }
+  [[nodiscard]] std::size_t views() const override { return filler_.passes()->size(); }
+  [[nodiscard]] const TensorSpec& view_spec(std::size_t view) const override {
+    return later_passes_->view(view).result();
+  }
+  void set_size(ImageSize size, std::size_t view) override;
+  [[nodiscard]] std::vector<OperationDraw> draw(const SampleKey& key) const override;
   [[nodiscard]] LoaderStats stats() const;
   [[nodiscard]] std::vector<std::string> warnings() const override {
-    return filler_.pass().warnings();
+    return filler_.passes()->view(0).pass().warnings();
   }
 
  private:
   [[nodiscard]] OrderState begin_of(std::uint64_t epoch) const {
     return {position_count(options_, shards_->samples()), options_.order, options_.seed, epoch, 0};
   }
+  /// Waits until no thread fills a batch, drops all that are ahead, and plans from `schedule` on.
+  void restart(std::unique_lock<std::mutex>& lock, const Schedule& schedule);
   void stop();
   void note_call();
   bool wait_until(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point end);
@@ -99,6 +107,11 @@ class BatchPipeline : public LoaderCore {
   std::condition_variable idle_;
   Schedule consumed_;  // up to the last returned batch
   Schedule planned_;   // up to the last batch in the ring
+  // What batches are made with before the epoch `later_from_`, and from there on. The consumer
+  // alone changes the second one, so it reads that one without the lock.
+  std::shared_ptr<const ViewPasses> passes_;
+  std::shared_ptr<const ViewPasses> later_passes_;
+  std::uint64_t later_from_ = 0;
   std::vector<std::unique_ptr<BatchBuffer>> ring_;
   std::size_t head_ = 0;
   std::size_t count_ = 0;

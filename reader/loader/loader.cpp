@@ -51,7 +51,30 @@ std::uint64_t LoaderBase::batches_per_epoch() const { return core().batches_per_
 std::uint64_t LoaderBase::batches_left() const { return core().batches_left(); }
 std::uint64_t LoaderBase::epoch() const { return core().state().epoch; }
 TensorSpec LoaderBase::spec() const { return core().spec(); }
+std::size_t LoaderBase::views() const { return core().views(); }
 std::vector<std::string> LoaderBase::warnings() const { return core().warnings(); }
+
+TensorSpec LoaderBase::view_spec(std::size_t view) const {
+  check_view(view);
+  return core().view_spec(view);
+}
+
+void LoaderBase::set_size(ImageSize size, std::size_t view) {
+  check_view(view);
+  core().set_size(size, view);
+}
+
+std::vector<OperationDraw> LoaderBase::draw(std::uint64_t sample, std::uint64_t epoch,
+                                            std::size_t view, std::uint32_t repeat) const {
+  check_view(view);
+  return core().draw({state().seed, epoch, sample, repeat, static_cast<std::uint32_t>(view)});
+}
+
+void LoaderBase::check_view(std::size_t view) const {
+  if (view < core().views()) return;
+  throw InvalidArgument(
+      fmt::format("`view` must be below {}, the number of views, got {}", core().views(), view));
+}
 
 OrderState LoaderBase::state() const {
   const OrderState state = core().state();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "formats/os/fork.hpp"
+#include "precache/formats/error.hpp"
 #include "precache/reader/loader.hpp"
+#include "reader/loader/augment/operation_random.hpp"
 #include "reader/loader/epoch_order.hpp"
 
 namespace precache {
@@ -36,6 +38,14 @@ class LoaderCore {
   /// True if a call of next(), this one or a later one, will throw.
   [[nodiscard]] virtual bool has_failed() const = 0;
   [[nodiscard]] virtual const TensorSpec& spec() const = 0;
+  [[nodiscard]] virtual std::size_t views() const { return 1; }
+  [[nodiscard]] virtual const TensorSpec& view_spec(std::size_t) const { return spec(); }
+  virtual void set_size(ImageSize, std::size_t /* view */) {
+    throw Unsupported("set_size() is not supported on a GPU", "Use a Loader.");
+  }
+  [[nodiscard]] virtual std::vector<OperationDraw> draw(const SampleKey&) const {
+    throw Unsupported("draw() is not supported on a GPU", "Ask a Loader with the same options.");
+  }
   [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
 
  private:

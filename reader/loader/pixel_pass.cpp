@@ -8,6 +8,7 @@
 
 #include "formats/bytes/half_float.hpp"
 #include "precache/formats/error.hpp"
+#include "reader/loader/augment/view_passes.hpp"
 
 namespace precache {
 namespace {
@@ -47,6 +48,7 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
 }  // namespace
 
 TensorSpec BatchTransform::result(const TensorSpec& stored) const {
+  if (has_lists()) return ViewPasses(stored, *this).view(0).result();
   TensorSpec spec = stored;
   if (crop) {
     if (crop->height == 0 || crop->width == 0 || crop->height > stored.height ||
@@ -70,6 +72,10 @@ TensorSpec BatchTransform::result(const TensorSpec& stored) const {
 
 PixelPass::PixelPass(const TensorSpec& stored, const BatchTransform& transform)
     : stored_(stored), result_(transform.result(stored)), transform_(transform) {
+  if (transform.has_lists()) {
+    throw Unsupported("lists of operations are not supported on a GPU",
+                      "Use a Loader, and copy its batches.");
+  }
   TensorSpec same = stored;
   if (stored.channels == 1) same.layout = result_.layout;  // makes no difference
   is_copy_ = result_ == same && !transform.flip;
@@ -148,20 +154,26 @@ void PixelPass::run(std::span<const std::byte> tensor, const AugmentationDraw& c
     const PixelJob::Side side = side_of(stored_);
     const std::size_t pixel = side.channel == 1 ? stored_.channels : 1;
     const std::size_t first = choice.y * side.row + choice.x * pixel;
-    run_pixels({.in = tensor.data() + first * size_bytes(stored_.dtype),
-                .in_side = side,
-                .in_type = stored_.dtype,
-                .out = out,
-                .out_side = side_of(result_),
-                .out_type = result_.dtype,
-                .channels = stored_.channels,
-                .height = result_.height,
-                .width = result_.width,
-                .flip = choice.flip,
-                .stream = stream,
-                .math = math_,
-                .rules = &rules_});
+    PixelJob source;
+    source.in = tensor.data() + first * size_bytes(stored_.dtype);
+    source.in_side = side;
+    source.in_type = stored_.dtype;
+    source.channels = stored_.channels;
+    source.height = result_.height;
+    source.width = result_.width;
+    source.flip = choice.flip;
+    finish(source, out, stream);
   }
+}
+
+void PixelPass::finish(PixelJob source, std::byte* out, bool stream) const {
+  source.out = out;
+  source.out_side = side_of(result_);
+  source.out_type = result_.dtype;
+  source.stream = stream;
+  source.math = math_;
+  source.rules = &rules_;
+  run_pixels(source);
 }
 
 }  // namespace precache

@@ -45,6 +45,10 @@ class PixelPass {
   void run(std::span<const std::byte> tensor, const AugmentationDraw& choice, std::byte* out,
            bool stream) const;
 
+  /// The last part of run() for pixels from elsewhere: writes those that `source` names, which have
+  /// the size of the result, normalised, cast and in its layout.
+  void finish(PixelJob source, std::byte* out, bool stream) const;
+
  private:
   void set_rules(const Normalization& normalize);
   [[nodiscard]] bool is_exact(PixelMath math) const;

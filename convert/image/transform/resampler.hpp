@@ -7,6 +7,7 @@
 
 #include "convert/image/decode/image_decoder.hpp"
 #include "convert/image/transform/kernels.hpp"
+#include "convert/image/transform/geometry.hpp"
 #include "formats/image/taps.hpp"
 #include "convert/image/transform/tensor_writer.hpp"
 

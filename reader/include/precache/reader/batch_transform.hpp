@@ -47,6 +47,7 @@ struct BatchTransform {
   /// The largest size that set_size() may ask for; none: that of the options.
   std::optional<ImageSize> max_size{};
 
+  [[nodiscard]] bool has_lists() const { return !augmentation.empty() || !views.empty(); }
   /// The spec of transformed tensors, of the first view if there are several. Throws
   /// InvalidArgument if the parts contradict each other or do not fit the stored tensors.
   [[nodiscard]] TensorSpec result(const TensorSpec& stored) const;

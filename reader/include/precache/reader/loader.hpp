@@ -224,6 +224,7 @@ class LoaderBase {
   [[nodiscard]] LoaderCore& core() const;
 
  private:
+  void check_view(std::size_t view) const;
   std::unique_ptr<LoaderCore> core_;
 };
 
