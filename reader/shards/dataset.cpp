@@ -54,6 +54,7 @@ std::uint64_t Dataset::size() const { return shards_->samples(); }
 std::size_t Dataset::shard_count() const { return shards_->shard_count(); }
 bool Dataset::has_spec() const { return shards_->spec().has_value(); }
 const std::vector<std::string>& Dataset::classes() const& { return shards_->classes(); }
+const StoredRecipe& Dataset::recipe() const& { return shards_->recipe(); }
 
 TensorSpec Dataset::spec() const {
   if (!shards_->spec()) {

@@ -38,6 +38,18 @@ void refuse_keys_of_known(const std::vector<ListedShard>& listed, const OpenOpti
   }
 }
 
+/// The recipe of all shards; empty if one has no manifest, or if they differ.
+StoredRecipe common_recipe(const std::vector<ListedShard>& listed) {
+  const Manifest* known = nullptr;
+  for (const ListedShard& shard : listed) {
+    if (shard.manifest == nullptr) return {};
+    if (shard.manifest.get() == known) continue;
+    if (known != nullptr && !(shard.manifest->recipe == known->recipe)) return {};
+    known = shard.manifest.get();
+  }
+  return known == nullptr ? StoredRecipe() : known->recipe;
+}
+
 /// Refuses labels that cannot be returned, instead of leaving them out silently.
 std::shared_ptr<const ShardSet> with_fit_labels(std::shared_ptr<const ShardSet> shards) {
   if (shards->mismatched_labels().empty()) return shards;
@@ -70,7 +82,8 @@ std::shared_ptr<const ShardSet> open_shards(std::vector<ListedShard> listed,
     if (options.spec) check_spec(shard, *options.spec);
     if (classes.empty()) classes = shard.index.classes;
   }
-  return std::make_shared<const ShardSet>(std::move(shards), std::move(classes), options);
+  return std::make_shared<const ShardSet>(std::move(shards), std::move(classes), options,
+                                          common_recipe(listed));
 }
 
 ShardSet::Shard open_shard(ListedShard listed, const OpenOptions& options) {

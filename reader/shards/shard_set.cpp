@@ -60,10 +60,11 @@ std::optional<std::uint64_t> stride_of(const ShardIndex& index) {
 }  // namespace
 
 ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
-                   const OpenOptions& options)
+                   const OpenOptions& options, StoredRecipe recipe)
     : shards_(std::move(shards)),
       classes_(std::move(classes)),
       options_(options),
+      recipe_(std::move(recipe)),
       entries_(shards_.size()) {
   if (options_.max_open_shards == 0) options_.max_open_shards = default_open_shards();
   drop_captions();

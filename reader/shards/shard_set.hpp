@@ -38,11 +38,13 @@ class ShardSet {
   };
 
   /// Throws CorruptData if an index does not fit its shard.
-  ShardSet(std::vector<Shard> shards, std::vector<std::string> classes, const OpenOptions& options);
+  ShardSet(std::vector<Shard> shards, std::vector<std::string> classes, const OpenOptions& options,
+           StoredRecipe recipe = {});
 
   [[nodiscard]] std::uint64_t samples() const { return first_samples_.back(); }
   [[nodiscard]] std::size_t shard_count() const { return shards_.size(); }
   [[nodiscard]] const std::vector<std::string>& classes() const { return classes_; }
+  [[nodiscard]] const StoredRecipe& recipe() const { return recipe_; }
   [[nodiscard]] const std::optional<TensorSpec>& spec() const { return spec_; }
   /// The reason if there is no spec.
   [[nodiscard]] const std::string& unsupported_reason() const { return unsupported_reason_; }
@@ -107,6 +109,7 @@ class ShardSet {
   std::vector<std::uint64_t> first_samples_;  // by shard, and the total
   std::vector<std::string> classes_;
   OpenOptions options_;
+  StoredRecipe recipe_;
   std::optional<TensorSpec> spec_;
   std::string unsupported_reason_;
   mutable std::atomic<std::int64_t> next_handler_ns_{0};

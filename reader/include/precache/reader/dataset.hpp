@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "precache/formats/dtype.hpp"
+#include "precache/formats/recipe.hpp"
 #include "precache/formats/tensor_spec.hpp"
 #include "precache/reader/typed_rows.hpp"
 
@@ -178,6 +179,9 @@ class Dataset {
   /// Class names by label; empty if the shards have none.
   [[nodiscard]] const std::vector<std::string>& classes() const&;
   [[nodiscard]] std::vector<std::string> classes() && { return classes(); }
+  /// How the tensors were made; empty if the shards do not say so, or not all in the same way.
+  [[nodiscard]] const StoredRecipe& recipe() const&;
+  [[nodiscard]] StoredRecipe recipe() && { return recipe(); }
 
   /// Throws InvalidArgument if there is no such sample; IoError or CorruptData if its shard cannot
   /// be read or the dataset was replaced since it was opened.
