@@ -138,8 +138,7 @@ const std::map<std::string_view, Maker>& geometry_makers() {
              .center = fields.get<std::optional<std::array<double, 2>>>("center")};
        }},
       {"RandomAffine", &random_affine},
-      {"RandomApply",
-       [](const Fields& fields) -> Operation {
+      {"RandomApply", [](const Fields& fields) -> Operation {
          return RandomApply{.operations = operations_of(fields.get<nb::list>("operations")),
                             .p = fields.p()};
        }}};
@@ -167,9 +166,8 @@ const std::map<std::string_view, Maker>& colour_makers() {
        }},
       {"GaussianBlur",
        [](const Fields& fields) -> Operation {
-         return GaussianBlur{
-             .kernel_size = fields.get<std::array<std::uint32_t, 2>>("kernel_size"),
-             .sigma = fields.range("sigma")};
+         return GaussianBlur{.kernel_size = fields.get<std::array<std::uint32_t, 2>>("kernel_size"),
+                             .sigma = fields.range("sigma")};
        }},
       {"RandomSolarize",
        [](const Fields& fields) -> Operation {
@@ -195,12 +193,11 @@ const std::map<std::string_view, Maker>& colour_makers() {
        }},
       {"RandAugment",
        [](const Fields& fields) -> Operation {
-         return RandAugment{
-             .num_ops = fields.get<std::uint32_t>("num_ops"),
-             .magnitude = fields.get<std::uint32_t>("magnitude"),
-             .num_magnitude_bins = fields.get<std::uint32_t>("num_magnitude_bins"),
-             .interpolation = fields.interpolation(),
-             .fill = fields.fill()};
+         return RandAugment{.num_ops = fields.get<std::uint32_t>("num_ops"),
+                            .magnitude = fields.get<std::uint32_t>("magnitude"),
+                            .num_magnitude_bins = fields.get<std::uint32_t>("num_magnitude_bins"),
+                            .interpolation = fields.interpolation(),
+                            .fill = fields.fill()};
        }},
       {"AutoAugment", &auto_augment}};
   return kMakers;

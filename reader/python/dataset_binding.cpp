@@ -135,8 +135,9 @@ void add_dataset(nb::module_& module) {
       .def_prop_ro("has_spec", &Dataset::has_spec)
       .def_prop_ro("spec", [](const Dataset& dataset) { return spec_tuple(dataset.spec()); })
       .def_prop_ro("classes", &classes, nb::sig("def classes(self) -> list[str]"))
-      .def_prop_ro("recipe", [](const Dataset& dataset) { return text_of(dataset.recipe().to_json()); },
-                   nb::sig("def recipe(self) -> str"))
+      .def_prop_ro(
+          "recipe", [](const Dataset& dataset) { return text_of(dataset.recipe().to_json()); },
+          nb::sig("def recipe(self) -> str"))
       .def("sample", &sample, nb::arg("index"))
       .def("copied_sample", &copied_sample, nb::arg("index"))
       .def("rows", &rows, nb::arg("first"), nb::arg("count"))

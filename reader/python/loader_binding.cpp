@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "precache/formats/error.hpp"
+#include "reader/python/augmentation_binding.hpp"
 #include "reader/python/loader_methods.hpp"
 
 namespace precache::python {
@@ -16,15 +17,20 @@ namespace {
 using Channels = std::array<float, 3>;
 using Weights = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// The rows of a batch; `writable` only sets the flag of the array.
-nb::object images(nb::handle self, bool writable) {
-  const auto& batch = nb::cast<const Batch&>(self);
-  const std::size_t row_bytes = batch.spec().size_bytes();
-  const auto stride = static_cast<std::int64_t>(batch.stride_bytes());
+BatchView checked_view(const Batch& batch, std::size_t view) {
+  if (view >= batch.views()) throw nb::index_error("there is no such view");
+  return batch.view(view);
+}
+
+/// The rows of one view of a batch; `writable` only sets the flag of the array.
+nb::object images(nb::handle self, bool writable, std::size_t number) {
+  const BatchView view = checked_view(nb::cast<const Batch&>(self), number);
+  const std::size_t row_bytes = view.spec().size_bytes();
+  const auto stride = static_cast<std::int64_t>(view.stride_bytes());
   if (!writable)
-    return nb::cast(ConstByteRows(batch.data(), {batch.size(), row_bytes}, self, {stride, 1}));
-  auto* const data = const_cast<std::byte*>(batch.data());
-  return nb::cast(ByteRows(data, {batch.size(), row_bytes}, self, {stride, 1}));
+    return nb::cast(ConstByteRows(view.data(), {view.size(), row_bytes}, self, {stride, 1}));
+  auto* const data = const_cast<std::byte*>(view.data());
+  return nb::cast(ByteRows(data, {view.size(), row_bytes}, self, {stride, 1}));
 }
 
 /// A copy, so that labels do not keep the memory of the whole batch.
@@ -33,6 +39,7 @@ Labels labels(const Batch& batch) {
 }
 
 using Normalize = std::pair<Channels, Channels>;
+using Size = std::pair<std::uint32_t, std::uint32_t>;
 using CropSize = std::tuple<std::uint32_t, std::uint32_t, std::string>;
 
 Crop crop_of(const CropSize& size) {
@@ -48,7 +55,8 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
                   std::uint64_t block_rows, std::uint64_t window_blocks, std::uint64_t seed,
                   std::uint64_t rank, std::uint64_t world_size, const std::string& last_batch,
                   const std::optional<CropSize>& crop, bool flip,
-                  const std::optional<Normalize>& normalize,
+                  const std::optional<Normalize>& normalize, const nb::list& augmentation,
+                  const nb::list& views, const std::optional<Size>& max_size, std::uint32_t repeats,
                   const std::optional<std::string>& dtype, const std::optional<std::string>& layout,
                   unsigned threads, std::size_t prefetch, bool writable,
                   const std::optional<Indices>& subset, const std::optional<Weights>& weights) {
@@ -62,6 +70,12 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
   if (crop) options.transform.crop = crop_of(*crop);
   options.transform.flip = flip;
   if (normalize) options.transform.normalize = {normalize->first, normalize->second};
+  options.transform.augmentation = augmentation_of(augmentation);
+  for (const nb::handle view : views) {
+    options.transform.views.push_back(augmentation_of(nb::cast<nb::list>(view)));
+  }
+  if (max_size) options.transform.max_size = {max_size->first, max_size->second};
+  options.repeats = repeats;
   if (dtype) options.transform.dtype = parse_dtype(*dtype);
   if (layout) options.transform.layout = parse_layout(*layout);
   options.threads = threads;
@@ -94,8 +108,14 @@ nb::dict stats_dict(const LoaderStats& stats) {
 void add_loader(nb::module_& module) {
   nb::class_<Batch>(module, "Batch")
       .def("__len__", &Batch::size)
-      .def("images", &images, nb::arg("writable"),
-           nb::sig("def images(self, writable: bool) -> NDArray[numpy.uint8]"))
+      .def("images", &images, nb::arg("writable"), nb::arg("view"),
+           nb::sig("def images(self, writable: bool, view: int) -> NDArray[numpy.uint8]"))
+      .def(
+          "spec",
+          [](const Batch& batch, std::size_t view) {
+            return spec_tuple(checked_view(batch, view).spec());
+          },
+          nb::arg("view"))
       .def("labels", &labels)
       .def_prop_ro("is_view", &Batch::is_view);
 
@@ -103,9 +123,10 @@ void add_loader(nb::module_& module) {
       .def("__init__", &make_options, nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"),
            nb::arg("block_rows"), nb::arg("window_blocks"), nb::arg("seed"), nb::arg("rank"),
            nb::arg("world_size"), nb::arg("last_batch"), nb::arg("crop").none(), nb::arg("flip"),
-           nb::arg("normalize").none(), nb::arg("dtype").none(), nb::arg("layout").none(),
-           nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"), nb::arg("subset").none(),
-           nb::arg("weights").none());
+           nb::arg("normalize").none(), nb::arg("augmentation"), nb::arg("views"),
+           nb::arg("max_size").none(), nb::arg("repeats"), nb::arg("dtype").none(),
+           nb::arg("layout").none(), nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"),
+           nb::arg("subset").none(), nb::arg("weights").none());
 
   nb::class_<Held<Loader>> loader(module, "Loader");
   loader.def("__init__", &make_loader, nb::arg("dataset"), nb::arg("options"))

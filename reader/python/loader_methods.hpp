@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "precache/reader/loader.hpp"
+#include "reader/python/augmentation_binding.hpp"
 #include "reader/python/binding.hpp"
 
 namespace precache::python {
@@ -67,6 +68,24 @@ void add_loader_methods(nb::class_<AnyLoader>& bound) {
           },
           nb::arg("state"), nb::call_guard<WithoutGil>())
       .def_prop_ro("spec", [](const AnyLoader& loader) { return spec_tuple(loader.spec()); })
+      .def_prop_ro("views", &AnyLoader::views)
+      .def(
+          "view_spec",
+          [](const AnyLoader& loader, std::size_t view) {
+            return spec_tuple(loader.view_spec(view));
+          },
+          nb::arg("view"))
+      .def(
+          "set_size",
+          [](AnyLoader& loader, std::uint32_t height, std::uint32_t width, std::size_t view) {
+            loader.set_size({height, width}, view);
+          },
+          nb::arg("height"), nb::arg("width"), nb::arg("view"), nb::call_guard<WithoutGil>())
+      .def(
+          "draw",
+          [](const AnyLoader& loader, std::uint64_t sample, std::uint64_t epoch, std::size_t view,
+             std::uint32_t repeat) { return dict_of(loader.draw(sample, epoch, view, repeat)); },
+          nb::arg("sample"), nb::arg("epoch"), nb::arg("view"), nb::arg("repeat"))
       .def_prop_ro("warnings", &AnyLoader::warnings);
 }
 
