@@ -10,7 +10,7 @@
 `index` run the commands of the same names. `precache.cluster` spreads a build over machines. See docs/python.md.
 """
 
-from . import _reader, cluster
+from . import _reader, cluster, transforms
 from ._arrays import Spec
 from ._commands import build, convert, index, inspect, pack, verify
 from ._dataset import Dataset, open
@@ -53,6 +53,7 @@ __all__ = [
     "inspect",
     "open",
     "pack",
+    "transforms",
     "verify",
 ]
 

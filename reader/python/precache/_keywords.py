@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from . import _commands
@@ -42,8 +42,12 @@ class LoaderOptions(TypedDict, total=False):
     seed: int
     last_batch: Literal["drop", "pad", "keep", "even"] | None
     drop_last: bool | None
+    transform: Any
+    size: Mapping[int, int | tuple[int, int]] | Callable[[int], int | tuple[int, int] | None] | None
+    max_size: int | tuple[int, int] | None
+    repeats: int
     crop: int | tuple[int, int] | Crop | None
-    flip: bool
+    flip: bool | Literal["alternate"]
     normalize: Normalization | None
     dtype: Any
     threads: int
@@ -64,6 +68,7 @@ class PlacedLoaderOptions(LoaderOptions, total=False):
 
     rank: int
     world_size: int
+    views: Sequence[Any] | None
     layout: Literal["chw", "hwc"] | None
     writable: bool
 

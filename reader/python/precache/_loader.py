@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _options, _reader
+from . import _options, _ranges, _reader
 from ._arrays import Spec, as_tensors
 from ._dataset import Array, Dataset, PathLike, opened
 from ._errors import InvalidArgument
+from ._iteration import Iteration, Sampler
 from ._options import Crop, Normalization
+from ._pixels import Schedule, pixels
+from ._translate import Translation
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing has it from Python 3.11 on
@@ -25,38 +27,7 @@ _MOST_THREADS = 4096  # more is a mistake, and some systems fail while they are 
 _MOST_BATCHES_AHEAD = 2**20
 _LARGEST_BATCH = 2**32 - 1
 _LARGEST_WORLD = 2**24
-
-
-class Sampler:
-    """The order of a loader, with the methods that training loops call on the sampler of a DataLoader."""
-
-    def __init__(self, loader: Loader):
-        self._loader = loader
-
-    def set_epoch(self, epoch: int) -> None:
-        """The same as `set_epoch` of the loader."""
-        self._loader.set_epoch(epoch)
-
-    def __len__(self) -> int:
-        """Samples of this rank in an epoch."""
-        return self._loader._rank_samples()
-
-
-class _Iteration(Iterator[tuple[Array, Array]]):
-    """The batches of an epoch. A generator would keep each batch, and the threads of a closed loader, until the next one."""
-
-    def __init__(self, loader: Loader, name: object):
-        self._loader: Loader | None = loader
-        self._name = name  # identifies it to the loader without a reference cycle
-        self._turn = threading.RLock()
-
-    def __next__(self) -> tuple[Array, Array]:
-        with self._turn:  # threads may share it: none gets a batch of the next epoch when another reaches the end
-            arrays: tuple[Array, Array] | None = self._loader._next(self._name) if self._loader is not None else None
-            if arrays is None:
-                self._loader = None
-                raise StopIteration
-            return arrays
+_MOST_REPEATS = 2**16
 
 
 class Loader:
@@ -85,15 +56,24 @@ class Loader:
         shuffle: True or "full" permutes all samples. "block" mixes blocks of neighbours within a window: it reads large
             ranges and suits datasets that do not fit into the page cache. None or False keeps the stored order.
         weights: A weight for each sample. Samples are then drawn with replacement, in proportion to their weights.
-        seed: Seed of the order, the crops and the flips.
+        seed: Seed of the order and of all draws.
         rank, world_size: Which slice of each step belongs to this process.
         last_batch: What to do with samples at the end of an epoch that do not fill a batch on every rank: "drop" (the
             default with a shuffle); "keep" (the default without), where the ranks share them in shorter batches; "even",
             where some of the epoch's first samples make the shorter batches of all ranks equal, as in torch's
             DistributedSampler; or "pad", where the epoch's first samples fill up the batches.
         drop_last: The name that torch uses: True is "drop", False is "keep".
+        transform: A list of operations of `precache.transforms`, or the Compose of torchvision that you have. What cannot
+            run is refused by name; `loader.transforms` says what runs.
+        views: A list of such lists: each sample gives as many images, and the loader yields a tuple of arrays.
+        size: Sizes by epoch, for training that begins with small images: {0: 128, 10: 176}, or a function of the epoch.
+            `set_size` changes it by hand.
+        max_size: The largest size that `size` or `set_size` will ask for; by default that of `size` or of the list.
+        repeats: Each sample comes so many times in a row, with other draws, and each epoch has only this part of the
+            samples.
         crop: N, (height, width) or a `Crop`. The place is random unless the crop says "center".
-        flip: Mirror each sample with a probability of one half.
+        flip: Mirror each sample with a probability of one half; "alternate" mirrors a random half of the samples in even
+            epochs and the other half in odd ones.
         normalize: "imagenet", (mean, std), each a number or one for every channel, or torchvision's Normalize:
             (x/255 - mean) / std.
         dtype: "uint8", "float16", "bfloat16" or "float32", or the type of numpy, torch or JAX; by default float32 with
@@ -126,8 +106,13 @@ class Loader:
         world_size: int = 1,
         last_batch: Literal["drop", "pad", "keep", "even"] | None = None,
         drop_last: bool | None = None,
+        transform: Any = None,
+        views: Sequence[Any] | None = None,
+        size: Mapping[int, int | tuple[int, int]] | Callable[[int], int | tuple[int, int] | None] | None = None,
+        max_size: int | tuple[int, int] | None = None,
+        repeats: int = 1,
         crop: int | tuple[int, int] | Crop | None = None,
-        flip: bool = False,
+        flip: bool | Literal["alternate"] = False,
         normalize: Normalization | None = None,
         dtype: Any = None,
         layout: Literal["chw", "hwc"] | None = None,
@@ -141,8 +126,11 @@ class Loader:
     ):
         self.dataset = opened(dataset, split)
         self.batch_size = _options.count("batch_size", batch_size, _LARGEST_BATCH, least=1)
-        if normalize is not None and dtype is None:
-            dtype = "float32"
+        made = pixels(self.dataset, transform, views, crop, flip, normalize, dtype)
+        self._transforms, self._has_views = made.views, made.has_views
+        self._schedule = None if size is None else Schedule(size)
+        largest = self._schedule.largest if self._schedule is not None and max_size is None else max_size
+        self._set_sizes: dict[int, tuple[int, int]] = {}  # by view
         kind = _options.shuffle(shuffle)
         if weights is not None and kind == "full":
             kind = "none"  # weighted draws are in random order
@@ -160,10 +148,9 @@ class Loader:
             "window_blocks": _options.count("window_blocks", window_blocks, least=1),
             "seed": _options.count("seed", seed),
             "last_batch": self.last_batch,
-            "crop": None if crop is None else _options.crop(crop),
-            "flip": _options.truth("flip", flip),
-            "normalize": None if normalize is None else _options.normalization(normalize, self.dataset.spec.dtype),
-            "dtype": None if dtype is None else _options.dtype(dtype),
+            **made.native,
+            "max_size": None if largest is None else _ranges.sides("max_size", largest),
+            "repeats": _options.count("repeats", repeats, _MOST_REPEATS, least=1),
             "layout": None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
             "threads": _options.count("threads", threads, _MOST_THREADS),
             "prefetch": _options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD, least=1),
@@ -173,8 +160,8 @@ class Loader:
         }
         self._place = (_options.count("rank", rank), _options.count("world_size", world_size, _LARGEST_WORLD, least=1))
         self._native: AnyLoader | None = self._make()
-        self._spec = Spec(*self._native.spec)
-        _ = self._spec.numpy_dtype if type(self) is Loader else None  # raises now, not at the first batch
+        self._follow_schedule(self._native.epoch)
+        _ = self.spec.numpy_dtype if type(self) is Loader else None  # raises now, not at the first batch
         self._has_begun = False  # from then on, rank and world size are fixed
         self._was_read = False  # since the last call of iter(), set_epoch() or load_state_dict()
         self._has_failed = False
@@ -192,6 +179,9 @@ class Loader:
                 f"the dataset has {len(self.dataset)} samples, fewer than one batch of {step}",
                 hint="Use a smaller batch_size, or last_batch='keep', 'even' or 'pad'.",
             )
+        for view, size in self._set_sizes.items():
+            native.set_size(*size, view)
+        self._spec = Spec(*native.spec)
         self._batches = f"{native.batches_per_epoch} batches of {self.batch_size}"
         return native
 
@@ -204,8 +194,59 @@ class Loader:
 
     @property
     def spec(self) -> Spec:
-        """dtype, layout and shape of each row of a batch."""
-        return self._spec
+        """dtype, layout and shape of each row of a batch, of the first view if there are several."""
+        return self._spec if self._native is None else Spec(*self._native.spec)
+
+    @property
+    def transforms(self) -> Translation | tuple[Translation, ...]:
+        """What runs for each sample, and which steps of `transform` do not and why; with `views`, one for each.
+
+        >>> from precache import transforms
+        >>> print(Loader(dataset, transform=[transforms.Resize(32), transforms.RandomHorizontalFlip()]).transforms)
+        runs     RandomHorizontalFlip(p=0.5, alternate=False)
+        dropped  Resize(32): Build resized the shorter side to 32 already.
+        """
+        return self._transforms if self._has_views else self._transforms[0]
+
+    def draw(self, sample: int, epoch: int | None = None, *, repeat: int = 0) -> Any:
+        """What the operations draw for a sample of the dataset in an epoch: a dict by operation; with `views`, a tuple.
+
+        Rectangles are (top, left, height, width) in stored pixels. None stands for an operation that does nothing to this
+        sample. The second operation of a kind is called "Name#2". `epoch` is the current one by default.
+
+        >>> from precache import transforms
+        >>> loader = Loader(dataset, transform=[transforms.RandomCrop(32, padding=4), transforms.RandomHorizontalFlip()])
+        >>> loader.draw(5, epoch=0) == loader.draw(5, epoch=0)
+        True
+        >>> list(loader.draw(5))
+        ['RandomCrop', 'RandomHorizontalFlip']
+        """
+        native = self._open()
+        number = native.epoch if epoch is None else _options.count("epoch", epoch)
+        stored = self.dataset._position(sample)
+        _options.count("repeat", repeat, self._options["repeats"] - 1)
+        draws = tuple(native.draw(stored, number, view, repeat) for view in range(len(self._transforms)))
+        return draws if self._has_views else draws[0]
+
+    def set_size(self, size: int | tuple[int, int], view: int = 0) -> None:
+        """Changes the height and width of samples from the next epoch on; from this one if none of its batches was read.
+
+        The last operation that sets a size, such as RandomResizedCrop, makes the new one. Sizes larger than `max_size`
+        raise InvalidArgument.
+        """
+        if self._schedule is not None:
+            raise InvalidArgument("size already sets the sizes by epoch", hint="Leave out size= to use set_size().")
+        self._set_size(_ranges.sides("size", size), _options.count("view", view, len(self._transforms) - 1))
+
+    def _set_size(self, size: tuple[int, int], view: int = 0) -> None:
+        self._open().set_size(*size, view)
+        self._set_sizes[view] = size
+
+    def _follow_schedule(self, epoch: int) -> None:
+        """Sets the size of an epoch: the current one before its first batch is read, or the next one after that."""
+        size = None if self._schedule is None else self._schedule.at(epoch)
+        if size is not None and size != self._set_sizes.get(0):
+            self._set_size(size)
 
     @property
     def sampler(self) -> Sampler:
@@ -263,8 +304,9 @@ class Loader:
             native.resume(native.state())  # the cause may be gone
         self._has_begun = True
         self._was_read = self._has_failed = False
+        self._follow_schedule(native.epoch)
         self._iteration, self._interruption = object(), "another iteration of this loader has begun"
-        return _Iteration(self, self._iteration)
+        return Iteration(self, self._iteration)
 
     def forever(self) -> Iterator[Any]:
         """The batches of one epoch after another, without an end.
@@ -282,27 +324,35 @@ class Loader:
         native = self._open(for_batches=True)
         if self._iteration is not iteration:
             raise InvalidArgument(self._interruption, hint="Make two loaders to read at two places at once.")
+        epoch = native.epoch
         try:
             batch = native.next()
         except BaseException:
             self._has_failed = True
             raise
+        is_first = batch is not None and not self._was_read
         self._was_read = batch is not None
         if batch is None:
             return None
+        if is_first:  # the threads will soon begin with the next epoch
+            self._follow_schedule(epoch + 1)
         result = self._arrays(batch)
         if self._batch_transform is not None:
             result = self._batch_transform(*result)
         return result if self._names is None else dict(zip(self._names, result, strict=True))
 
     def _arrays(self, batch: Any) -> tuple[Any, Any]:
-        return as_tensors(self._rows(batch, may_write=False), self._spec), batch.labels()
+        images = tuple(
+            as_tensors(self._rows(batch, view, may_write=False), Spec(*batch.spec(view)))
+            for view in range(len(self._transforms))
+        )
+        return (images if self._has_views else images[0]), batch.labels()
 
-    def _rows(self, batch: _reader.Batch, may_write: bool) -> Array:
-        """A batch's images as rows of bytes; with `may_write`, views are declared writable, too."""
+    def _rows(self, batch: _reader.Batch, view: int, may_write: bool) -> Array:
+        """The images of one view as rows of bytes; with `may_write`, pages of the shard are declared writable, too."""
         if batch.is_view and self._shuffled:  # a state set the shuffle after the loader was made without one
-            return batch.images(False).copy()
-        return batch.images(may_write or not batch.is_view)
+            return batch.images(False, view).copy()
+        return batch.images(may_write or not batch.is_view, view)
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the batches returned so far, for a checkpoint. JSON and torch.save can store it.
@@ -345,7 +395,7 @@ class Loader:
 
     def close(self) -> None:
         """Ends the loader's threads. Batches already returned stay valid."""
-        self._native = None
+        self._spec, self._native = self.spec, None
 
     def __repr__(self) -> str:
         try:
@@ -353,7 +403,7 @@ class Loader:
         except InvalidArgument as error:  # closed, or forked
             where = error.message
         kind = type(self)
-        return f"<{kind.__module__}.{kind.__qualname__}: {self._batches}, {self._spec.text}, {where}>"
+        return f"<{kind.__module__}.{kind.__qualname__}: {self._batches}, {self.spec.text}, {where}>"
 
     def __enter__(self) -> Self:
         return self

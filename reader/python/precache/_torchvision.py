@@ -122,7 +122,11 @@ def _refuse_aliasing(value: Any) -> None:
 
 
 def _crop(value: Any) -> Any:
-    return _same(ours.RandomCrop, "size", "padding", "pad_if_needed", "fill", "padding_mode")(value)
+    padding = value.padding
+    if padding is not None and module_of(value).startswith("torchvision.transforms.v2"):
+        left, right, top, bottom = padding  # the second version keeps them in this order
+        padding = (left, top, right, bottom)
+    return ours.RandomCrop(value.size, padding, value.pad_if_needed, value.fill, value.padding_mode)
 
 
 def _pad(value: Any) -> Pad:

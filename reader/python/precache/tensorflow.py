@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -56,11 +56,14 @@ def dataset(
         return Loader(opened, batch_size, **copied)
 
     idle = [make_loader()]  # reports wrong options now, not at the first batch
-    spec, batches = idle[0].spec, len(idle[0])
+    batches = len(idle[0])
     last_is_shorter = idle[0].last_batch in ("keep", "even") and len(idle[0].sampler) != batches * batch_size
     rows = None if last_is_shorter else batch_size
     epochs = itertools.count(_options.count("epoch", epoch))
-    passing: dict[int, tuple[Array, Array]] = {}
+    passing: dict[int, tuple[Any, Array]] = {}
+    specs = [Spec(*idle[0]._open().view_spec(view)) for view in range(len(idle[0]._transforms))]
+    shapes = [(rows, *(spec.shape if options.get("size") is None else _any_size(spec))) for spec in specs]
+    has_views = idle[0]._has_views
 
     def numbers() -> Iterator[int]:
         loader = idle.pop() if idle else make_loader()
@@ -74,17 +77,25 @@ def dataset(
             raise
         idle.append(loader)  # the next epoch reuses its buffers and page tables
 
-    def take(number: tf.Tensor) -> tuple[tf.Tensor, Array]:
+    def take(number: tf.Tensor) -> list[Any]:
         images, labels = passing.pop(int(number))
-        return _tensor(images, spec), labels
+        views = images if has_views else (images,)
+        return [*(_tensor(view, spec) for view, spec in zip(views, specs, strict=True)), labels]
 
-    def fetch(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        images, labels = tf.py_function(take, [number], [spec.dtype, tf.int64])
-        return tf.ensure_shape(images, (rows, *spec.shape)), tf.ensure_shape(labels, (rows,))
+    def fetch(number: tf.Tensor) -> tuple[Any, tf.Tensor]:
+        *views, labels = tf.py_function(take, [number], [*(spec.dtype for spec in specs), tf.int64])
+        images = tuple(tf.ensure_shape(view, shape) for view, shape in zip(views, shapes, strict=True))
+        return (images if has_views else images[0]), tf.ensure_shape(labels, (rows,))
 
     # tf.data copies the arrays of a generator several times. So this one yields numbers, and batches pass by DLPack.
     made = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.int64)).map(fetch)
     return made.apply(tf.data.experimental.assert_cardinality(batches)).prefetch(1)
+
+
+def _any_size(spec: Spec) -> tuple[int | None, ...]:
+    """The shape of samples whose height and width change."""
+    channels = spec.shape[0] if spec.layout == "chw" else spec.shape[2]
+    return (channels, None, None) if spec.layout == "chw" else (None, None, channels)
 
 
 def _tensor(images: Array, spec: Spec) -> tf.Tensor:

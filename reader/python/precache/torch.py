@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 import torch.distributed
 import torch.utils.dlpack
@@ -63,9 +64,10 @@ class Loader(_loader.Loader):
         resident_up_to: For device_path="resident": the most bytes that the dataset may take on the device.
         pin_memory: Put batches into page-locked memory, from which a GPU copies in the background. By default on if torch
             has a CUDA device, unless `device` is another one. True without such a device is a warning.
-        views: Return sequential batches that need no conversion as views of the shard's pages, which is faster. Torch has no
-            read-only tensors: writing to such a batch in place kills the process.
-        **options: All other options of `precache.Loader` except `layout`. Without `views` all batches are writable.
+        views: A list of lists of operations: each sample gives as many images. Or True: return sequential batches that need
+            no conversion as views of the shard's pages, which is faster. Torch has no read-only tensors: writing to such a
+            batch in place kills the process.
+        **options: All other options of `precache.Loader` except `layout`. Without `views=True` all batches are writable.
     """
 
     def __init__(
@@ -83,12 +85,14 @@ class Loader(_loader.Loader):
         resident_up_to: int = 8 << 30,
         pin_memory: bool | None = None,
         writable: bool = False,
-        views: bool = False,
+        views: bool | Sequence[Any] = False,
         **options: Unpack[HookOptions],
     ):
         if "layout" in options:
             raise TypeError("precache.torch.Loader has no layout: use channels_last for the memory format")
-        if _options.truth("views", views) and _options.truth("writable", writable):
+        lists = None if isinstance(views, (bool, np.bool_)) else views
+        pages = lists is None and bool(views)
+        if pages and _options.truth("writable", writable):
             raise InvalidArgument(
                 "writable and views contradict each other", hint="Views of a shard must not be written to."
             )
@@ -122,7 +126,8 @@ class Loader(_loader.Loader):
             rank=rank,
             world_size=world_size,
             layout=None if channels_last is None else "hwc" if channels_last else "chw",
-            writable=not views,
+            writable=not pages,
+            views=lists,
             **options,
         )
 
@@ -194,28 +199,29 @@ class Loader(_loader.Loader):
             self._moved_because = error.message
         return super()._make_native(options)
 
-    def _arrays(self, batch: _reader.Batch | _reader.DeviceBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    def _arrays(self, batch: _reader.Batch | _reader.DeviceBatch) -> tuple[Any, torch.Tensor]:
         if isinstance(batch, _reader.DeviceBatch):
             images = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
             labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
-            return _channels_first(images, self._spec), labels
-        images = _tensors(self._rows(batch, may_write=True), self._spec)
-        labels = torch.from_numpy(batch.labels())
+            return _channels_first(images, self.spec), labels
+        views = range(len(self._transforms))
+        tensors = [_tensors(self._rows(batch, view, may_write=True), Spec(*batch.spec(view))) for view in views]
+        tensors.append(torch.from_numpy(batch.labels()))
         if self.pin_memory:
-            images, labels = self._pinned(images, labels)
+            tensors = self._pinned(tensors)
         if self.device is not None:
-            images = images.to(self.device, non_blocking=self.pin_memory)
-            labels = labels.to(self.device, non_blocking=self.pin_memory)
-        return images, labels
+            tensors = [tensor.to(self.device, non_blocking=self.pin_memory) for tensor in tensors]
+        *images, labels = tensors
+        return (tuple(images) if self._has_views else images[0]), labels
 
-    def _pinned(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _pinned(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         try:
-            return images.pin_memory(), labels.pin_memory()
+            return [tensor.pin_memory() for tensor in tensors]
         except RuntimeError:  # too much memory is locked, or the process was forked
             if self._must_pin:
                 raise
             self.pin_memory = False
-            return images, labels
+            return tensors
 
     def stats(self) -> dict[str, Any]:
         """As in `precache.Loader`; for a CUDA device, "device" says how batches get there."""

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a loader does to pixels: `transform` or `views`, or the shorthands `crop` and `flip`, with `normalize` and `dtype`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _native, _options, _ranges, transforms
+from ._dataset import Dataset
+from ._errors import InvalidArgument
+from ._translate import Translation, translate
+
+Size = tuple[int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pixels:
+    """The options of the C++ library, and what to tell the user."""
+
+    native: dict[str, Any]
+    views: tuple[Translation, ...]  # one without `views`
+    has_views: bool
+
+
+def pixels(
+    dataset: Dataset, transform: Any, views: Any, crop: Any, flip: Any, normalize: Any, dtype: Any
+) -> Pixels:
+    """Checks the options against each other. Raises InvalidArgument if they contradict each other."""
+    _refuse_two(transform=transform, views=views)
+    for name, value in (("transform", transform), ("views", views)):
+        if value is not None:
+            _refuse_two(**{name: value, "crop": crop, "flip": None if flip is False else flip})
+    if isinstance(flip, str):
+        flip = _options.one_of("flip", flip, ("alternate",))
+        transform, crop, flip = [*_crops(crop), transforms.RandomHorizontalFlip(alternate=True)], None, False
+    crop = None if crop is None else _options.crop(crop)
+    flip = _options.truth("flip", flip)
+
+    recipe: Mapping[str, Any] = json.loads(dataset._native.recipe)
+    lists = [transform] if views is None else _lists(views)
+    found = [translate(each, dataset.spec, recipe) for each in lists]
+    mean_and_std, element = _values(found, normalize, dtype, dataset.spec.dtype)
+    augmentations = [_native.augmentation(each) for each in found]
+    native = {
+        "crop": crop,
+        "flip": flip,
+        "normalize": mean_and_std,
+        "dtype": element,
+        "augmentation": augmentations[0] if views is None else [],
+        "views": [] if views is None else augmentations,
+    }
+    if crop is not None or flip:
+        shorthands = (*_crops(crop), *([transforms.RandomHorizontalFlip()] if flip else []))
+        found = [dataclasses.replace(found[0], operations=shorthands)]
+    if mean_and_std is not None:
+        found = [dataclasses.replace(each, normalize=transforms.Normalize(*mean_and_std)) for each in found]
+    return Pixels(native, tuple(found), views is not None)
+
+
+def _refuse_two(**given: Any) -> None:
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        hint = "Put the operations into one list."
+        raise InvalidArgument(f"{names[0]} and {names[1]} are both given", hint=hint)
+
+
+def _crops(crop: Any) -> list[transforms.Operation]:
+    """The operation that does what `crop` does."""
+    if crop is None:
+        return []
+    height, width, place = _options.crop(crop)
+    kind = transforms.CenterCrop if place == "center" else transforms.RandomCrop
+    return [kind((height, width))]
+
+
+def _lists(views: Any) -> list[Any]:
+    if not isinstance(views, Sequence) or isinstance(views, str) or not views:
+        raise InvalidArgument(f"views is {views!r}", hint="Give a list of lists of operations, one for each view.")
+    return list(views)
+
+
+def _values(found: list[Translation], normalize: Any, dtype: Any, stored: str) -> tuple[Any, str | None]:
+    """Mean and standard deviation, and the type, of all views."""
+    if len({each.normalize for each in found}) > 1:
+        raise InvalidArgument("the views have different Normalize", hint="Use the same one in each.")
+    if len({each.dtype for each in found}) > 1:
+        raise InvalidArgument("the views have different types of elements", hint="Use the same steps to floats in each.")
+    if normalize is not None and found[0].normalize is not None:
+        raise InvalidArgument("normalize and a Normalize in the list are both given", hint="Leave out one of them.")
+    given = found[0].normalize if normalize is None else normalize
+    mean_and_std = None if given is None else _options.normalization(given, stored)
+    if dtype is not None:
+        element = _options.dtype(dtype)
+        if element == "uint8" and found[0].dtype is not None:
+            raise InvalidArgument("dtype is 'uint8', but the list makes floats", hint="Leave out dtype or the step.")
+        return mean_and_std, element
+    return mean_and_std, found[0].dtype or (None if mean_and_std is None else "float32")
+
+
+class Schedule:
+    """The size of samples in each epoch, from {first epoch: size} or a function of the epoch."""
+
+    def __init__(self, sizes: Mapping[int, Any] | Callable[[int], Any]):
+        if not callable(sizes) and (not isinstance(sizes, Mapping) or not sizes):
+            hint = "Give {first epoch: size}, or a function of the epoch."
+            raise InvalidArgument(f"size is {sizes!r}", hint=hint)
+        if isinstance(sizes, Mapping):
+            sizes = {_options.count("an epoch of size", epoch): _side(size) for epoch, size in sizes.items()}
+        self._sizes = sizes
+
+    @property
+    def largest(self) -> Size | None:
+        """The largest height and width; None for a function."""
+        if callable(self._sizes):
+            return None
+        return max(size[0] for size in self._sizes.values()), max(size[1] for size in self._sizes.values())
+
+    def at(self, epoch: int) -> Size | None:
+        """The size of an epoch; None leaves it as it is."""
+        if callable(self._sizes):
+            size = self._sizes(epoch)
+            return None if size is None else _side(size)
+        begun = [first for first in self._sizes if first <= epoch]
+        return self._sizes[max(begun)] if begun else None
+
+
+def _side(size: Any) -> Size:
+    return _ranges.sides("size", size)

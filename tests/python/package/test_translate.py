@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which lists of torchvision a loader accepts: the pipelines that training scripts have, of both versions."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torchvision import models
+from torchvision import transforms as v1
+from torchvision.transforms import v2
+
+import precache
+from precache import transforms
+from precache._native import augmentation
+from precache._translate import Translation, translate
+
+STORED = precache.Spec("uint8", "chw", (3, 256, 256))
+RECIPE = {"size": [256, 256], "fit": "crop", "resize": 256, "filter": "bilinear"}
+SMALL = precache.Spec("uint8", "chw", (3, 32, 32))
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+CIFAR = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+
+
+def read(steps, stored=STORED, recipe=RECIPE):
+    return translate(steps, stored, recipe)
+
+
+def names(translation):
+    return [type(each).__name__ for each in translation.operations]
+
+
+def jitter(version):
+    return version.RandomApply([version.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8)
+
+
+def simclr(size):
+    return v1.Compose(
+        [
+            v1.RandomResizedCrop(size, scale=(0.2, 1.0)),
+            jitter(v1),
+            v1.RandomGrayscale(p=0.2),
+            v1.RandomApply([v1.GaussianBlur(23, sigma=(0.1, 2.0))], p=0.5),
+            v1.RandomHorizontalFlip(),
+            v1.ToTensor(),
+            v1.Normalize(*IMAGENET),
+        ]
+    )
+
+
+# (name, steps, stored spec, names of the operations that run, names of the steps that are dropped)
+ACCEPTED = [
+    (
+        "imagenet training",
+        v1.Compose(
+            [v1.RandomResizedCrop(224), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(*IMAGENET)]
+        ),
+        STORED,
+        "RandomResizedCrop RandomHorizontalFlip",
+        "",
+    ),
+    (
+        "imagenet evaluation",
+        v1.Compose([v1.Resize(256), v1.CenterCrop(224), v1.ToTensor(), v1.Normalize(*IMAGENET)]),
+        STORED,
+        "CenterCrop",
+        "Resize(256)",
+    ),
+    (
+        "transforms of weights",
+        models.ResNet50_Weights.IMAGENET1K_V1.transforms(),
+        STORED,
+        "CenterCrop",
+        "Resize(256)",
+    ),
+    (
+        "resize, crop, flip",
+        v1.Compose(
+            [v1.Resize(256), v1.CenterCrop(256), v1.RandomCrop(224), v1.RandomHorizontalFlip(), v1.ToTensor()]
+        ),
+        STORED,
+        "RandomCrop RandomHorizontalFlip",
+        "Resize(256) CenterCrop(256)",
+    ),
+    (
+        "second version, the documented one",
+        v2.Compose(
+            [
+                v2.ToImage(),
+                v2.ToDtype(torch.uint8, scale=True),
+                v2.RandomResizedCrop(size=(224, 224), antialias=True),
+                v2.RandomHorizontalFlip(p=0.5),
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]),
+            ]
+        ),
+        STORED,
+        "RandomResizedCrop RandomHorizontalFlip",
+        "ToImage ToDtype(uint8)",
+    ),
+    (
+        "cifar with a border",
+        v1.Compose(
+            [v1.RandomCrop(32, padding=4), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(*CIFAR)]
+        ),
+        SMALL,
+        "RandomCrop RandomHorizontalFlip",
+        "",
+    ),
+    (
+        "cifar with Pad",
+        v1.Compose([v1.Pad(4, padding_mode="reflect"), v1.RandomHorizontalFlip(), v1.RandomCrop(32), v1.ToTensor()]),
+        SMALL,
+        None,
+        "transform has Pad that no RandomCrop follows",
+    ),
+    (
+        "cifar with Pad and RandomCrop",
+        v1.Compose([v1.Pad(4, padding_mode="reflect"), v1.RandomCrop(32), v1.ToTensor()]),
+        SMALL,
+        "RandomCrop",
+        "",
+    ),
+    (
+        "tensors first",
+        v1.Compose(
+            [v1.ToTensor(), v1.RandomCrop(32, padding=4), v1.RandomHorizontalFlip(), v1.Normalize(*CIFAR)]
+        ),
+        SMALL,
+        "RandomCrop RandomHorizontalFlip",
+        "",
+    ),
+    (
+        "rotation and colour",
+        v1.Compose(
+            [
+                v1.Resize((256, 256)),
+                v1.RandomHorizontalFlip(),
+                v1.RandomVerticalFlip(),
+                v1.RandomRotation(20),
+                v1.ColorJitter(brightness=0.2, contrast=0.2),
+                v1.ToTensor(),
+                v1.Normalize([0.5], [0.5]),
+            ]
+        ),
+        STORED,
+        "RandomHorizontalFlip RandomVerticalFlip RandomRotation ColorJitter",
+        "Resize(256)",
+    ),
+    ("simclr", simclr(96), STORED, "RandomResizedCrop RandomApply RandomGrayscale RandomApply RandomHorizontalFlip", ""),
+    (
+        "torchvision's recipe",
+        v2.Compose(
+            [
+                v2.RandomResizedCrop(176, interpolation=v2.InterpolationMode.BILINEAR),
+                v2.RandomHorizontalFlip(),
+                v2.TrivialAugmentWide(interpolation=v2.InterpolationMode.BILINEAR),
+                v2.PILToTensor(),
+                v2.ConvertImageDtype(torch.float32),
+                v2.Normalize(*IMAGENET),
+                v2.RandomErasing(p=0.1),
+            ]
+        ),
+        STORED,
+        "RandomResizedCrop RandomHorizontalFlip TrivialAugmentWide RandomErasing",
+        "PILToTensor",
+    ),
+    (
+        "policies",
+        v1.Compose([v1.AutoAugment(v1.AutoAugmentPolicy.CIFAR10), v1.RandAugment(2, 7), v1.ToTensor()]),
+        SMALL,
+        "AutoAugment RandAugment",
+        "",
+    ),
+    (
+        "affine",
+        v1.Compose([v1.RandomAffine(15, (0.1, 0.1), (0.9, 1.1), shear=(-5, 5), fill=(124, 116, 104)), v1.ToTensor()]),
+        STORED,
+        "RandomAffine",
+        "",
+    ),
+    (
+        "the rest",
+        v2.Compose(
+            [
+                v2.RGB(),
+                v2.RandomSolarize(128),
+                v2.RandomPosterize(4),
+                v2.RandomEqualize(),
+                v2.RandomAutocontrast(),
+                v2.RandomInvert(),
+                v2.RandomAdjustSharpness(2),
+                v2.Grayscale(3),
+                v2.Identity(),
+            ]
+        ),
+        STORED,
+        "RandomSolarize RandomPosterize RandomEqualize RandomAutocontrast RandomInvert RandomAdjustSharpness RandomGrayscale",
+        "RGB Identity",
+    ),
+    (
+        "a Compose of a Sequential",
+        v1.Compose([nn.Sequential(v1.RandomHorizontalFlip(), v1.CenterCrop((256, 256))), v1.RandomVerticalFlip()]),
+        STORED,
+        "RandomHorizontalFlip CenterCrop RandomVerticalFlip",
+        "",
+    ),
+    ("one operation", v1.RandomHorizontalFlip(0.3), STORED, "RandomHorizontalFlip", ""),
+    ("no operation", None, STORED, "", ""),
+    ("erasing of floats", [v1.ToTensor(), v1.RandomErasing(value=1), v1.Normalize(*CIFAR)], SMALL, "RandomErasing", ""),
+]
+REFUSED = [
+    (v1.Compose([v1.RandomHorizontalFlip(), v1.Lambda(abs)]), "Lambda", "Python code for single images"),
+    (v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32)]), r"ToDtype\(float32\) without scale=True", "scale=True"),
+    (v1.RandomPerspective(), "RandomPerspective", "precache.torch.Dataset"),
+    (v2.ElasticTransform(), "ElasticTransform", "Leave it out"),
+    (v1.RandomChoice([v1.RandomInvert()]), "RandomChoice", "Choose one"),
+    (v1.RandomOrder([v1.RandomInvert()]), "RandomOrder", "one order"),
+    (v2.MixUp(num_classes=3), "MixUp", "batch_transform="),
+    (v1.FiveCrop(32), "FiveCrop", "views="),
+    (lambda image: image, "<lambda>", "batch_transform="),
+    (v1.RandomHorizontalFlip, "the class RandomHorizontalFlip", "Give an object"),
+    (v1.Grayscale(), "a step that gives 1 channel, and samples have 3", "color='gray'"),
+    (v1.Resize(256, max_size=300), "Resize with max_size=300", "both sides"),
+    (v2.RandomResizedCrop(8, antialias=False), "antialias=False", "antialias=True"),
+    (v1.RandomRotation(5, expand=True), "expand=True", "expand=False"),
+    ([v1.ToTensor(), v1.Normalize(0.5, 0.5), v1.ColorJitter(0.1)], "ColorJitter after Normalize", "before Normalize"),
+    ([v1.Normalize(0.5, 0.5), v1.Normalize(0.5, 0.5)], "two Normalize", "Combine"),
+    ([v1.Normalize(0.5, 0.5), v1.RandomErasing(), v1.CenterCrop(8)], "RandomErasing before CenterCrop", "at the end"),
+    ([v1.RandomApply([v1.ToTensor()])], "RandomApply of ToFloat", "Take it out"),
+    ([v1.RandomApply([v1.Lambda(abs)])], "Lambda", "Python code"),
+    (7, "int", "Leave it out"),
+]
+
+
+@pytest.mark.parametrize("steps, stored, ran, dropped", [case[1:] for case in ACCEPTED], ids=[case[0] for case in ACCEPTED])
+def test_pipelines_of_training_scripts(steps, stored, ran, dropped):
+    recipe = RECIPE if stored is STORED else {"size": [32, 32], "fit": "stretch", "filter": "bilinear"}
+    if ran is None:
+        with pytest.raises(precache.InvalidArgument, match=dropped):
+            read(steps, stored, recipe)
+        return
+    translation = read(steps, stored, recipe)
+    assert names(translation) == ran.split()
+    assert [step for step, _ in translation.dropped] == dropped.split()
+    assert pickle.loads(pickle.dumps(translation)) == translation
+    assert len(augmentation(translation)) == len(translation.operations)
+
+
+@pytest.mark.parametrize("steps, what, hint", REFUSED, ids=[case[1] for case in REFUSED])
+def test_what_cannot_run_is_refused_by_name(steps, what, hint):
+    with pytest.raises(precache.InvalidArgument, match=f"transform has .*{what}.*, which precache cannot run") as refused:
+        read(steps)
+    assert hint in refused.value.hint
+
+
+def test_the_class_decides_not_its_base_or_its_name():
+    class RandomHorizontalFlip(v1.RandomHorizontalFlip):
+        """Does something else."""
+
+    with pytest.raises(precache.InvalidArgument, match="RandomHorizontalFlip of test_translate"):
+        read([RandomHorizontalFlip()])
+    kind = type("HorizontalFlip", (), {"__module__": "albumentations.augmentations.geometric"})
+    with pytest.raises(precache.InvalidArgument, match="HorizontalFlip of albumentations") as refused:
+        read([kind()])
+    assert "torchvision.transforms" in refused.value.hint
+
+
+@pytest.mark.parametrize("version", [v1, v2], ids=["v1", "v2"])
+def test_arguments_are_those_of_torchvision(version):
+    bilinear = version.InterpolationMode.BILINEAR
+    pairs = [
+        (version.RandomResizedCrop((20, 30), (0.3, 0.9), (0.5, 2), interpolation=3), transforms.RandomResizedCrop((20, 30), (0.3, 0.9), (0.5, 2), "bicubic")),
+        (version.Resize((8, 9)), transforms.Resize((8, 9))),
+        (version.Resize(8, version.InterpolationMode.NEAREST), transforms.Resize(8, "nearest")),
+        (version.CenterCrop([7]), transforms.CenterCrop(7)),
+        (version.RandomCrop(8, (1, 2), True, (3, 4, 5), "edge"), transforms.RandomCrop(8, (1, 2, 1, 2), True, (3, 4, 5), "edge")),
+        (version.RandomCrop(8, (1, 2, 3, 4), padding_mode="symmetric"), transforms.RandomCrop(8, (1, 2, 3, 4), padding_mode="symmetric")),
+        (version.RandomHorizontalFlip(0.25), transforms.RandomHorizontalFlip(0.25)),
+        (version.RandomVerticalFlip(0.25), transforms.RandomVerticalFlip(0.25)),
+        (version.RandomRotation((-10, 30), bilinear, center=(3, 4), fill=7), transforms.RandomRotation((-10, 30), "bilinear", center=(3, 4), fill=7)),
+        (version.RandomAffine(10, (0.1, 0.2), (0.5, 2), 7, bilinear, 3, (1, 2)), transforms.RandomAffine(10, (0.1, 0.2), (0.5, 2), 7, "bilinear", 3, (1, 2))),
+        (version.RandomAffine(0, shear=(1, 2, 3, 4)), transforms.RandomAffine(0, shear=(1, 2, 3, 4))),
+        (version.ColorJitter(0.4, (0.5, 1.5), 2, (-0.1, 0.2)), transforms.ColorJitter(0.4, (0.5, 1.5), 2, (-0.1, 0.2))),
+        (version.RandomGrayscale(0.3), transforms.RandomGrayscale(0.3)),
+        (version.GaussianBlur((3, 5), 1.5), transforms.GaussianBlur((3, 5), 1.5)),
+        (version.RandomSolarize(100, 0.3), transforms.RandomSolarize(100, 0.3)),
+        (version.RandomPosterize(3, 0.2), transforms.RandomPosterize(3, 0.2)),
+        (version.RandomAdjustSharpness(1.5, 0.1), transforms.RandomAdjustSharpness(1.5, 0.1)),
+        (version.TrivialAugmentWide(15, bilinear, [1, 2, 3]), transforms.TrivialAugmentWide(15, "bilinear", (1, 2, 3))),
+        (version.RandAugment(3, 5, 11), transforms.RandAugment(3, 5, 11)),
+        (version.AutoAugment(version.AutoAugmentPolicy.SVHN), transforms.AutoAugment("svhn")),
+        (version.RandomErasing(0.3, (0.1, 0.2), (0.5, 2), "random"), transforms.RandomErasing(0.3, (0.1, 0.2), (0.5, 2), "random")),
+        (version.RandomErasing(value=[1, 2, 3]), transforms.RandomErasing(value=(1, 2, 3))),
+        (version.RandomApply([version.RandomInvert(1.0)], 0.2), transforms.RandomApply([transforms.RandomInvert(1.0)], 0.2)),
+    ]  # fmt: skip
+    for given, expected in pairs:
+        assert read(given).operations == (expected,), given
+
+
+@pytest.mark.parametrize("kind", [v1.TrivialAugmentWide, v1.RandAugment, v1.RandomHorizontalFlip, v1.RandomErasing, v1.RandomGrayscale, v1.AutoAugment], ids=lambda kind: kind.__name__)  # fmt: skip
+def test_defaults_are_those_of_torchvision(kind):
+    assert read(kind()).operations == (getattr(transforms, kind.__name__)(),)
+
+
+def test_normalize_and_the_type_of_elements():
+    steps = v2.Compose([v2.ToImage(), v2.ToDtype(torch.bfloat16, scale=True), v2.Normalize(*IMAGENET)])
+    translation = read(steps)
+    assert translation.normalize == transforms.Normalize("imagenet") and translation.dtype == "bfloat16"
+    assert read(v1.ToTensor()).dtype == "float32" and read(v1.ToTensor()).normalize is None
+    assert read([v1.PILToTensor()]).dtype is None
+    stored = {"normalize": {"mean": list(IMAGENET[0]), "std": list(IMAGENET[1])}}
+    translation = read(v1.Normalize(*IMAGENET), recipe=RECIPE | stored)
+    assert translation.normalize is None and translation.dropped[0][0] == "Normalize"
+
+
+def test_the_place_of_normalize_decides_what_erasing_sees():
+    erasing = transforms.RandomErasing(value=1)
+    after = read([transforms.Normalize("imagenet"), erasing])
+    assert after.after_normalize == 1 and augmentation(after)[0][1]["after_normalize"] is True
+    before = read([erasing, transforms.Normalize("imagenet")])
+    assert before.after_normalize == 0 and augmentation(before)[0][1]["after_normalize"] is False
+    white = read([v1.ToTensor(), v1.RandomErasing(value=1), v1.Normalize(0.5, 0.5)])
+    assert white.after_normalize == 0 and white.operations[0].value == 255
+    with pytest.raises(precache.InvalidArgument, match="RandomErasing before Normalize"):
+        read([v1.ToTensor(), v1.RandomErasing(value="random"), v1.Normalize(0.5, 0.5)])
+    assert str(after).splitlines()[0].startswith("runs     Normalize") and "RandomErasing" in str(after).splitlines()[1]
+
+
+def test_what_the_shards_did_is_dropped_and_said():
+    steps = [v1.Resize(256, v1.InterpolationMode.BICUBIC), v1.CenterCrop(256), v1.RandomCrop(224)]
+    translation = read(steps)
+    assert translation.dropped == (
+        ("Resize(256)", "Build resized the shorter side to 256 already, with the filter bilinear."),
+        ("CenterCrop(256)", "The stored images are 256x256 already."),
+    )
+    assert "dropped  Resize(256): Build resized" in str(translation)
+    assert str(Translation()) == "nothing runs"
+    assert names(read([v1.Resize(128)])) == ["Resize"]  # another size runs
+    assert names(read([v1.RandomHorizontalFlip(), v1.Resize(256)])) == ["RandomHorizontalFlip", "Resize"]
+    cropped = {"size": [224, 224], "fit": "crop", "resize": 256, "filter": "bilinear"}
+    spec = precache.Spec("uint8", "hwc", (224, 224, 3))
+    translation = read([v1.Resize(256), v1.CenterCrop(224)], spec, cropped)
+    assert not translation.operations and len(translation.dropped) == 2
+    assert "note" in str(read([v1.ToTensor(), v1.ColorJitter(0.1)]))
+
+
+def test_torchvision_is_not_imported(tmp_path):
+    program = "import sys, precache, precache.torch, precache.transforms; print('torchvision' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: transforms.RandomResizedCrop(0), "size of RandomResizedCrop is 0"),
+        (lambda: transforms.Resize(65536), "size of Resize is 65536"),
+        (lambda: transforms.RandomResizedCrop(8, scale=(1, 0.5)), r"scale of RandomResizedCrop is \(1, 0.5\)"),
+        (lambda: transforms.RandomResizedCrop(8, ratio=(0, 1)), "ratio of RandomResizedCrop"),
+        (lambda: transforms.RandomResizedCrop(8, scale=(float("nan"), 1)), "scale of RandomResizedCrop"),
+        (lambda: transforms.RandomResizedCrop(8, interpolation="lanczos"), "interpolation of RandomResizedCrop is 'lanczos'"),
+        (lambda: transforms.RandomHorizontalFlip(1.1), "p of RandomHorizontalFlip is 1.1"),
+        (lambda: transforms.RandomHorizontalFlip(float("nan")), "p of RandomHorizontalFlip is nan"),
+        (lambda: transforms.RandomHorizontalFlip(0.4, alternate=True), "p of RandomHorizontalFlip is 0.4"),
+        (lambda: transforms.RandomCrop(8, padding=-1), "padding of RandomCrop is -1"),
+        (lambda: transforms.RandomCrop(8, fill=256), "fill of RandomCrop is 256"),
+        (lambda: transforms.RandomCrop(8, padding_mode="wrap"), "padding_mode of RandomCrop is 'wrap'"),
+        (lambda: transforms.ColorJitter(hue=0.6), "hue of ColorJitter is 0.6"),
+        (lambda: transforms.ColorJitter(brightness=-1), "brightness of ColorJitter is -1"),
+        (lambda: transforms.GaussianBlur(4), "kernel_size of GaussianBlur is 4"),
+        (lambda: transforms.GaussianBlur(3, (0, 1)), "sigma of GaussianBlur"),
+        (lambda: transforms.RandomAffine(10, translate=(2, 0)), "translate of RandomAffine"),
+        (lambda: transforms.RandomRotation(-5), "degrees of RandomRotation is -5"),
+        (lambda: transforms.RandAugment(magnitude=31), "magnitude of RandAugment is 31"),
+        (lambda: transforms.AutoAugment("coco"), "policy of AutoAugment is 'coco'"),
+        (lambda: transforms.RandomApply([]), "transforms of RandomApply"),
+        (lambda: transforms.RandomApply([transforms.Normalize(0, 1)]), "RandomApply has Normalize"),
+        (lambda: transforms.RandomErasing(value="noise"), "value of RandomErasing is 'noise'"),
+        (lambda: transforms.Normalize((1, 2), 1), "normalize is"),
+    ],
+    ids=range(24),
+)
+def test_wrong_arguments_are_refused_when_an_operation_is_made(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
