@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader gives to a `for`, and to programs that look for the sampler of a DataLoader."""
+"""The object that a `for` over a loader reads, and the one that stands for the sampler of a DataLoader."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class Loader:
 
     @property
     def transforms(self) -> Translation | tuple[Translation, ...]:
-        """What runs for each sample, and which steps of `transform` do not and why; with `views`, one for each.
+        """The operations that run for each sample, and the steps that do not, and why; with `views`, one for each.
 
         >>> from precache import transforms
         >>> print(Loader(dataset, transform=[transforms.Resize(32), transforms.RandomHorizontalFlip()]).transforms)
@@ -209,7 +209,7 @@ class Loader:
         return self._transforms if self._has_views else self._transforms[0]
 
     def draw(self, sample: int, epoch: int | None = None, *, repeat: int = 0) -> Any:
-        """What the operations draw for a sample of the dataset in an epoch: a dict by operation; with `views`, a tuple.
+        """The draw of a sample of the dataset in an epoch: a dict by operation; with `views`, a tuple of them.
 
         Rectangles are (top, left, height, width) in stored pixels. None stands for an operation that does nothing to this
         sample. The second operation of a kind is called "Name#2". `epoch` is the current one by default.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader does to pixels: `transform` or `views`, or the shorthands `crop` and `flip`, with `normalize` and `dtype`."""
+"""Changes that a loader makes to pixels: `transform`, `views`, or `crop` and `flip`, with `normalize` and `dtype`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ class Pixels:
     has_views: bool
 
 
-def pixels(
-    dataset: Dataset, transform: Any, views: Any, crop: Any, flip: Any, normalize: Any, dtype: Any
-) -> Pixels:
+def pixels(dataset: Dataset, transform: Any, views: Any, crop: Any, flip: Any, normalize: Any, dtype: Any) -> Pixels:
     """Checks the options against each other. Raises InvalidArgument if they contradict each other."""
     _refuse_two(transform=transform, views=views)
     for name, value in (("transform", transform), ("views", views)):
@@ -87,7 +85,9 @@ def _values(found: list[Translation], normalize: Any, dtype: Any, stored: str) -
     if len({each.normalize for each in found}) > 1:
         raise InvalidArgument("the views have different Normalize", hint="Use the same one in each.")
     if len({each.dtype for each in found}) > 1:
-        raise InvalidArgument("the views have different types of elements", hint="Use the same steps to floats in each.")
+        raise InvalidArgument(
+            "the views have different types of elements", hint="Use the same steps to floats in each."
+        )
     if normalize is not None and found[0].normalize is not None:
         raise InvalidArgument("normalize and a Normalize in the list are both given", hint="Leave out one of them.")
     given = found[0].normalize if normalize is None else normalize

@@ -60,7 +60,12 @@ def whole(name: str, value: Any, least: int, largest: int) -> int:
 def interval(name: str, value: Any, least: float = -math.inf, largest: float = math.inf) -> tuple[float, float]:
     """(min, max), both finite and within bounds."""
     found = numbers(value)
-    if found is None or len(found) != 2 or not all(map(math.isfinite, found)) or not least <= found[0] <= found[1] <= largest:
+    if (
+        found is None
+        or len(found) != 2
+        or not all(map(math.isfinite, found))
+        or not least <= found[0] <= found[1] <= largest
+    ):
         raise refuse(name, value, f"It must be (min, max), in this order{_bounds(least, largest)}.")
     return found[0], found[1]
 

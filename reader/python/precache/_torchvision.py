@@ -203,9 +203,7 @@ _MAKERS: dict[str, Callable[[Any], Any]] = {
     "RandomInvert": _same(ours.RandomInvert, "p"),
     "RandomAdjustSharpness": _same(ours.RandomAdjustSharpness, "sharpness_factor", "p"),
     "TrivialAugmentWide": _same(ours.TrivialAugmentWide, "num_magnitude_bins", "interpolation", "fill"),
-    "RandAugment": _same(
-        ours.RandAugment, "num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill"
-    ),
+    "RandAugment": _same(ours.RandAugment, "num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill"),
     "AutoAugment": _same(ours.AutoAugment, "policy", "interpolation", "fill"),
     "Normalize": _same(ours.Normalize, "mean", "std"),
     "ToTensor": lambda value: ToFloat("ToTensor"),

@@ -12,7 +12,6 @@ import numpy as np
 from . import _torchvision
 from . import transforms as ours
 from ._arrays import Spec
-from ._errors import InvalidArgument
 from ._torchvision import Grayscale, Nothing, Pad, Step, ToFloat, refused
 
 # These give the same result before and after Normalize.
@@ -21,7 +20,7 @@ _MOVES_PIXELS = (ours.RandomHorizontalFlip, ours.RandomVerticalFlip, ours.Random
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
-    """What a loader makes of its `transform`; `str()` of it is a list to read.
+    """The result of reading a `transform`; `str()` of it is a list for people.
 
     Attributes:
         operations: What runs for each sample, in this order.

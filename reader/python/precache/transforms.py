@@ -182,7 +182,9 @@ class RandomHorizontalFlip(_WithProbability):
         super().__post_init__()
         self._keep(alternate=_options.truth(self._name("alternate"), self.alternate))
         if self.alternate and self.p != 0.5:
-            raise _ranges.refuse(self._name("p"), self.p, "With alternate, every sample is mirrored in half of the epochs.")
+            raise _ranges.refuse(
+                self._name("p"), self.p, "With alternate, every sample is mirrored in half of the epochs."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,7 +274,9 @@ class RandomAffine(Operation):
             return None
         found = _ranges.numbers(self.shear)
         if found is not None and len(found) == 4:
-            return tuple(each for pair in (found[:2], found[2:]) for each in _ranges.interval(self._name("shear"), pair))
+            return tuple(
+                each for pair in (found[:2], found[2:]) for each in _ranges.interval(self._name("shear"), pair)
+            )
         return _ranges.symmetric(self._name("shear"), self.shear)
 
 
@@ -453,7 +457,9 @@ class TrivialAugmentWide(_Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._keep(num_magnitude_bins=_ranges.whole(self._name("num_magnitude_bins"), self.num_magnitude_bins, 2, 10000))
+        self._keep(
+            num_magnitude_bins=_ranges.whole(self._name("num_magnitude_bins"), self.num_magnitude_bins, 2, 10000)
+        )
 
 
 @dataclasses.dataclass(frozen=True)

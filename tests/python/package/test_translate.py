@@ -54,9 +54,7 @@ def simclr(size):
 ACCEPTED = [
     (
         "imagenet training",
-        v1.Compose(
-            [v1.RandomResizedCrop(224), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(*IMAGENET)]
-        ),
+        v1.Compose([v1.RandomResizedCrop(224), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(*IMAGENET)]),
         STORED,
         "RandomResizedCrop RandomHorizontalFlip",
         "",
@@ -77,9 +75,7 @@ ACCEPTED = [
     ),
     (
         "resize, crop, flip",
-        v1.Compose(
-            [v1.Resize(256), v1.CenterCrop(256), v1.RandomCrop(224), v1.RandomHorizontalFlip(), v1.ToTensor()]
-        ),
+        v1.Compose([v1.Resize(256), v1.CenterCrop(256), v1.RandomCrop(224), v1.RandomHorizontalFlip(), v1.ToTensor()]),
         STORED,
         "RandomCrop RandomHorizontalFlip",
         "Resize(256) CenterCrop(256)",
@@ -102,9 +98,7 @@ ACCEPTED = [
     ),
     (
         "cifar with a border",
-        v1.Compose(
-            [v1.RandomCrop(32, padding=4), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(*CIFAR)]
-        ),
+        v1.Compose([v1.RandomCrop(32, padding=4), v1.RandomHorizontalFlip(), v1.ToTensor(), v1.Normalize(*CIFAR)]),
         SMALL,
         "RandomCrop RandomHorizontalFlip",
         "",
@@ -125,9 +119,7 @@ ACCEPTED = [
     ),
     (
         "tensors first",
-        v1.Compose(
-            [v1.ToTensor(), v1.RandomCrop(32, padding=4), v1.RandomHorizontalFlip(), v1.Normalize(*CIFAR)]
-        ),
+        v1.Compose([v1.ToTensor(), v1.RandomCrop(32, padding=4), v1.RandomHorizontalFlip(), v1.Normalize(*CIFAR)]),
         SMALL,
         "RandomCrop RandomHorizontalFlip",
         "",
@@ -149,7 +141,13 @@ ACCEPTED = [
         "RandomHorizontalFlip RandomVerticalFlip RandomRotation ColorJitter",
         "Resize(256)",
     ),
-    ("simclr", simclr(96), STORED, "RandomResizedCrop RandomApply RandomGrayscale RandomApply RandomHorizontalFlip", ""),
+    (
+        "simclr",
+        simclr(96),
+        STORED,
+        "RandomResizedCrop RandomApply RandomGrayscale RandomApply RandomHorizontalFlip",
+        "",
+    ),
     (
         "torchvision's recipe",
         v2.Compose(
@@ -235,7 +233,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("steps, stored, ran, dropped", [case[1:] for case in ACCEPTED], ids=[case[0] for case in ACCEPTED])
+@pytest.mark.parametrize(
+    "steps, stored, ran, dropped", [case[1:] for case in ACCEPTED], ids=[case[0] for case in ACCEPTED]
+)
 def test_pipelines_of_training_scripts(steps, stored, ran, dropped):
     recipe = RECIPE if stored is STORED else {"size": [32, 32], "fit": "stretch", "filter": "bilinear"}
     if ran is None:
@@ -251,7 +251,9 @@ def test_pipelines_of_training_scripts(steps, stored, ran, dropped):
 
 @pytest.mark.parametrize("steps, what, hint", REFUSED, ids=[case[1] for case in REFUSED])
 def test_what_cannot_run_is_refused_by_name(steps, what, hint):
-    with pytest.raises(precache.InvalidArgument, match=f"transform has .*{what}.*, which precache cannot run") as refused:
+    with pytest.raises(
+        precache.InvalidArgument, match=f"transform has .*{what}.*, which precache cannot run"
+    ) as refused:
         read(steps)
     assert hint in refused.value.hint
 
@@ -361,7 +363,10 @@ def test_torchvision_is_not_imported(tmp_path):
         (lambda: transforms.RandomResizedCrop(8, scale=(1, 0.5)), r"scale of RandomResizedCrop is \(1, 0.5\)"),
         (lambda: transforms.RandomResizedCrop(8, ratio=(0, 1)), "ratio of RandomResizedCrop"),
         (lambda: transforms.RandomResizedCrop(8, scale=(float("nan"), 1)), "scale of RandomResizedCrop"),
-        (lambda: transforms.RandomResizedCrop(8, interpolation="lanczos"), "interpolation of RandomResizedCrop is 'lanczos'"),
+        (
+            lambda: transforms.RandomResizedCrop(8, interpolation="lanczos"),
+            "interpolation of RandomResizedCrop is 'lanczos'",
+        ),
         (lambda: transforms.RandomHorizontalFlip(1.1), "p of RandomHorizontalFlip is 1.1"),
         (lambda: transforms.RandomHorizontalFlip(float("nan")), "p of RandomHorizontalFlip is nan"),
         (lambda: transforms.RandomHorizontalFlip(0.4, alternate=True), "p of RandomHorizontalFlip is 0.4"),
