@@ -127,7 +127,7 @@ class Loader:
         self.dataset = opened(dataset, split)
         self.batch_size = _options.count("batch_size", batch_size, _LARGEST_BATCH, least=1)
         made = pixels(self.dataset, transform, views, crop, flip, normalize, dtype)
-        self._transforms, self._has_views = made.views, made.has_views
+        self._pixels = made
         self._schedule = None if size is None else Schedule(size)
         largest = self._schedule.largest if self._schedule is not None and max_size is None else max_size
         self._set_sizes: dict[int, tuple[int, int]] = {}  # by view
@@ -206,7 +206,8 @@ class Loader:
         runs     RandomHorizontalFlip(p=0.5, alternate=False)
         dropped  Resize(32): Build resized the shorter side to 32 already.
         """
-        return self._transforms if self._has_views else self._transforms[0]
+        made = self._pixels.transforms
+        return made if self._pixels.has_views else made[0]
 
     def draw(self, sample: int, epoch: int | None = None, *, repeat: int = 0) -> Any:
         """The draw of a sample of the dataset in an epoch: a dict by operation; with `views`, a tuple of them.
@@ -225,8 +226,8 @@ class Loader:
         number = native.epoch if epoch is None else _options.count("epoch", epoch)
         stored = self.dataset._position(sample)
         _options.count("repeat", repeat, self._options["repeats"] - 1)
-        draws = tuple(native.draw(stored, number, view, repeat) for view in range(len(self._transforms)))
-        return draws if self._has_views else draws[0]
+        draws = tuple(native.draw(stored, number, view, repeat) for view in range(len(self._pixels.lists)))
+        return draws if self._pixels.has_views else draws[0]
 
     def set_size(self, size: int | tuple[int, int], view: int = 0) -> None:
         """Changes the height and width of samples from the next epoch on; from this one if none of its batches was read.
@@ -236,7 +237,7 @@ class Loader:
         """
         if self._schedule is not None:
             raise InvalidArgument("size already sets the sizes by epoch", hint="Leave out size= to use set_size().")
-        self._set_size(_ranges.sides("size", size), _options.count("view", view, len(self._transforms) - 1))
+        self._set_size(_ranges.sides("size", size), _options.count("view", view, len(self._pixels.lists) - 1))
 
     def _set_size(self, size: tuple[int, int], view: int = 0) -> None:
         self._open().set_size(*size, view)
@@ -344,9 +345,9 @@ class Loader:
     def _arrays(self, batch: Any) -> tuple[Any, Any]:
         images = tuple(
             as_tensors(self._rows(batch, view, may_write=False), Spec(*batch.spec(view)))
-            for view in range(len(self._transforms))
+            for view in range(len(self._pixels.lists))
         )
-        return (images if self._has_views else images[0]), batch.labels()
+        return (images if self._pixels.has_views else images[0]), batch.labels()
 
     def _rows(self, batch: _reader.Batch, view: int, may_write: bool) -> Array:
         """The images of one view as rows of bytes; with `may_write`, pages of the shard are declared writable, too."""

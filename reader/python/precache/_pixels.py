@@ -18,11 +18,23 @@ Size = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Pixels:
-    """The options of the C++ library, and what to tell the user."""
+    """The options of the C++ library, and the lists that they were made of: one without `views`."""
 
     native: dict[str, Any]
-    views: tuple[Translation, ...]  # one without `views`
+    lists: tuple[Translation, ...]
     has_views: bool
+
+    @property
+    def transforms(self) -> tuple[Translation, ...]:
+        """The lists, with the operations that the shorthands stand for."""
+        shorthands = tuple(_crops(self.native["crop"]))
+        shorthands += (transforms.RandomHorizontalFlip(),) if self.native["flip"] else ()
+        values = self.native["normalize"]
+        normalize = None if values is None else transforms.Normalize(*values)
+        return tuple(
+            dataclasses.replace(each, operations=shorthands + each.operations, normalize=normalize)
+            for each in self.lists
+        )
 
 
 def pixels(dataset: Dataset, transform: Any, views: Any, crop: Any, flip: Any, normalize: Any, dtype: Any) -> Pixels:
@@ -31,8 +43,7 @@ def pixels(dataset: Dataset, transform: Any, views: Any, crop: Any, flip: Any, n
     for name, value in (("transform", transform), ("views", views)):
         if value is not None:
             _refuse_two(**{name: value, "crop": crop, "flip": None if flip is False else flip})
-    if isinstance(flip, str):
-        flip = _options.one_of("flip", flip, ("alternate",))
+    if isinstance(flip, str) and flip == "alternate":
         transform, crop, flip = [*_crops(crop), transforms.RandomHorizontalFlip(alternate=True)], None, False
     crop = None if crop is None else _options.crop(crop)
     flip = _options.truth("flip", flip)
@@ -50,11 +61,6 @@ def pixels(dataset: Dataset, transform: Any, views: Any, crop: Any, flip: Any, n
         "augmentation": augmentations[0] if views is None else [],
         "views": [] if views is None else augmentations,
     }
-    if crop is not None or flip:
-        shorthands = (*_crops(crop), *([transforms.RandomHorizontalFlip()] if flip else []))
-        found = [dataclasses.replace(found[0], operations=shorthands)]
-    if mean_and_std is not None:
-        found = [dataclasses.replace(each, normalize=transforms.Normalize(*mean_and_std)) for each in found]
     return Pixels(native, tuple(found), views is not None)
 
 

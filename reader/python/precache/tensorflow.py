@@ -61,9 +61,9 @@ def dataset(
     rows = None if last_is_shorter else batch_size
     epochs = itertools.count(_options.count("epoch", epoch))
     passing: dict[int, tuple[Any, Array]] = {}
-    specs = [Spec(*idle[0]._open().view_spec(view)) for view in range(len(idle[0]._transforms))]
+    specs = [Spec(*idle[0]._open().view_spec(view)) for view in range(len(idle[0]._pixels.lists))]
     shapes = [(rows, *(spec.shape if options.get("size") is None else _any_size(spec))) for spec in specs]
-    has_views = idle[0]._has_views
+    has_views = idle[0]._pixels.has_views
 
     def numbers() -> Iterator[int]:
         loader = idle.pop() if idle else make_loader()

@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import torch
 import torch.distributed
 import torch.utils.dlpack
@@ -90,8 +89,8 @@ class Loader(_loader.Loader):
     ):
         if "layout" in options:
             raise TypeError("precache.torch.Loader has no layout: use channels_last for the memory format")
-        lists = None if isinstance(views, (bool, np.bool_)) else views
-        pages = lists is None and bool(views)
+        lists = views if isinstance(views, Sequence) else None
+        pages = lists is None and _options.truth("views", views)
         if pages and _options.truth("writable", writable):
             raise InvalidArgument(
                 "writable and views contradict each other", hint="Views of a shard must not be written to."
@@ -204,7 +203,7 @@ class Loader(_loader.Loader):
             images = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
             labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
             return _channels_first(images, self.spec), labels
-        views = range(len(self._transforms))
+        views = range(len(self._pixels.lists))
         tensors = [_tensors(self._rows(batch, view, may_write=True), Spec(*batch.spec(view))) for view in views]
         tensors.append(torch.from_numpy(batch.labels()))
         if self.pin_memory:
@@ -212,7 +211,7 @@ class Loader(_loader.Loader):
         if self.device is not None:
             tensors = [tensor.to(self.device, non_blocking=self.pin_memory) for tensor in tensors]
         *images, labels = tensors
-        return (tuple(images) if self._has_views else images[0]), labels
+        return (tuple(images) if self._pixels.has_views else images[0]), labels
 
     def _pinned(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         try:
