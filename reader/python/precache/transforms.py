@@ -476,7 +476,7 @@ class RandAugment(_Policy):
         super().__post_init__()
         bins = _ranges.whole(self._name("num_magnitude_bins"), self.num_magnitude_bins, 2, 10000)
         self._keep(
-            num_ops=_ranges.whole(self._name("num_ops"), self.num_ops, 1, 64),
+            num_ops=_ranges.whole(self._name("num_ops"), self.num_ops, 1, 16),
             magnitude=_ranges.whole(self._name("magnitude"), self.magnitude, 0, bins - 1),
             num_magnitude_bins=bins,
         )
