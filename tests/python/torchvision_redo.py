@@ -24,6 +24,9 @@ def pixels(image):
     return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
 
 
+NOT_RANDOM = (transforms.Resize, transforms.CenterCrop)  # they draw nothing
+
+
 class Redo:
     """Runs `operations` on a picture with the numbers of `draw`, a dict of Loader.draw()."""
 
@@ -44,11 +47,11 @@ class Redo:
 
     def _run(self, image, operations):
         for operation in operations:
-            value = self._value(operation)
+            value = None if isinstance(operation, NOT_RANDOM) else self._value(operation)
             if isinstance(operation, transforms.RandomApply):
                 changed = self._run(image, operation.transforms)
                 image = changed if value else image
-            elif value is not None or isinstance(operation, (transforms.Resize, transforms.CenterCrop)):
+            elif value is not None or isinstance(operation, NOT_RANDOM):
                 image = _REDO[type(operation)](image, operation, value)
         return image
 

@@ -15,7 +15,7 @@ from ._dataset import Array, Dataset, PathLike, opened
 from ._errors import InvalidArgument
 from ._iteration import Iteration, Sampler
 from ._options import Crop, Normalization
-from ._pixels import Schedule, pixels
+from ._pixels import Schedule, largest_size, pixels
 from ._translate import Translation
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ class Loader:
         made = pixels(self.dataset, transform, views, crop, flip, normalize, dtype)
         self._pixels = made
         self._schedule = None if size is None else Schedule(size)
-        largest = self._schedule.largest if self._schedule is not None and max_size is None else max_size
+        if max_size is None and self._schedule is not None:
+            max_size = largest_size(self._schedule, made)
         self._set_sizes: dict[int, tuple[int, int]] = {}  # by view
         kind = _options.shuffle(shuffle)
         if weights is not None and kind == "full":
@@ -149,7 +150,7 @@ class Loader:
             "seed": _options.count("seed", seed),
             "last_batch": self.last_batch,
             **made.native,
-            "max_size": None if largest is None else _ranges.sides("max_size", largest),
+            "max_size": None if max_size is None else _ranges.sides("max_size", max_size),
             "repeats": _options.count("repeats", repeats, _MOST_REPEATS, least=1),
             "layout": None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
             "threads": _options.count("threads", threads, _MOST_THREADS),
@@ -160,13 +161,13 @@ class Loader:
         }
         self._place = (_options.count("rank", rank), _options.count("world_size", world_size, _LARGEST_WORLD, least=1))
         self._native: AnyLoader | None = self._make()
-        self._follow_schedule(self._native.epoch)
         _ = self.spec.numpy_dtype if type(self) is Loader else None  # raises now, not at the first batch
         self._has_begun = False  # from then on, rank and world size are fixed
         self._was_read = False  # since the last call of iter(), set_epoch() or load_state_dict()
         self._has_failed = False
         self._iteration: object = None
         self._interruption = ""  # why an iteration that is not the current one is over
+        self._follow_schedule(self._native.epoch)
         for warning in self._native.warnings:
             warnings.warn(warning, stacklevel=2 if type(self) is Loader else 3)
 

@@ -133,5 +133,16 @@ class Schedule:
         return self._sizes[max(begun)] if begun else None
 
 
+def largest_size(schedule: Schedule, made: Pixels) -> Size | None:
+    """The largest size of a schedule and of the lists; None if it is not known."""
+    if schedule.largest is None:
+        return None
+    sizes = [schedule.largest]
+    for each in made.lists:
+        own = [step.size for step in each.operations if hasattr(step, "size")]
+        sizes += [size for size in own if isinstance(size, tuple)]
+    return max(size[0] for size in sizes), max(size[1] for size in sizes)
+
+
 def _side(size: Any) -> Size:
     return _ranges.sides("size", size)
