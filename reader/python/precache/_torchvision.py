@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from . import transforms as ours
 from ._errors import InvalidArgument
@@ -37,7 +37,7 @@ class Pad(Step):
 
     padding: tuple[int, int, int, int]
     fill: Any
-    padding_mode: str
+    padding_mode: Literal["constant", "edge", "reflect", "symmetric"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -241,7 +241,7 @@ def _of_pixels(step: ours.Operation) -> ours.Operation:
             raise refused(f"{type(step).__name__} of floats with a fill that is not a pixel", "Put it before ToTensor.")
     if isinstance(step, ours.RandomSolarize):
         changed["threshold"] = step.threshold * 255
-    return dataclasses.replace(step, **changed) if changed else step
+    return dataclasses.replace(step, **changed) if changed else step  # type: ignore[type-var]
 
 
 def _pixels(value: Any) -> Any:

@@ -200,9 +200,10 @@ class Loader(_loader.Loader):
 
     def _arrays(self, batch: _reader.Batch | _reader.DeviceBatch) -> tuple[Any, torch.Tensor]:
         if isinstance(batch, _reader.DeviceBatch):
-            images = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
-            labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
-            return _channels_first(images, self.spec), labels
+            on_device = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
+            return _channels_first(on_device, self.spec), torch.utils.dlpack.from_dlpack(
+                DeviceTensor(batch, labels=True)
+            )
         views = range(len(self._pixels.lists))
         tensors = [_tensors(self._rows(batch, view, may_write=True), Spec(*batch.spec(view))) for view in views]
         tensors.append(torch.from_numpy(batch.labels()))

@@ -19,6 +19,7 @@ pytest_plugins = ("package_fixtures",)
 OTHERS = {"__main__", "_reader", "_commands", "_process", "_progress"}  # test_commands.py has those of the commands
 MODULES = sorted({module.name for module in pkgutil.iter_modules(precache.__path__)} - OTHERS)
 WITH_EXAMPLES = {"", "_dataset", "_errors", "cluster", "tensorflow", "torch"}
+WITH_EXAMPLES = {"", "_dataset", "_errors", "tensorflow", "torch", "transforms"}
 
 USER = """
 import precache
@@ -176,6 +177,12 @@ def test_typed_options_are_those_of_the_functions():
     hooks = {"batch_transform", "as_dict"}  # tf.data has map() for these
     assert placed | hooks == named(precache.Loader, "batch_size")
     assert set(_keywords.HookOptions.__annotations__) == set(_keywords.LoaderOptions.__annotations__) | hooks
-    of_torch = {"rank", "world_size", "layout", "writable"}  # precache.torch.Loader declares these itself, or has none
+    of_torch = {
+        "rank",
+        "world_size",
+        "layout",
+        "writable",
+        "views",
+    }  # precache.torch.Loader declares these itself, or has none
     assert placed - of_torch == set(_keywords.LoaderOptions.__annotations__)
     assert not named(precache.tensorflow.dataset) & placed

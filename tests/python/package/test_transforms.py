@@ -77,7 +77,7 @@ SIZES = [(1, 1), (1, 5), (2, 2), (3, 7), (8, 8), (13, 29), (31, 17), (32, 32), (
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "nearest"])
 def test_resized_crops(noise, interpolation):
-    """10,400 crops for the filters bilinear and bicubic together."""
+    """5,760 crops for each filter."""
     count = 0
     outputs = [(1, 1), (2, 3), (9, 8), (17, 33), (32, 32), (64, 40)]
     for number, (size, output) in enumerate(itertools.product(SIZES, outputs)):
