@@ -40,10 +40,15 @@ double learn(std::vector<float>& weights, const std::vector<float>& x, std::size
 int main(int argc, char** argv) try {
   if (argc < 3) throw precache::InvalidArgument("usage: train_loop DATASET CHECKPOINT [EPOCHS]");
   const auto dataset = precache::Dataset::open(argv[1]);
-  precache::LoaderOptions options;  // float32 batches, normalised, some of the images flipped
+  precache::LoaderOptions options;  // float32 batches of random crops, normalised
   options.batch_size = 32;
   options.order.shuffle = precache::Shuffle::kBlock;
-  options.transform.flip = true;
+  const auto stored = dataset.spec();
+  options.transform.augmentation = {{
+      precache::RandomResizedCrop{
+          .height = stored.height, .width = stored.width, .scale = {0.35, 1}},
+      precache::RandomHorizontalFlip{},
+  }};
   options.transform.normalize = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   options.transform.layout = precache::Layout::kChw;
   precache::Loader loader(dataset, options);

@@ -151,3 +151,24 @@ def test_pictures_are_shown_as_they_are_stored_and_as_a_trainer_gets_them(folder
     places = [stored[y : y + 35, x : x + 35] for y in range(6) for x in range(6)]
     assert any((crops == place).all() or (crops == place[:, ::-1]).all() for place in places)
     assert Image.open(folder.parent / "sheet-labels.png").width > 100
+
+
+# (sample, epochs, arguments, pattern of a line for each epoch)
+AUGMENTED = [
+    ("train_imagenet.py", 4, ("--size", 32), r"^epoch \d: 120 images of \d+x\d+, loss ([\d.]+)$"),
+    ("train_cifar.py", 4, (), r"^epoch \d: loss ([\d.]+)$"),
+    ("train_views.py", 2, ("--size", 32, "--small-views", 3), r"^epoch \d: 5 views, loss ([\d.]+)$"),
+    ("train_mixup.py", 4, ("--size", 32), r"^epoch \d: labels of \(8, 3\), loss ([\d.]+)$"),
+]
+
+
+@pytest.mark.parametrize("sample, epochs, arguments, line", AUGMENTED, ids=[case[0] for case in AUGMENTED])
+def test_training_with_augmentation_learns(folder, sample, epochs, arguments, line):
+    import precache
+
+    precache.build(folder, folder.parent / "shards", size=40, fit="stretch")
+    out = run(sample, folder.parent / "shards", "--batch-size", 8, "--epochs", epochs, *arguments)
+    losses = [float(loss) for loss in re.findall(line, out, re.MULTILINE)]
+    assert len(losses) == epochs and losses[-1] < losses[0]
+    if sample == "train_imagenet.py":
+        assert re.findall(r"images of (\S+),", out) == ["16x16", "16x16", "24x24", "24x24"]
