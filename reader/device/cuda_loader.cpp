@@ -268,6 +268,9 @@ std::unique_ptr<LoaderCore> DeviceLoader::make_core(const Dataset& dataset,
                                                     const DeviceOptions& device) {
   check_count("device_batches", device.device_batches, kMostBatches);
   check_count("prefetch", options.prefetch, kMostBatches);
+  if (options.repeats != 1) {
+    throw Unsupported("`repeats` is not supported on a GPU", "Use a Loader, and copy its batches.");
+  }
   if (device.device_path == DevicePath::kResident) {
     return Impl::make_resident(dataset, options, device);
   }

@@ -142,9 +142,6 @@ BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const Loade
       passes_(filler_.passes()),
       later_passes_(passes_),
       ring_(options_.prefetch) {
-  if (options_.repeats != 1 && placement.take_buffer) {
-    throw Unsupported("`repeats` is not supported on a GPU", "Use a Loader, and copy its batches.");
-  }
   if (!options_.weights.empty()) weighted_.emplace(options_.weights);
   if (shards_->handle_bus_errors()) bus_fault::install_handler();
   const SignalsBlocked blocked;

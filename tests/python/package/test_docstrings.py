@@ -18,8 +18,7 @@ pytest_plugins = ("package_fixtures",)
 
 OTHERS = {"__main__", "_reader", "_commands", "_process", "_progress"}  # test_commands.py has those of the commands
 MODULES = sorted({module.name for module in pkgutil.iter_modules(precache.__path__)} - OTHERS)
-WITH_EXAMPLES = {"", "_dataset", "_errors", "cluster", "tensorflow", "torch"}
-WITH_EXAMPLES = {"", "_dataset", "_errors", "tensorflow", "torch", "transforms"}
+WITH_EXAMPLES = {"", "_dataset", "_errors", "cluster", "tensorflow", "torch", "transforms"}
 
 USER = """
 import precache
