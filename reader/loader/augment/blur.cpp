@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/loader/augment/blur.hpp"
 
-#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "reader/loader/augment/blur_kernels.hpp"
 #include "reader/loader/augment/elementary.hpp"
@@ -13,19 +12,29 @@
 namespace precache {
 namespace {
 
+constexpr std::size_t kMostWeights = kLargestBlur / 2 + 1;
+
+/// The weights of the middle and of the pixels on one side.
+struct Kernel {
+  std::array<float, kMostWeights> weights;
+  std::size_t count;
+  [[nodiscard]] std::ptrdiff_t reach() const { return static_cast<std::ptrdiff_t>(count) - 1; }
+  [[nodiscard]] augment::HalfKernel span() const { return {weights.data(), count}; }
+};
+
 /// torchvision's kernel, computed with floats as there.
-std::vector<float> half_kernel(std::uint32_t size, double sigma) {
-  std::vector<float> kernel(size / 2 + 1);
+Kernel kernel_of(std::uint32_t size, double sigma) {
+  Kernel kernel{.weights = {}, .count = size / 2 + 1};
   const auto deviation = static_cast<float>(sigma);
   double sum = 0;
-  for (std::size_t n = 0; n < kernel.size(); ++n) {
+  for (std::size_t n = 0; n < kernel.count; ++n) {
     const float distance = static_cast<float>(n) / deviation;
-    // Weights below the smallest float are 0.
     const float exponent = -0.5F * (distance * distance);
-    kernel[n] = exponent < -104 ? 0 : static_cast<float>(augment::exponential(exponent));
-    sum += n == 0 ? kernel[n] : 2.0 * kernel[n];
+    if (exponent < -104) break;  // less than the smallest float
+    kernel.weights[n] = static_cast<float>(augment::exponential(exponent));
+    sum += n == 0 ? kernel.weights[n] : 2.0 * kernel.weights[n];
   }
-  for (float& weight : kernel) weight /= static_cast<float>(sum);
+  for (float& weight : kernel.weights) weight /= static_cast<float>(sum);
   return kernel;
 }
 
@@ -56,11 +65,12 @@ void apply(const GaussianBlurDraw& draw, PlanarImage& image, PlanarImage& spare)
   if (image.plane_size() == 0) return;
   const std::uint32_t width = image.width();
   const std::uint32_t height = image.height();
-  const std::vector<float> across = half_kernel(draw.kernel_size[1], draw.sigma);
-  const std::vector<float> along = half_kernel(draw.kernel_size[0], draw.sigma);
-  const auto down = static_cast<std::ptrdiff_t>(across.size()) - 1;
-  const auto right = static_cast<std::ptrdiff_t>(along.size()) - 1;
-  std::vector<const std::uint8_t*> rows(across.size() * 2 - 1);
+  const bool square = draw.kernel_size[0] == draw.kernel_size[1];
+  const Kernel across = kernel_of(draw.kernel_size[1], draw.sigma);
+  const Kernel along = square ? across : kernel_of(draw.kernel_size[0], draw.sigma);
+  const std::ptrdiff_t down = across.reach();
+  const std::ptrdiff_t right = along.reach();
+  std::array<const std::uint8_t*, kLargestBlur> rows;
   // The plane, and after it a row of floats with both ends: less than 3 * width, as the reach is
   // less than the width.
   constexpr std::uint32_t kRowBytes = 3 * sizeof(float);
@@ -76,9 +86,9 @@ void apply(const GaussianBlurDraw& draw, PlanarImage& image, PlanarImage& spare)
         rows[static_cast<std::size_t>(n + down)] =
             spare.plane(0) + mirrored(static_cast<std::ptrdiff_t>(y) + n, height) * width;
       }
-      augment::blur_across_rows(rows.data() + down, across, row, width);
+      augment::blur_across_rows(rows.data() + down, across.span(), row, width);
       mirror_ends(row, width, right);
-      augment::blur_along_row(row, along, image.row(channel, y), width);
+      augment::blur_along_row(row, along.span(), image.row(channel, y), width);
     }
   }
 }

@@ -13,8 +13,10 @@
 /// in a million differ by one, where the sum is near a half; docs/exactness.md has the figures.
 namespace precache {
 
+constexpr std::uint32_t kLargestBlur = 255;  // pixels of a kernel, in each direction
+
 struct GaussianBlurDraw {
-  std::array<std::uint32_t, 2> kernel_size{1, 1};  // of x and y, odd
+  std::array<std::uint32_t, 2> kernel_size{1, 1};  // of x and y, odd, at most kLargestBlur
   double sigma = 1;
 };
 

@@ -20,7 +20,7 @@ constexpr std::uint64_t kRandomChanges = 14;
 
 bool has_magnitude(PolicyChange change) { return change >= kShearX && change <= kSolarize; }
 
-/// What differs between the spaces of the policies.
+/// The differences between the spaces of the policies.
 struct Space {
   double shear;
   double translate_x;

@@ -46,7 +46,7 @@ struct PolicyStep {
 /// The most changes of a sample; RandAugment refuses more.
 constexpr std::size_t kMostPolicySteps = 16;
 
-/// What a policy chose; borrows the fill of its operation.
+/// The choice of a policy; borrows the fill of its operation.
 struct PolicyDraw {
   std::array<PolicyStep, kMostPolicySteps> steps{};
   std::size_t count = 0;
