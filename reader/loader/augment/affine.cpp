@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "reader/loader/augment/affine_body.hpp"
-#include "reader/loader/augment/elementary.hpp"
+#include "reader/loader/augment/angles.hpp"
 #include "reader/loader/augment/warp_kernels.hpp"
 
 namespace precache::augment {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "reader/loader/augment/blur_kernels.hpp"
-#include "reader/loader/augment/elementary.hpp"
+#include "reader/loader/augment/exponential.hpp"
 
 namespace precache {
 namespace {
@@ -31,7 +31,7 @@ Kernel kernel_of(std::uint32_t size, double sigma) {
     const float distance = static_cast<float>(n) / deviation;
     const float exponent = -0.5F * (distance * distance);
     if (exponent < -104) break;  // less than the smallest float
-    kernel.weights[n] = static_cast<float>(augment::exponential(exponent));
+    kernel.weights[n] = static_cast<float>(augment::exponential_of(exponent));
     sum += n == 0 ? kernel.weights[n] : 2.0 * kernel.weights[n];
   }
   for (float& weight : kernel.weights) weight /= static_cast<float>(sum);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/bytes/half_float.hpp"
-#include "reader/loader/augment/elementary.hpp"
+#include "reader/loader/augment/exponential.hpp"
 
 namespace precache {
 namespace {
@@ -54,11 +54,11 @@ RandomErasingDraw choose(const RandomErasing& operation, OperationRandom& random
                          .after_normalize = operation.after_normalize};
   if (!random.chance(operation.p)) return draw;
   const double area = static_cast<double>(shape.height) * shape.width;
-  const double lowest = augment::logarithm(operation.ratio[0]);
-  const double highest = augment::logarithm(operation.ratio[1]);
+  const double lowest = augment::logarithm_of(operation.ratio[0]);
+  const double highest = augment::logarithm_of(operation.ratio[1]);
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double erased = area * random.uniform(operation.scale[0], operation.scale[1]);
-    const double ratio = augment::exponential(random.uniform(lowest, highest));
+    const double ratio = augment::exponential_of(random.uniform(lowest, highest));
     const double height = std::nearbyint(std::sqrt(erased * ratio));
     const double width = std::nearbyint(std::sqrt(erased / ratio));
     if (!(height < shape.height && width < shape.width)) continue;

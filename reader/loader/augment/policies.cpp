@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reader/loader/augment/colour.hpp"
-#include "reader/loader/augment/elementary.hpp"
+#include "reader/loader/augment/angles.hpp"
 #include "reader/loader/augment/policy_tables.hpp"
 
 namespace precache {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Elementary functions that are the same on every machine: rounded once, from about 100 bits.
+/// Functions of angles that are the same on every machine: rounded once, from about 100 bits.
 /// Those of the C library may differ in the last bit between versions and machines, and then a
 /// pixel on an edge would move. They need `-ffp-contract=off`.
 namespace precache::augment {
@@ -17,9 +17,5 @@ struct SineCosine {
 [[nodiscard]] double tangent(double radians);
 /// REQUIRES: |x| <= 1.
 [[nodiscard]] double arc_tangent(double x);
-/// REQUIRES: |x| <= 700.
-[[nodiscard]] double exponential(double x);
-/// REQUIRES: x is positive, finite and normal.
-[[nodiscard]] double logarithm(double x);
 
 }  // namespace precache::augment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reader/loader/augment/elementary.hpp"
+#include "reader/loader/augment/angles.hpp"
 
 #include <array>
 #include <cmath>
@@ -112,19 +112,6 @@ PairSineCosine precise(Pair radians) {
   }
 }
 
-constexpr double kLog2[2] = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
-
-Pair precise_exponential(Pair x) {
-  const double doublings = std::nearbyint(x.high / kLog2[0]);
-  const Pair rest = (x - exact_product(doublings, kLog2[0])) - exact_product(doublings, kLog2[1]);
-  Pair sum = kInverseFactorials.back();
-  for (std::size_t n = kInverseFactorials.size() - 1; n-- > 0;) {
-    sum = kInverseFactorials[n] + rest * sum;
-  }
-  const int exponent = static_cast<int>(doublings);
-  return {std::ldexp(sum.high, exponent), std::ldexp(sum.low, exponent)};
-}
-
 }  // namespace
 
 SineCosine sine_cosine(double radians) {
@@ -149,23 +136,6 @@ double arc_tangent(double x) {
     y = y - excess / (at.cosine + Pair{x, 0} * at.sine);
   }
   return y.high;
-}
-
-double exponential(double x) { return precise_exponential({x, 0}).high; }
-
-double logarithm(double x) {
-  int exponent = 0;
-  const double mantissa = std::frexp(x, &exponent);  // in [0.5, 1)
-  const Pair scaled{mantissa, 0};
-  // Halley's steps on exp(y) = mantissa. The first guess has two digits, and each step triples
-  // them.
-  Pair y{2.04 * (mantissa - 1) / (mantissa + 1), 0};
-  for (int step = 0; step < 4; ++step) {
-    const Pair power = precise_exponential(y);
-    y = y + Pair{2, 0} * ((scaled - power) / (scaled + power));
-  }
-  const double doublings = exponent;
-  return (y + exact_product(doublings, kLog2[0]) + exact_product(doublings, kLog2[1])).high;
 }
 
 }  // namespace precache::augment
