@@ -43,12 +43,8 @@ int main(int argc, char** argv) try {
   precache::LoaderOptions options;  // float32 batches of random crops, normalised
   options.batch_size = 32;
   options.order.shuffle = precache::Shuffle::kBlock;
-  const auto stored = dataset.spec();
-  options.transform.augmentation = {{
-      precache::RandomResizedCrop{
-          .height = stored.height, .width = stored.width, .scale = {0.35, 1}},
-      precache::RandomHorizontalFlip{},
-  }};
+  precache::RandomResizedCrop crop{dataset.spec().height, dataset.spec().width, {0.35, 1}};
+  options.transform.augmentation = {{crop, precache::RandomHorizontalFlip{}}};
   options.transform.normalize = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   options.transform.layout = precache::Layout::kChw;
   precache::Loader loader(dataset, options);
