@@ -13,7 +13,7 @@ namespace {
 
 using manifest_text::Json;
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kEncodedVersion = 1;
 
 std::string text_of(const EncodedSplit& split) {
   const Json json = {{"format", name(split.format)},
@@ -63,21 +63,22 @@ std::string EncodedManifest::to_json() const {
   for (const auto& [split_name, split] : splits) {
     all_splits.emplace_back(split_name, text_of(split));
   }
-  return manifest_text::with_own_crc(
-      {{"version", Json(kVersion).dump()}, {"splits", manifest_text::object_text(all_splits)}});
+  return manifest_text::with_own_crc({{"version", Json(kEncodedVersion).dump()},
+                                      {"splits", manifest_text::object_text(all_splits)}});
 }
 
 EncodedManifest EncodedManifest::read(const std::filesystem::path& folder) {
   const auto path = folder / kEncodedManifestName;
   if (!std::filesystem::exists(path)) return {};
   const auto bytes = read_file(path);
-  return manifest_text::read(as_text(bytes), kVersion, path, [](const Json& json, std::uint64_t) {
-    EncodedManifest manifest;
-    for (const auto& [split_name, split] : json.at("splits").items()) {
-      manifest.splits.emplace(split_name, split_from(split));
-    }
-    return manifest;
-  });
+  return manifest_text::read(as_text(bytes), kEncodedVersion, path,
+                             [](const Json& json, std::uint64_t) {
+                               EncodedManifest manifest;
+                               for (const auto& [split_name, split] : json.at("splits").items()) {
+                                 manifest.splits.emplace(split_name, split_from(split));
+                               }
+                               return manifest;
+                             });
 }
 
 EncodedFolder EncodedFolder::find(const std::filesystem::path& folder) {
