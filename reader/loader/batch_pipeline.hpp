@@ -107,7 +107,7 @@ class BatchPipeline : public LoaderCore {
   std::condition_variable idle_;
   Schedule consumed_;  // up to the last returned batch
   Schedule planned_;   // up to the last batch in the ring
-  // What batches are made with before the epoch `later_from_`, and from there on. The consumer
+  // The passes of batches before the epoch `later_from_`, and from there on. The consumer
   // alone changes the second one, so it reads that one without the lock.
   std::shared_ptr<const ViewPasses> passes_;
   std::shared_ptr<const ViewPasses> later_passes_;

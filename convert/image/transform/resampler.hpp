@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "convert/image/decode/image_decoder.hpp"
-#include "convert/image/transform/kernels.hpp"
 #include "convert/image/transform/geometry.hpp"
-#include "formats/image/taps.hpp"
+#include "convert/image/transform/kernels.hpp"
 #include "convert/image/transform/tensor_writer.hpp"
+#include "formats/image/taps.hpp"
 
 namespace precache {
 

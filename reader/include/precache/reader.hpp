@@ -8,6 +8,7 @@
 #include "precache/formats/tensor_spec.hpp"
 #include "precache/reader/augmentation.hpp"
 #include "precache/reader/batch_transform.hpp"
+#include "precache/reader/batch_view.hpp"
 #include "precache/reader/dataset.hpp"
 #include "precache/reader/loader.hpp"
 #include "precache/reader/order.hpp"

@@ -18,7 +18,7 @@ struct Rectangle {
   bool operator==(const Rectangle&) const = default;
 };
 
-/// What to draw rectangles by: torchvision's `scale` and `ratio`.
+/// The ranges that rectangles are drawn from: torchvision's `scale` and `ratio`.
 struct RectangleRanges {
   double scale[2];
   double ratio[2];

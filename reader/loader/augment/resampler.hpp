@@ -21,7 +21,7 @@ struct PlanarWindow {
   const std::uint8_t* end = nullptr;  // of the memory that may be read
 };
 
-/// What a thread keeps from one image to the next.
+/// The memory that a thread keeps from one image to the next.
 struct ResampleScratch {
   PlanarImage pass;    // one channel between the two passes
   PlanarImage window;  // a window at the end of the readable memory

@@ -22,7 +22,8 @@ class ViewPasses {
   [[nodiscard]] std::size_t sample_bytes() const;
   /// The offset of a view in a batch of `rows` samples; of size(), the size of the batch.
   [[nodiscard]] std::size_t offset(std::size_t view, std::size_t rows) const;
-  /// The memory that any batch of up to `rows` samples needs, also after with_size(). Throws
+  /// The memory that any batch of up to `rows` samples needs, whatever with_size() is asked for.
+  /// Throws
   /// InvalidArgument if it is too large for this machine.
   [[nodiscard]] std::size_t largest_batch_bytes(std::size_t rows) const;
   /// The same views, one of them with another size. Throws InvalidArgument.

@@ -205,7 +205,7 @@ struct DrawnValue : std::variant<std::monostate, bool, std::int64_t, double, std
   using variant::variant;
 };
 
-/// What an operation drew for one sample.
+/// The choice of an operation for one sample.
 struct OperationDraw {
   std::string name;  // the second RandomErasing of a list is "RandomErasing#2"
   DrawnValue value;

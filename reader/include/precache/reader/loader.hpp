@@ -29,6 +29,7 @@
 #include "precache/formats/dtype.hpp"
 #include "precache/formats/tensor_spec.hpp"
 #include "precache/reader/batch_transform.hpp"
+#include "precache/reader/batch_view.hpp"
 #include "precache/reader/dataset.hpp"
 #include "precache/reader/order.hpp"
 #include "precache/reader/typed_rows.hpp"
@@ -64,35 +65,6 @@ struct LoaderOptions {
   /// Copy every batch, for consumers that write to them. Otherwise, neighbours without a transform
   /// are a view of the shard.
   bool writable = false;
-};
-
-/// One of the tensors that a batch has of each sample; borrows the memory of the batch.
-class BatchView {
- public:
-  BatchView(const TensorSpec& spec, const std::byte* data, std::size_t count,
-            std::size_t stride_bytes)
-      : spec_(spec), data_(data), count_(count), stride_bytes_(stride_bytes) {}
-
-  [[nodiscard]] std::size_t size() const { return count_; }
-  /// The type and shape of each row.
-  [[nodiscard]] const TensorSpec& spec() const { return spec_; }
-  [[nodiscard]] const std::byte* data() const { return data_; }
-  [[nodiscard]] std::size_t stride_bytes() const { return stride_bytes_; }
-  /// As Batch::as().
-  template <TensorElement T>
-  [[nodiscard]] TypedRows<const T> as() const {
-    return {spec_, data_, count_, stride_bytes_};
-  }
-  /// REQUIRES: i < size().
-  [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const {
-    return {data_ + i * stride_bytes_, spec_.size_bytes()};
-  }
-
- private:
-  TensorSpec spec_;
-  const std::byte* data_;
-  std::size_t count_;
-  std::size_t stride_bytes_;
 };
 
 /// Tensors and labels of some samples.
@@ -208,8 +180,8 @@ class LoaderBase {
   /// new one. Throws InvalidArgument if there is none, or if the size is larger than
   /// BatchTransform::max_size.
   void set_size(ImageSize size, std::size_t view = 0);
-  /// What the operations of a view draw for a sample in an epoch, in their order. Pixels are those
-  /// that are stored.
+  /// The draws of a view's operations for a sample in an epoch, in their order. Rectangles count
+  /// stored pixels.
   [[nodiscard]] std::vector<OperationDraw> draw(std::uint64_t sample, std::uint64_t epoch,
                                                 std::size_t view = 0,
                                                 std::uint32_t repeat = 0) const;

@@ -98,7 +98,7 @@ Plane mirrored(const Plane& in) {
 
 const Augmentation kTrain{{RandomResizedCrop{.height = 11, .width = 13}, RandomHorizontalFlip{}}};
 
-/// What a sample of kTrain must look like, by its draw.
+/// The pixels that kTrain must make of a sample, by its draw.
 Bytes expected_pixels(const MadeDataset& made, std::uint64_t sample,
                       const std::vector<OperationDraw>& draws) {
   const TensorSpec& spec = made.manifest.spec;
