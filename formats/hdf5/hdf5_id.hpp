@@ -94,6 +94,9 @@ auto write(const std::filesystem::path& path, const Call& call) {
 
 /// The dataset of CRCs, which only precache writes.
 inline constexpr const char* kCrcName = "crc32c";
+/// The attribute of the CRCs with the names of the named columns, whose values they cover, in their
+/// order and with commas between them.
+inline constexpr const char* kColumnsAttribute = "columns";
 /// The attribute of the labels with the class names. It is not a dataset, because readers of rows
 /// take every dataset of a file for a column.
 inline constexpr const char* kClassesAttribute = "classes";

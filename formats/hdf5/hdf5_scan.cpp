@@ -34,6 +34,37 @@ std::optional<DType> dtype_of(const Dataset& dataset) {
   return std::nullopt;
 }
 
+std::optional<ValueType> value_type_of(const Dataset& dataset) {
+  if (H5Tequal(dataset.type, H5T_STD_U8LE) > 0) return ValueType::kUint8;
+  if (H5Tequal(dataset.type, H5T_STD_I32LE) > 0) return ValueType::kInt32;
+  if (H5Tequal(dataset.type, H5T_STD_I64LE) > 0) return ValueType::kInt64;
+  if (H5Tequal(dataset.type, H5T_IEEE_F32LE) > 0) return ValueType::kFloat32;
+  return std::nullopt;
+}
+
+/// The names in kColumnsAttribute; none without it.
+std::vector<std::string> named_columns_of(const Dataset& crcs) {
+  constexpr std::size_t kLongest = 8192;
+  if (H5Aexists(crcs.id, kColumnsAttribute) <= 0) return {};
+  const Id attribute(H5Aopen(crcs.id, kColumnsAttribute, H5P_DEFAULT), H5Aclose);
+  const Id type(H5Aget_type(attribute), H5Tclose);
+  const Id space(H5Aget_space(attribute), H5Sclose);
+  if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) != 0 ||
+      H5Tget_size(type) > kLongest || H5Sget_simple_extent_npoints(space) != 1) {
+    return {};
+  }
+  std::string text(H5Tget_size(type), '\0');
+  check(H5Aread(attribute, type, text.data()));
+  text.resize(std::min(text.find('\0'), text.size()));
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
 /// The places of the rows of a dataset: one after another from `base`, or in chunks.
 struct RowOffsets {
   std::uint64_t count = 0;
@@ -165,7 +196,7 @@ class Scanner {
       columns.image.type = name(guess.spec->dtype);
       columns.label = labels.column;
       columns.key = keys;
-      columns.crc32c = find_crcs(columns, count);
+      find_crcs(count, columns, index.named);
       index.columns = std::move(columns);
     }
     if (!is_encoded) {
@@ -235,19 +266,45 @@ class Scanner {
     return {*offset, width, "utf8"};
   }
 
-  /// The CRCs, which only precache files have.
-  [[nodiscard]] Column find_crcs(const ShardColumns& columns, std::uint64_t samples) const {
+  /// Finds the CRCs, which only precache files have, and the named columns that they cover.
+  void find_crcs(std::uint64_t samples, ShardColumns& columns, NamedColumns& named) const {
     const std::string group = images().name.substr(0, images().name.rfind('/') + 1);
     const auto dataset = open_dataset(file(), group + kCrcName);
     const auto offset = dataset ? dataset->contiguous_offset() : std::nullopt;
     if (!offset || columns.label.type.empty() || columns.key.type.empty() ||
         dataset->extents != std::vector<std::uint64_t>{samples} ||
         H5Tequal(dataset->type, H5T_STD_U32LE) <= 0) {
-      return {};
+      return;
     }
     // The labels of as many samples are inside the file, so this cannot overflow.
     file().check_range(*dataset, *offset, samples * 4);
-    return {*offset, 4, "uint32"};
+    std::vector<NamedColumn> found;
+    std::vector<Column> places;
+    for (const std::string& name : named_columns_of(*dataset)) {
+      const auto values = open_dataset(file(), group + name);
+      const auto type = values ? value_type_of(*values) : std::nullopt;
+      const auto base = type ? values->contiguous_offset() : std::nullopt;
+      if (!base || values->extents.empty() || values->extents.size() > 3 ||
+          values->extents[0] != samples) {
+        return;
+      }
+      NamedColumn column{.name = name, .type = *type, .shape = {}, .value_names = {}};
+      for (const std::uint64_t extent : std::span(values->extents).subspan(1)) {
+        column.shape.push_back(
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(extent, UINT32_MAX)));
+      }
+      found.push_back(std::move(column));
+      places.push_back({*base, 0, std::string(precache::name(*type))});
+    }
+    try {
+      validate(found);
+    } catch (const InvalidArgument&) {
+      return;  // precache did not write it
+    }
+    for (std::size_t i = 0; i < found.size(); ++i) places[i].stride = found[i].size_bytes();
+    columns.crc32c = {*offset, 4, "uint32"};
+    columns.named = std::move(places);
+    if (!found.empty()) named = std::make_shared<const std::vector<NamedColumn>>(std::move(found));
   }
 
   /// Makes a table, for rows or labels that no column can describe.

@@ -17,7 +17,8 @@ namespace precache {
 void check_encoded_hdf5();
 
 [[nodiscard]] std::unique_ptr<const Framing> make_hdf5_framing(
-    const TensorSpec& spec, const NameLimits& limits, const std::vector<std::string>& classes);
+    const TensorSpec& spec, const NameLimits& limits, const std::vector<std::string>& classes,
+    const std::vector<NamedColumn>& named = {});
 
 /// The datasets are /images (bytes of variable length), /labels and /keys. Throws IoError.
 [[nodiscard]] std::unique_ptr<EncodedShard> make_encoded_hdf5(

@@ -255,6 +255,9 @@ void ColumnValues::verify_row(Bytes file, std::uint64_t i) const {
   std::uint32_t crc = crc32c::value(bytes(columns.image, tensor_bytes_));
   crc = crc32c::extend(crc, bytes(columns.label, kInt64Bytes));
   crc = crc32c::extend(crc, bytes(columns.key, columns.key.stride));
+  for (std::size_t c = 0; c < columns.named.size(); ++c) {
+    crc = crc32c::extend(crc, named(file, c, i));
+  }
   if (crc != little_endian(bytes(columns.crc32c, kCrcBytes))) {
     throw CorruptData(*path_, at(columns.image, i), fmt::format("record {} has a wrong CRC", i));
   }

@@ -15,10 +15,16 @@ void NameLimits::include(std::string_view key, std::int64_t label) {
   all_fit_ustar = all_fit_ustar && ustar::fits(key.size() + ustar::kSuffixBytes, key);
 }
 
+Framing::Framing(std::vector<NamedColumn> named) : named_(std::move(named)) {
+  validate(named_);
+  values_bytes_ = precache::values_bytes(named_);
+}
+
 std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
-                                            const NameLimits& limits) {
-  if (format == Format::kTar) return make_tar_framing(spec, limits);
-  if (format == Format::kTfrecord) return make_tfrecord_framing(spec, limits);
+                                            const NameLimits& limits,
+                                            const std::vector<NamedColumn>& named) {
+  if (format == Format::kTar) return make_tar_framing(spec, limits, named);
+  if (format == Format::kTfrecord) return make_tfrecord_framing(spec, limits, named);
   throw Unsupported("HDF5 shards are written by the library precache_hdf5");
 }
 

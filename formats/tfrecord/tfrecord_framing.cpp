@@ -28,7 +28,7 @@ constexpr std::uint64_t kLargestPad = 16386;
 
 // Protobuf tags: field number << 3 | wire type 2.
 constexpr char kField1 = 0x0a;  // Example.features, Features.feature, map key, *List.value
-constexpr char kField2 = 0x12;  // map value
+constexpr char kField2 = 0x12;  // map value, Feature.float_list
 constexpr char kField3 = 0x1a;  // Feature.int64_list
 constexpr char kBytesList = kField1;
 
@@ -70,8 +70,10 @@ std::string entry_head(std::string_view name, std::uint64_t value_bytes, char li
 /// A record is a TFRecord that holds a tf.train.Example. docs/formats/tfrecord.md has the bytes.
 class TfrecordFraming : public Framing {
  public:
-  TfrecordFraming(const TensorSpec& spec, const NameLimits& limits)
-      : dtype_name_(name(spec.dtype)),
+  TfrecordFraming(const TensorSpec& spec, const NameLimits& limits,
+                  const std::vector<NamedColumn>& named)
+      : Framing(named),
+        dtype_name_(name(spec.dtype)),
         tensor_bytes_(spec.size_bytes()),
         label_width_(std::max(varint_bytes(static_cast<std::uint64_t>(limits.smallest_label)),
                               varint_bytes(static_cast<std::uint64_t>(limits.largest_label)))),
@@ -79,8 +81,14 @@ class TfrecordFraming : public Framing {
         tensor_(tensor_bytes_) {
     label_head_ = entry_head("label", static_cast<std::uint64_t>(label_width_), kField3, 0);
     const std::string image_head = entry_head("image", tensor_bytes_, kBytesList, 0);
+    std::uint64_t values_total = 0;
+    for (const NamedColumn& column : named_) {
+      const char list = column.type == ValueType::kFloat32 ? kField2 : kBytesList;
+      value_heads_.push_back(entry_head(column.name, column.size_bytes(), list, 0));
+      values_total += value_heads_.back().size() + column.size_bytes();
+    }
     const std::uint64_t after_image = label_head_.size() +
-                                      static_cast<std::uint64_t>(label_width_) +
+                                      static_cast<std::uint64_t>(label_width_) + values_total +
                                       EntryLengths(3, limits.longest_key, key_width_).total();
     // The size of `align` depends on the width of the length before it, which depends on everything
     // that follows, including `align`. So the widths are tried in turn.
@@ -133,6 +141,7 @@ class TfrecordFraming : public Framing {
     char* out = begin + tensor_offset_ + tensor_bytes_;
     out = std::copy(label_head_.begin(), label_head_.end(), out);
     out = put_varint(out, static_cast<std::uint64_t>(sample.label), label_width_);
+    out = put_values(out, sample.values);
     const std::string key_head = entry_head("key", sample.key.size(), kBytesList, key_width_);
     out = std::copy(key_head.begin(), key_head.end(), out);
     out = std::copy(sample.key.begin(), sample.key.end(), out);
@@ -155,12 +164,19 @@ class TfrecordFraming : public Framing {
 
   ShardColumns columns(std::uint64_t) const override {
     const std::uint64_t label = tensor_offset_ + tensor_bytes_ + label_head_.size();
-    const std::uint64_t key = label + static_cast<std::uint64_t>(label_width_) +
-                              entry_head("key", 0, kBytesList, key_width_).size() -
+    ShardColumns all{.image = {tensor_offset_, record_bytes_, dtype_name_},
+                     .label = {label, record_bytes_, "varint"},
+                     .key = {}};
+    std::uint64_t end = label + static_cast<std::uint64_t>(label_width_);
+    for (std::size_t i = 0; i < named_.size(); ++i) {
+      end += value_heads_[i].size();
+      all.named.push_back({end, record_bytes_, std::string(name(named_[i].type))});
+      end += named_[i].size_bytes();
+    }
+    const std::uint64_t key = end + entry_head("key", 0, kBytesList, key_width_).size() -
                               static_cast<std::uint64_t>(key_width_);
-    return {.image = {tensor_offset_, record_bytes_, dtype_name_},
-            .label = {label, record_bytes_, "varint"},
-            .key = {key, record_bytes_, "bytes"}};
+    all.key = {key, record_bytes_, "bytes"};
+    return all;
   }
 
   std::uint64_t shard_bytes(std::uint64_t samples) const override {
@@ -168,14 +184,27 @@ class TfrecordFraming : public Framing {
   }
 
  private:
+  /// Floats are packed as protobuf packs them; bytes hold the other types, whose varints would have
+  /// various lengths.
+  char* put_values(char* out, std::span<const std::byte> values) const {
+    for (std::size_t i = 0; i < named_.size(); ++i) {
+      const auto own = values.first(named_[i].size_bytes());
+      out = std::copy(value_heads_[i].begin(), value_heads_[i].end(), out);
+      out = std::ranges::copy(as_text(own), out).out;
+      values = values.subspan(own.size());
+    }
+    return out;
+  }
+
   std::string dtype_name_;
   std::uint64_t tensor_bytes_;
-  int label_width_;                     // bytes of every label's varint
-  int key_width_;                       // bytes of every length around the key
-  std::string head_;                    // all bytes before the tensor, equal in every record
-  std::string label_head_;              // the bytes between tensor and label, equal in every record
-  std::uint32_t length_crc_ = 0;        // of the bytes before the Example
-  std::uint32_t example_head_crc_ = 0;  // of its bytes before the tensor
+  int label_width_;         // bytes of every label's varint
+  int key_width_;           // bytes of every length around the key
+  std::string head_;        // all bytes before the tensor, equal in every record
+  std::string label_head_;  // the bytes between tensor and label, equal in every record
+  std::vector<std::string> value_heads_;  // the bytes before the values of each named column
+  std::uint32_t length_crc_ = 0;          // of the bytes before the Example
+  std::uint32_t example_head_crc_ = 0;    // of its bytes before the tensor
   crc32c::BlockCombiner tensor_;
   crc32c::BlockCombiner example_{0};
 };
@@ -183,8 +212,9 @@ class TfrecordFraming : public Framing {
 }  // namespace
 
 std::unique_ptr<const Framing> make_tfrecord_framing(const TensorSpec& spec,
-                                                     const NameLimits& limits) {
-  return std::make_unique<TfrecordFraming>(spec, limits);
+                                                     const NameLimits& limits,
+                                                     const std::vector<NamedColumn>& named) {
+  return std::make_unique<TfrecordFraming>(spec, limits, named);
 }
 
 }  // namespace precache

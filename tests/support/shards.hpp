@@ -27,11 +27,12 @@ inline constexpr Format kFormats[] = {Format::kTar, Format::kTfrecord};
 /// Of any format of this build.
 inline std::unique_ptr<const Framing> make_framing(
     Format format, const TensorSpec& spec, const NameLimits& limits,
-    [[maybe_unused]] const std::vector<std::string>& classes) {
+    [[maybe_unused]] const std::vector<std::string>& classes,
+    const std::vector<NamedColumn>& named = {}) {
 #ifdef PRECACHE_WITH_HDF5
-  if (format == Format::kHdf5) return make_hdf5_framing(spec, limits, classes);
+  if (format == Format::kHdf5) return make_hdf5_framing(spec, limits, classes, named);
 #endif
-  return precache::make_framing(format, spec, limits);
+  return precache::make_framing(format, spec, limits, named);
 }
 
 struct Sample {
@@ -46,7 +47,7 @@ inline TensorSpec spec_of(std::uint32_t height, std::uint32_t width, std::uint32
 
 inline NameLimits limits_of(std::span<const SampleName> names) {
   NameLimits limits;
-  for (const auto& [key, label] : names) limits.include(key, label);
+  for (const SampleName& name : names) limits.include(name.key, name.label);
   return limits;
 }
 

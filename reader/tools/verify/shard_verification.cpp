@@ -229,7 +229,7 @@ void check_against_manifest(ShardVerification& shard, const MappedShard& mapped)
                                   name(shard.listed.manifest->format)));
   }
   if (entry != nullptr && index->samples != 0 &&
-      (index->columns != entry->columns || index->spec != shard.listed.manifest->spec)) {
+      (!have_same_places(*index->columns, *entry->columns) || index->spec != shard.listed.manifest->spec)) {
     throw CorruptData(path, 0, "its records are not where the manifest says");
   }
 }
@@ -322,7 +322,7 @@ bool has_right_records(const ShardVerification& shard, std::uint64_t offset,
     const bool is_tar = manifest.format == Format::kTar;
     const ShardIndex index = is_tar ? tar::scan(records, path, manifest.spec)
                                     : tfrecord::scan(records, path, manifest.spec);
-    return index.samples == records.size() / stride && index.columns == entry.columns &&
+    return index.samples == records.size() / stride && have_same_places(*index.columns, *entry.columns) &&
            index.spec == manifest.spec &&
            (!is_tar || end_of_archive(records, path).offset == records.size());
   } catch (const Error&) {

@@ -32,6 +32,12 @@ struct ShardColumns {
   bool operator==(const ShardColumns&) const = default;
 };
 
+/// Whether image, label, key and CRCs are at the same places. Scans of tar and TFRecord shards find
+/// no named columns.
+[[nodiscard]] inline bool have_same_places(const ShardColumns& a, const ShardColumns& b) {
+  return a.image == b.image && a.label == b.label && a.key == b.key && a.crc32c == b.crc32c;
+}
+
 /// The columns of one shard. Copies share them, so that a dataset of many equal shards has them
 /// once; edit() gives a copy columns of its own.
 class SharedColumns {
