@@ -111,7 +111,8 @@ class Inspector {
                        .files = split.shards.size(),
                        .skipped = split.skipped,
                        .seed = split.seed,
-                       .shuffled = split.shuffled};
+                       .shuffled = split.shuffled,
+                       .columns = split.columns};
       for (const ShardEntry& shard : split.shards) facts.bytes += shard.bytes;
       facts_.splits.push_back(std::move(facts));
     }

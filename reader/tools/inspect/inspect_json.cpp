@@ -63,7 +63,11 @@ static void to_json(Json& json, const AccessFacts& access) {
           {"alignment_bytes", or_null(access.alignment_bytes)}};
 }
 
-PRECACHE_FACTS(SplitFacts, name, samples, files, bytes, skipped, seed, shuffled)
+static void to_json(Json& json, const NamedColumn& column) {
+  json = {{"name", column.name}, {"type", name(column.type)}, {"shape", column.shape}};
+  if (!column.value_names.empty()) json["names"] = column.value_names;
+}
+PRECACHE_FACTS(SplitFacts, name, samples, files, bytes, skipped, seed, shuffled, columns)
 
 static void to_json(Json& json, const ClassCount& count) {
   json = {{"label", count.label}, {"name", null_if_empty(count.name)}, {"samples", count.samples}};

@@ -127,6 +127,25 @@ std::string keys_text(const Inspection& facts) {
   return text;
 }
 
+/// The named columns of all splits; splits with other columns than the first are named.
+std::string columns_text(const Inspection& facts) {
+  std::string text;
+  for (const SplitFacts& split : facts.splits) {
+    if (&split != &facts.splits.front() && split.columns == facts.splits.front().columns) continue;
+    std::string columns;
+    for (const NamedColumn& column : split.columns) {
+      columns += (columns.empty() ? "" : ", ") + column.text();
+    }
+    if (&split == &facts.splits.front()) {
+      text = columns;
+    } else {
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", split.name,
+                          columns.empty() ? "none" : columns);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string shortened(std::string_view text, std::size_t columns) {
@@ -170,6 +189,7 @@ std::vector<FactRow> fact_rows(const Inspection& facts) {
   const bool are_images =
       facts.encoded && (facts.encoded->kinds.size() > 1 || !facts.encoded->kinds.contains("other"));
   add(are_images ? "images" : "payloads", encoded_text(facts));
+  add("columns", columns_text(facts));
   add("access", access_text(facts));
   add("bytes", bytes_text(facts));
   add("classes", classes_text(facts));

@@ -23,6 +23,7 @@
 #include "precache/formats/error.hpp"
 #include "reader/shards/mapped_shard.hpp"
 #include "reader/shards/open_shards.hpp"
+#include "reader/tools/verify/named_values.hpp"
 
 namespace precache {
 namespace {
@@ -229,8 +230,12 @@ void check_against_manifest(ShardVerification& shard, const MappedShard& mapped)
                                   name(shard.listed.manifest->format)));
   }
   if (entry != nullptr && index->samples != 0 &&
-      (!have_same_places(*index->columns, *entry->columns) || index->spec != shard.listed.manifest->spec)) {
+      (!have_same_places(*index->columns, *entry->columns) ||
+       index->spec != shard.listed.manifest->spec)) {
     throw CorruptData(path, 0, "its records are not where the manifest says");
+  }
+  if (entry != nullptr) {
+    check_named_values(open_shard(shard.listed, {}).index, path, mapped.bytes());
   }
 }
 
@@ -322,8 +327,8 @@ bool has_right_records(const ShardVerification& shard, std::uint64_t offset,
     const bool is_tar = manifest.format == Format::kTar;
     const ShardIndex index = is_tar ? tar::scan(records, path, manifest.spec)
                                     : tfrecord::scan(records, path, manifest.spec);
-    return index.samples == records.size() / stride && have_same_places(*index.columns, *entry.columns) &&
-           index.spec == manifest.spec &&
+    return index.samples == records.size() / stride &&
+           have_same_places(*index.columns, *entry.columns) && index.spec == manifest.spec &&
            (!is_tar || end_of_archive(records, path).offset == records.size());
   } catch (const Error&) {
     return false;

@@ -57,6 +57,36 @@ TEST_CASE("intact datasets have no faults", "[reader][verify]") {
   }
 }
 
+TEST_CASE("the values of named columns are checked", "[reader][verify]") {
+  const TempFolder folder;
+  for (const Format format : kFormats) {
+    const auto verify_with = [&](const std::vector<NamedColumn>& columns) {
+      const auto path = folder / fmt::format("{}-{}", name(format), columns.back().text());
+      const MadeDataset made = make_dataset(
+          path,
+          {.format = format, .spec = test::spec_of(8, 6, 3), .shards = {9}, .columns = columns});
+      std::vector<ShardFault> faults = verified(path).faults;
+      std::filesystem::remove(path / kManifestName);
+      CHECK(verified(made.shards[0]).faults.empty());  // nothing says what the columns are
+      return faults;
+    };
+    CAPTURE(name(format));
+    const NamedColumn mask{"mask", ValueType::kUint8, {8, 6}, {}};
+    CHECK(verify_with({{"n", ValueType::kInt64, {3}, {}}, mask}).empty());
+    // The values are random.
+    for (const auto& [column, telling] : std::vector<std::pair<NamedColumn, const char*>>{
+             {{"size", ValueType::kInt32, {2}, {}}, "not positive"},
+             {{"tags", ValueType::kUint8, {3}, {"a", "b", "c"}}, "other than 0 and 1"},
+             {{"mask", ValueType::kUint8, {6, 8}, {}}, "mask uint8[6,8]"},
+             {{"size", ValueType::kInt32, {1}, {}}, "size int32[1]"}}) {
+      const auto faults = verify_with({column});
+      CAPTURE(column.text());
+      REQUIRE(faults.size() == 1);
+      CHECK_THAT(faults[0].reason, test::contains(telling));
+    }
+  }
+}
+
 TEST_CASE("with a manifest any flipped byte is found", "[reader][verify][malformed]") {
   const TempFolder folder;
   for (const Format format : kFormats) {

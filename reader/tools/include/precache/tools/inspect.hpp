@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "precache/formats/contents.hpp"
+#include "precache/formats/named_column.hpp"
 #include "precache/formats/recipe.hpp"
 #include "precache/formats/tensor_spec.hpp"
 #include "precache/reader/dataset.hpp"
@@ -47,6 +48,7 @@ struct SplitFacts {
   std::uint64_t skipped = 0;  // during the build
   std::uint64_t seed = 0;
   bool shuffled = true;
+  std::vector<NamedColumn> columns;  // next to image, label and key
 };
 
 /// How the reader accesses samples.
