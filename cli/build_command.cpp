@@ -30,10 +30,11 @@ struct BuildCommand : JobCommand {
   BuildOptions options;
   std::optional<std::string> size;
   std::optional<std::string> normalize;
+  std::optional<Fit> fit;
   std::optional<Filter> filter;
   std::optional<std::uint32_t> resize;
   std::optional<bool> apply_exif;
-  bool imagenet_preset = false;
+  std::string preset;
   std::string prepare;  // "true" without a share
   bool takes_part_of_environment = false;
   bool status = false;
@@ -61,8 +62,14 @@ void read_step(BuildCommand& command) {
 
 void read_dependent_options(BuildCommand& command) {
   Recipe& recipe = command.options.recipe;
-  if (command.imagenet_preset) {
-    if (recipe.fit == Fit::kCrop) recipe.resize = 256;
+  if (command.fit) recipe.fit = *command.fit;
+  if (!command.preset.empty()) {
+    if (command.preset == "imagenet-train") {
+      recipe.fit = command.fit.value_or(Fit::kStretch);
+      recipe.height = recipe.width = 320;
+    } else if (recipe.fit == Fit::kCrop) {
+      recipe.resize = 256;
+    }
     recipe.filter = Filter::kBilinear;
     recipe.apply_exif = false;
   }
@@ -102,8 +109,12 @@ void add_pixel_options(CLI::App& app, BuildCommand& command) {
       [&](const std::string& text) { command.size = text; });
   add_enum(app, "--fit", kAllFits, "crop",
            "crop: resize the shorter side to --resize, then crop the centre; stretch: resize to "
-           "exactly HxW; pad: fit the longer side and fill the rest with --pad-value",
-           recipe.fit);
+           "exactly HxW, and store the original size; pad: fit the longer side and fill the rest "
+           "with --pad-value",
+           command.fit);
+  app.add_flag_callback(
+      "--no-size-column", [&] { command.options.size_column = false; },
+      "With --fit stretch: do not store the original height and width of images");
   add_integer(app, "--resize", "N [the size]", "Shorter side before the crop", 1U, 16384U,
               command.resize);
   add_enum(app, "--filter", kAllFilters, "bilinear", "Resampling filter, as Pillow defines it",
@@ -123,10 +134,11 @@ void add_pixel_options(CLI::App& app, BuildCommand& command) {
   add_choice(app, "--exif", {"apply", "ignore"}, "apply",
              "Whether to rotate images as their EXIF orientation says",
              [&](const std::string& word) { command.apply_exif = word == "apply"; });
-  add_choice(app, "--preset", {"imagenet"}, "",
-             "Same as --resize 256 --size 224 --filter bilinear --exif ignore, which is "
-             "torchvision's evaluation",
-             [&](const std::string&) { command.imagenet_preset = true; });
+  add_choice(app, "--preset", {"imagenet", "imagenet-train"}, "",
+             "imagenet: same as --resize 256 --size 224 --filter bilinear --exif ignore, which is "
+             "torchvision's evaluation; imagenet-train: same as --fit stretch --size 320 --filter "
+             "bilinear --exif ignore, for random crops of 224 while reading",
+             [&](const std::string& word) { command.preset = word; });
 }
 
 void add_split_options(CLI::App& app, BuildOptions& options) {
@@ -210,6 +222,10 @@ void add_build(CLI::App& app, Action& action) {
   CLI::App* build_app =
       app.add_subcommand("build", "Decode and resize images into shards of tensors");
   add_source_options(*build_app, command->options);
+  cli::add_text(*build_app, "--mask", "FOLDER",
+                "Also store a mask for each image, as column 'mask': the PNG file (8-bit gray or a "
+                "palette) with the same path below FOLDER, resized with the image by nearest",
+                command->options.mask);
   add_pixel_options(*build_app, *command);
   add_shard_options(*build_app, command->options);
   add_split_options(*build_app, command->options);
@@ -222,7 +238,7 @@ void add_build(CLI::App& app, Action& action) {
       "  precache build images shards --size 224\n"
       "  precache build images shards --preset imagenet --dry-run\n"
       "  precache build images shards --val-fraction 0.2\n"
-      "  precache build photos shards --labels labels.csv --format tfrecord\n"
+      "  precache build photos shards --labels labels.csv --mask masks --format tfrecord\n"
       "\n"
       "If a build is interrupted or killed, run the same command again to resume it.\n"
       "Exit status: 0 done, 1 too many bad images, 2 wrong usage, 3 system error, 4 corrupt data, "

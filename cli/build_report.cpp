@@ -2,6 +2,7 @@
 #include "cli/build_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -69,6 +70,12 @@ Json splits_json(const BuildReport& report) {
   return splits;
 }
 
+std::vector<std::string> column_texts(const BuildEstimate& preview) {
+  std::vector<std::string> columns;
+  for (const NamedColumn& column : preview.columns) columns.push_back(column.text());
+  return columns;
+}
+
 Json preview_json(const BuildEstimate& preview, const BuildOptions& options) {
   const TensorSpec spec = options.recipe.spec();
   return {{"samples", preview.samples},
@@ -85,6 +92,7 @@ Json preview_json(const BuildEstimate& preview, const BuildOptions& options) {
           {"shards", preview.shards},
           {"tensor_bytes", preview.tensor_bytes},
           {"record_bytes", preview.record_bytes},
+          {"columns", column_texts(preview)},
           {"pax_headers", !preview.pax_key.empty()},
           {"bytes_needed", preview.bytes_needed},
           {"bytes_unpacked", preview.bytes_unpacked},
@@ -145,6 +153,7 @@ void print_preview_rows(const BuildEstimate& preview, const BuildOptions& option
   print_row("warning", empty_classes_text(preview));
   print_row("warning", pax_text(preview));
   print_row("tensor", fmt::format("{}, {}", tensor_text(options), size_text(preview.tensor_bytes)));
+  print_row("columns", fmt::format("{}", fmt::join(column_texts(preview), ", ")));
   print_row("fixed", fixed_text(options.recipe));
   print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
                                   overhead_percent(preview.bytes_needed - preview.bytes_unpacked,
@@ -187,6 +196,7 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
   }
   print_row("warning", empty_classes_text(preview));
   print_row("tensor", tensor_text(options));
+  print_row("columns", fmt::format("{}", fmt::join(column_texts(preview), ", ")));
   print_row("fixed", fixed_text(options.recipe));
   print_row("bytes",
             fmt::format("{}, overhead {:.2f} %", size_text(report.bytes),

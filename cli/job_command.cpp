@@ -75,10 +75,12 @@ void add_source_options(CLI::App& app, ImageJobOptions& options) {
       "or - for standard input. Compressed shards and pipes are unpacked into OUT "
       "until the job is finished",
       options.source);
-  add_text(app, "--labels", "folder|none|FILE.csv [folder]",
-           "folder: the class is the first folder below SOURCE, or what a shard says; none: all "
-           "labels are -1; FILE.csv: rows of path,label",
-           options.labels);
+  add_text(
+      app, "--labels", "folder|none|FILE.csv [folder]",
+      "folder: the class is the first folder below SOURCE, or what a shard says; none: all "
+      "labels are -1; FILE.csv: rows of path,label; columns with a type in the header, such as "
+      "age:float, box:int[4] and tags:multi, are stored as columns",
+      options.labels);
   add_text(app, "--path-column", "NAME [path]",
            "Column of FILE.csv with the paths, by its name in the first line; other columns are "
            "ignored",

@@ -10,11 +10,13 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "convert/build/sample_values.hpp"
 #include "convert/build/split_rule.hpp"
 #include "convert/image/transform/image_transform.hpp"
 #include "convert/job/image_job.hpp"
 #include "convert/job/shard_formats.hpp"
 #include "convert/sidecars/sidecar_file.hpp"
+#include "convert/source/csv_targets.hpp"
 #include "convert/source/input_files.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "precache/formats/error.hpp"
@@ -67,19 +69,25 @@ void validate(const BuildOptions& options) {
 /// Reads and decodes the images of one thread.
 class ImageMaker {
  public:
-  ImageMaker(const InputFiles& files, const Recipe& recipe, std::uint64_t max_pixels)
-      : files_(files), reader_(files.reader()), transform_(recipe, max_pixels) {}
+  ImageMaker(const InputFiles& files, const SampleValues& values, const Recipe& recipe,
+             std::uint64_t max_pixels)
+      : files_(files),
+        reader_(files.reader()),
+        transform_(recipe, max_pixels),
+        values_(values, max_pixels) {}
 
-  MadeTensor make(const ListedFile& listed, std::span<std::byte> tensor) {
+  MadeTensor make(const ListedFile& listed, std::span<std::byte> tensor,
+                  std::span<std::byte> values) {
     const Source& source = files_.source();
     std::span<const std::byte> bytes;
     if (auto rejection = reader_->read(listed, bytes)) return {.rejection = std::move(rejection)};
-    MadeTensor made{.source_crc = crc32c::value(bytes)};
+    MadeTensor made{.source_crc = values_.read(listed, crc32c::value(bytes))};
     try {
       const SampleForm* form = source.shards.empty() ? nullptr : &source.shards[listed.shard].form;
       made.rejection = form != nullptr && form->kind == SampleForm::Kind::kArray
                            ? transform_.run(bytes, form->array, tensor)
                            : transform_.run(bytes, tensor);
+      if (!made.rejection) made.rejection = values_.write(listed, transform_.header(), values);
     } catch (const std::bad_alloc&) {
       // The image may be fine, but its name helps to choose a limit.
       throw IoError("not enough memory for", files_.full_origin(listed), ENOMEM,
@@ -93,6 +101,7 @@ class ImageMaker {
   const InputFiles& files_;
   std::unique_ptr<SampleReader> reader_;
   ImageTransform transform_;
+  ValueMaker values_;
 };
 
 class BuildJob : public ImageJob {
@@ -111,6 +120,7 @@ class BuildJob : public ImageJob {
         rule_(rule),
         preview_(report.preview) {
     validate(options);
+    if (!options.mask.empty()) masks_.emplace(options.mask);
   }
 
  private:
@@ -126,6 +136,8 @@ class BuildJob : public ImageJob {
     }
     if (!options_.split_file.empty()) json["split_file"] = file_digest(options_.split_file);
     json.update(ImageJob::identity());
+    if (has_sizes()) json["size_column"] = true;
+    if (masks_) json["mask"] = fmt::format("crc64:{:016x}", masks_->stamp());
     return json;
   }
 
@@ -144,11 +156,28 @@ class BuildJob : public ImageJob {
     return labelling;
   }
 
+  [[nodiscard]] Source list(Unpacker& unpacker) override {
+    Source source = ImageJob::list(unpacker);
+    add_csv_targets(source, labelling(), options_.source, known_columns());
+    return source;
+  }
+
+  [[nodiscard]] std::string source_fingerprint(const Listing& samples,
+                                               const std::string& of_listing) const override {
+    return values_->source_fingerprint(samples, of_listing);
+  }
+
+  [[nodiscard]] std::vector<JobSplit> make_plan() override {
+    values_.emplace(options_.recipe, has_sizes(), source().targets, masks_ ? &*masks_ : nullptr);
+    return ImageJob::make_plan();
+  }
+
   [[nodiscard]] SplitSamples divide() override { return rule_.split(listing()); }
 
   [[nodiscard]] std::vector<JobSplit> plan_splits() override {
     const std::shared_ptr<const Framing> framing =
-        make_framing(options_.format, options_.recipe.spec(), facts().limits, source().classes);
+        make_framing(options_.format, options_.recipe.spec(), facts().limits, source().classes,
+                     values_->columns());
     std::vector<JobSplit> splits;
     for (const SplitFacts& split : facts().splits) {
       std::uint64_t shards = checked_shard_count(split);
@@ -183,9 +212,13 @@ class BuildJob : public ImageJob {
     ImageJob::describe_plan();
     preview_.left_out = source().left_out;
     preview_.tensor_bytes = options_.recipe.spec().size_bytes();
-    if (!splits().empty()) preview_.record_bytes = splits().front().framing->record_bytes();
-    if (options_.format == Format::kTar && !facts().limits.all_fit_ustar) {
-      preview_.pax_key = facts().longest_key;
+    if (!splits().empty()) {
+      const Framing& framing = *splits().front().framing;
+      preview_.record_bytes = framing.record_bytes();
+      preview_.columns = framing.named();
+      const bool has_pax_keys =
+          options_.format == Format::kTar && framing.columns(1).key.type == "pax";
+      if (has_pax_keys) preview_.pax_key = facts().longest_key;
     }
     for (const std::uint64_t number : facts().unused_classes) {
       if (number < source().classes.size()) {
@@ -215,10 +248,11 @@ class BuildJob : public ImageJob {
             },
         .tensor_maker = [&]() -> TensorMaker {
           const auto maker =
-              std::make_shared<ImageMaker>(files, options_.recipe, options_.max_pixels);
-          return [&slice_of, maker](const PlannedRecord& at, std::span<std::byte> tensor) {
+              std::make_shared<ImageMaker>(files, *values_, options_.recipe, options_.max_pixels);
+          return [&slice_of, maker](const PlannedRecord& at, std::span<std::byte> tensor,
+                                    std::span<std::byte> values) {
             const auto slice = slice_of(at.shard);
-            return maker->make(slice->file(at.slot), tensor);
+            return maker->make(slice->file(at.slot), tensor, values);
           };
         }};
     ShardCalls on_shard = calls();
@@ -263,10 +297,37 @@ class BuildJob : public ImageJob {
     return false;
   }
 
+  /// A sample has the CRC of its image and its mask.
+  [[nodiscard]] std::function<SampleCrc()> crc_reader(const JobSplit& split) const override {
+    return [this, &split, images = ImageJob::crc_reader(split)]() -> SampleCrc {
+      const auto maker = std::make_shared<ValueMaker>(*values_, options_.max_pixels);
+      return [this, &split, maker, crc_of = images()](std::uint64_t sample) {
+        return maker->read(listing()[listed(split, sample)], crc_of(sample));
+      };
+    };
+  }
+
+  [[nodiscard]] bool has_sizes() const {
+    return options_.recipe.fit == Fit::kStretch && options_.size_column;
+  }
+
+  /// The named columns of other splits.
+  [[nodiscard]] std::vector<NamedColumn> known_columns() const {
+    std::vector<NamedColumn> columns;
+    const Manifest* others = other_splits();
+    if (others == nullptr) return columns;
+    for (const auto& [name, split] : others->splits) {
+      columns.insert(columns.end(), split.columns.begin(), split.columns.end());
+    }
+    return columns;
+  }
+
   const BuildOptions& options_;
   const SplitRule& rule_;
   BuildEstimate& preview_;
   std::uint64_t rejected_ = 0;  // of the splits that accept() has seen
+  std::optional<MaskFiles> masks_;
+  std::optional<SampleValues> values_;  // once the source is listed
 };
 
 }  // namespace

@@ -58,6 +58,17 @@ Json facts_of(const std::string& manifest, const std::string& split) {
   Json samples = Json::array();
   for (const Json& shard : facts["shards"]) samples.push_back(shard["samples"]);
   facts["shards"] = std::move(samples);
+  // Named columns without their places, which follow from everything else.
+  Json named = Json::object();
+  const Json columns = facts.value("columns", Json::object());
+  for (const auto& [name, column] : columns.items()) {
+    if (!column.contains("shape")) continue;
+    Json what = column;
+    what.erase("base");
+    what.erase("stride");
+    named[name] = what.dump();
+  }
+  if (!named.empty()) facts["named_columns"] = std::move(named);
   return facts;
 }
 

@@ -126,12 +126,14 @@ std::vector<JobSplit> ImageJob::make_plan() {
     facts_ = SourceFacts(listing(), *keys_, source().classes.size());
     samples_ = divide();
     for (const std::string& name : request_.splits) {
-      SplitFacts& split =
-          facts_.splits.emplace_back(SplitFacts{name, facts_.samples, 0, facts_.fingerprint});
-      if (samples_.empty()) continue;
-      const auto& chosen = samples_.at(name);
+      SplitFacts& split = facts_.splits.emplace_back(SplitFacts{name, facts_.samples, 0, ""});
+      if (samples_.empty()) {
+        split.fingerprint = source_fingerprint(listing(), facts_.fingerprint);
+        continue;
+      }
+      const Listing chosen = listing().subset(samples_.at(name));
       split.samples = chosen.size();
-      split.fingerprint = listing().subset(chosen).fingerprint();
+      split.fingerprint = source_fingerprint(chosen, chosen.fingerprint());
     }
   }
   std::vector<JobSplit> splits = plan_splits();

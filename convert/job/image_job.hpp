@@ -25,6 +25,11 @@ class ImageJob : public ShardJob {
   /// Assigns samples to shards, by facts().
   [[nodiscard]] virtual std::vector<JobSplit> plan_splits() = 0;
   [[nodiscard]] virtual Labelling labelling();
+  /// Stands for these samples in the manifest. `of_listing` is the fingerprint of the listing.
+  [[nodiscard]] virtual std::string source_fingerprint(const Listing& /*samples*/,
+                                                       const std::string& of_listing) const {
+    return of_listing;
+  }
 
   /// The facts about all samples.
   [[nodiscard]] const SourceFacts& facts() const { return frozen_ ? frozen_->facts() : facts_; }
@@ -32,6 +37,8 @@ class ImageJob : public ShardJob {
   [[nodiscard]] const Listing& listing() const { return source().listing; }
   /// The plan once it is frozen, else null.
   [[nodiscard]] const PlanFile* frozen() const { return frozen_ ? &*frozen_ : nullptr; }
+  /// The number in the listing of a sample of a split.
+  [[nodiscard]] std::uint64_t listed(const JobSplit& split, std::uint64_t sample) const;
   [[nodiscard]] SampleName name_of(const Slice& slice, std::uint64_t slot) const;
   /// `shard_count` if it was given, else 0. Throws InvalidArgument if a split has fewer samples.
   [[nodiscard]] std::uint64_t checked_shard_count(const SplitFacts& split) const;
@@ -54,8 +61,6 @@ class ImageJob : public ShardJob {
   [[nodiscard]] std::function<SampleCrc()> crc_reader(const JobSplit& split) const override;
 
  private:
-  /// The number in the listing of a sample of a split.
-  [[nodiscard]] std::uint64_t listed(const JobSplit& split, std::uint64_t sample) const;
   /// The options that a share of the listing depends on.
   [[nodiscard]] std::string share_identity() const;
 

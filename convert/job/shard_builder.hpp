@@ -43,9 +43,9 @@ class ShardBuilder {
   /// Removes the temporary of a shard that was not committed.
   ~ShardBuilder();
 
-  /// REQUIRES: `record` was framed, `crc` is what frame() returned.
+  /// REQUIRES: `record` was framed with these values, `crc` is what frame() returned.
   [[nodiscard]] bool write(std::uint64_t slot, std::span<const std::byte> record, std::uint32_t crc,
-                           bool damaged);
+                           bool damaged, std::span<const std::byte> values = {});
   [[nodiscard]] bool reject(std::uint64_t slot, SkippedSample skipped);
   /// Notes the content_term() of a sample, before its write() or reject().
   void note_content(std::uint64_t term) { content_ += term; }
@@ -73,6 +73,7 @@ class ShardBuilder {
   std::atomic<std::uint64_t> damaged_{0};
   std::atomic<std::uint64_t> content_{0};
   std::vector<std::uint32_t> crcs_;                 // by slot
+  std::vector<std::byte> values_;                   // by slot, if the framing keeps them
   std::mutex mutex_;                                // for `skipped_`
   std::map<std::uint64_t, SkippedSample> skipped_;  // by slot
   ShardResult result_;

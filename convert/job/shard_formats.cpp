@@ -9,9 +9,10 @@ namespace precache {
 
 std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
                                             const NameLimits& limits,
-                                            const std::vector<std::string>& classes) {
-  return format == Format::kHdf5 ? make_hdf5_framing(spec, limits, classes)
-                                 : make_framing(format, spec, limits);
+                                            const std::vector<std::string>& classes,
+                                            const std::vector<NamedColumn>& named) {
+  return format == Format::kHdf5 ? make_hdf5_framing(spec, limits, classes, named)
+                                 : make_framing(format, spec, limits, named);
 }
 
 void check_encoded_format(Format format) {
@@ -39,7 +40,8 @@ namespace {
 void check_encoded_hdf5() { refuse(); }
 
 std::unique_ptr<const Framing> make_hdf5_framing(const TensorSpec&, const NameLimits&,
-                                                 const std::vector<std::string>&) {
+                                                 const std::vector<std::string>&,
+                                                 const std::vector<NamedColumn>&) {
   refuse();
 }
 

@@ -9,9 +9,9 @@ namespace precache {
 
 /// Throws InvalidArgument if the names or the tensor are too large for the format, Unsupported if
 /// this build lacks it.
-[[nodiscard]] std::unique_ptr<const Framing> make_framing(Format format, const TensorSpec& spec,
-                                                          const NameLimits& limits,
-                                                          const std::vector<std::string>& classes);
+[[nodiscard]] std::unique_ptr<const Framing> make_framing(
+    Format format, const TensorSpec& spec, const NameLimits& limits,
+    const std::vector<std::string>& classes, const std::vector<NamedColumn>& named = {});
 
 /// Throws Unsupported if this build lacks the format.
 void check_encoded_format(Format format);

@@ -160,6 +160,7 @@ std::string ShardJob::manifest_json(const std::string& split, const SplitEntry& 
 void ShardJob::check_finished(const JobSplit& split) {
   SplitEntry planned = planned_entry(split);
   planned.samples = split.plan.records();
+  if (split.framing) planned.columns = split.framing->named();
   for (std::uint64_t shard = 0; shard < split.plan.shards(); ++shard) {
     ShardEntry& entry = planned.shards.emplace_back();
     entry.samples = split.plan.shard_records(shard);
@@ -225,6 +226,7 @@ void ShardJob::report_late() {
     asked.source_fingerprint = finished.source_fingerprint;
     asked.content_fingerprint = finished.content_fingerprint;
     asked.names = finished.names;
+    asked.columns = finished.columns;
     asked.shards = finished.shards;
     const std::string text = split_differences(out(split).manifest_json(),
                                                manifest_json(split, asked), split, false, "");

@@ -161,9 +161,9 @@ SplitResults ShardJob::results(const JobSplit& split, SkippedReport& skipped) {
   report_.bytes += all.bytes;
   report_.damaged += all.damaged;
   report_.skipped_count += all.skipped_count;
-  for (SkippedSample skipped : all.first_skipped) {
-    skipped.split = split.name;
-    report_.skipped.push_back(std::move(skipped));
+  for (SkippedSample sample : all.first_skipped) {
+    sample.split = split.name;
+    report_.skipped.push_back(std::move(sample));
   }
   return all;
 }
@@ -202,7 +202,13 @@ bool ShardJob::publish_all() {
     if (entry.content_fingerprint.empty()) entry.content_fingerprint = made.content_fingerprint;
     entry.shards = std::move(made.shards);
     if (!split.framing) continue;
-    for (ShardEntry& shard : entry.shards) shard.columns = split.framing->columns(shard.samples);
+    entry.columns = split.framing->named();
+    SharedColumns last;  // of most shards
+    for (ShardEntry& shard : entry.shards) {
+      ShardColumns columns = split.framing->columns(shard.samples);
+      if (*last != columns) last = std::move(columns);
+      shard.columns = last;
+    }
   }
   publish(std::move(entries));
   return true;

@@ -137,23 +137,25 @@ class Run {
     // Aligned like the records in a file.
     std::vector<std::byte, tbb::cache_aligned_allocator<std::byte>> buffer(
         input_.framing.record_bytes());
+    std::vector<std::byte> values(input_.framing.values_bytes());
     const std::size_t step =
         std::clamp<std::size_t>(shards_.size(), 1, std::min(input_.shards_at_once, workers_));
     for (std::size_t i = worker % step; i < shards_.size(); i += step) {
-      work_on(i, maker, buffer);
+      work_on(i, maker, buffer, values);
     }
     // Other workers may not be done yet.
-    for (std::size_t i = 0; i < shards_.size(); ++i) work_on(i, maker, buffer);
+    for (std::size_t i = 0; i < shards_.size(); ++i) work_on(i, maker, buffer, values);
   }
 
   /// Makes records of the shard until the workers together have made all.
-  void work_on(std::size_t index, const TensorMaker& maker, std::span<std::byte> record) {
+  void work_on(std::size_t index, const TensorMaker& maker, std::span<std::byte> record,
+               std::span<std::byte> values) {
     Shard& shard = shards_[index];
     if (stopping() || shard.next >= shard.records || !open(index)) return;
     while (!stopping()) {
       const std::uint64_t slot = shard.next.fetch_add(1);
       if (slot >= shard.records) return;
-      if (convert(index, slot, maker, record)) complete(index);
+      if (convert(index, slot, maker, record, values)) complete(index);
       ++progress_.samples_done;
     }
   }
@@ -176,11 +178,11 @@ class Run {
 
   /// True if this was the last record of its shard.
   bool convert(std::size_t index, std::uint64_t slot, const TensorMaker& maker,
-               std::span<std::byte> record) {
+               std::span<std::byte> record, std::span<std::byte> values) {
     const PlannedRecord planned = place(index, slot);
     ShardBuilder& shard = *shards_[index].builder;
     const auto tensor = record.subspan(input_.framing.tensor_offset(), input_.tensor_bytes);
-    const MadeTensor made = maker(planned, tensor);
+    const MadeTensor made = maker(planned, tensor, values);
     shard.note_content(content_term(planned.sample, made.source_crc));
     if (made.rejection) {
       ++progress_.samples_skipped;
@@ -193,10 +195,11 @@ class Run {
       ++rejected_;
       return shard.reject(slot, std::move(skipped));
     }
-    const std::uint32_t crc =
-        input_.framing.frame(record, input_.samples.name(planned),
-                             made.tensor_crc ? *made.tensor_crc : crc32c::value(tensor));
-    const bool last = shard.write(slot, record, crc, made.warned);
+    SampleName name = input_.samples.name(planned);
+    name.values = values;
+    const std::uint32_t crc = input_.framing.frame(
+        record, name, made.tensor_crc ? *made.tensor_crc : crc32c::value(tensor));
+    const bool last = shard.write(slot, record, crc, made.warned, values);
     progress_.bytes_written += record.size();
     ++converted_;
     return last;

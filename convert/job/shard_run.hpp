@@ -32,10 +32,11 @@ struct PlannedRecord {
   std::uint64_t sample = 0;
 };
 
-/// Fills `tensor` with that of a sample. Each thread has its own. Throws IoError if the system
-/// refuses, or if the source has changed since it was listed.
-using TensorMaker =
-    std::function<MadeTensor(const PlannedRecord& record, std::span<std::byte> tensor)>;
+/// Fills `tensor` with that of a sample, and `values` with those of its named columns. Each thread
+/// has its own. Throws IoError if the system refuses, or if the source has changed since it was
+/// listed.
+using TensorMaker = std::function<MadeTensor(
+    const PlannedRecord& record, std::span<std::byte> tensor, std::span<std::byte> values)>;
 
 /// The samples of a run. Any number of threads may call the functions at once.
 struct RecordInput {

@@ -99,8 +99,9 @@ class ReformatJob : public ShardJob {
   [[nodiscard]] std::vector<JobSplit> make_plan() override {
     std::vector<JobSplit> splits;
     for (const auto& split : shards_.splits) {
-      std::shared_ptr<const Framing> framing = make_framing(
-          request_.format, conversion_.result().spec, split->limits(), shards_.classes);
+      std::shared_ptr<const Framing> framing =
+          make_framing(request_.format, conversion_.result().spec, split->limits(), shards_.classes,
+                       split->facts().columns);
       Plan plan = plan_for(*split, framing->record_bytes(), options_);
       splits.push_back({split->name(), std::move(plan), std::move(framing)});
     }
@@ -151,7 +152,7 @@ class ReformatJob : public ShardJob {
       return [maker = tensor_maker(source, conversion_, *check),
               tensor = std::vector<std::byte>(conversion_.result().spec.size_bytes())](
                  std::uint64_t sample) mutable {
-        return maker({.sample = sample}, tensor).source_crc;
+        return maker({.sample = sample}, tensor, {}).source_crc;
       };
     };
   }

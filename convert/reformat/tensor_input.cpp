@@ -5,6 +5,7 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "convert/job/same_source.hpp"
@@ -40,7 +41,9 @@ class StoredTensors {
     if (!conversion.is_copy()) stored_.resize(split.shards().spec()->size_bytes());
   }
 
-  MadeTensor make(std::uint64_t sample, std::span<std::byte> tensor) {
+  /// Without `values`, only the tensor is wanted.
+  MadeTensor make(std::uint64_t sample, std::span<std::byte> tensor,
+                  std::span<std::byte> values_to) {
     MadeTensor made;
     const ShardSet& shards = split_.shards();
     const ShardSet::Location place = shards.locate(sample);
@@ -63,6 +66,10 @@ class StoredTensors {
       check_.note(place,
                   crc32c::extend(tensor_.append(crc32c::value(head), made.source_crc), tail));
     }
+    if (!values_to.empty()) {
+      copy_values(mapped->bytes(), values, place, values_to);
+      mapped->check();
+    }
     if (conversion_.is_copy()) {
       made.tensor_crc = made.source_crc;
     } else if (!conversion_.run(stored, tensor, pixels_)) {
@@ -74,6 +81,16 @@ class StoredTensors {
   }
 
  private:
+  void copy_values(std::span<const std::byte> file, const ColumnValues& values,
+                   const ShardSet::Location& place, std::span<std::byte> to) const {
+    const ShardIndex& index = split_.shards().index(place.shard);
+    for (std::size_t i = 0; i < index.columns->named.size(); ++i) {
+      const auto from = values.named(file, i, place.row);
+      std::ranges::copy(from, to.begin());
+      to = to.subspan(from.size());
+    }
+  }
+
   const SourceSplit& split_;
   const TensorConversion& conversion_;
   SourceCrcs& check_;
@@ -165,9 +182,8 @@ void SourceCrcs::check_empty() {
 TensorMaker tensor_maker(const SourceSplit& split, const TensorConversion& conversion,
                          SourceCrcs& check) {
   return [tensors = std::make_shared<StoredTensors>(split, conversion, check)](
-             const PlannedRecord& record, std::span<std::byte> tensor) {
-    return tensors->make(record.sample, tensor);
-  };
+             const PlannedRecord& record, std::span<std::byte> tensor,
+             std::span<std::byte> values) { return tensors->make(record.sample, tensor, values); };
 }
 
 }  // namespace precache

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "convert/sidecars/sidecar_file.hpp"
@@ -74,6 +75,27 @@ Json feature(std::string_view module, std::string_view type, const char* key, Js
           {key, std::move(content)}};
 }
 
+/// The columns that all splits have, as all have the same features.
+std::vector<NamedColumn> common_columns(const Manifest& manifest) {
+  std::vector<NamedColumn> columns = manifest.splits.begin()->second.columns;
+  for (const auto& [split_name, split] : manifest.splits) {
+    std::erase_if(columns, [&, &own = split.columns](const NamedColumn& column) {
+      return std::ranges::find(own, column) == own.end();
+    });
+  }
+  return columns;
+}
+
+Json column_feature(const NamedColumn& column) {
+  Json extents = Json::array();
+  for (const std::uint32_t extent : column.shape) extents.push_back(std::to_string(extent));
+  Json shape = extents.empty() ? Json::object() : Json{{"dimensions", std::move(extents)}};
+  return feature("tensor_feature", "Tensor", "tensor",
+                 {{"dtype", name(column.type)},
+                  {"encoding", column.type == ValueType::kFloat32 ? "none" : "bytes"},
+                  {"shape", std::move(shape)}});
+}
+
 std::string features_text(const Manifest& manifest) {
   Json extents = Json::array();
   for (const std::uint32_t extent : manifest.spec.shape())
@@ -89,6 +111,9 @@ std::string features_text(const Manifest& manifest) {
                           : feature("class_label_feature", "ClassLabel", "classLabel",
                                     {{"numClasses", std::to_string(manifest.classes.size())}});
   features["key"] = feature("text_feature", "Text", "text", Json::object());
+  for (const NamedColumn& column : common_columns(manifest)) {
+    features[column.name] = column_feature(column);
+  }
   return feature("features_dict", "FeaturesDict", "featuresDict",
                  {{"features", std::move(features)}})
              .dump(2) +

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "formats/bytes/number_text.hpp"
+#include "formats/bytes/text.hpp"
 #include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
@@ -117,43 +118,118 @@ std::string row_hint(const CsvColumns& columns) {
           : "set `path_column` and `label_column` to the names in the first line");
 }
 
+/// A column with a type; none if the text does not end in one.
+std::optional<CsvTarget> parse_target(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  CsvTarget target{.name = std::string(text.substr(0, colon))};
+  std::string_view type = text.substr(colon + 1);
+  if (const std::size_t bracket = type.find('['); bracket != std::string_view::npos) {
+    if (!type.ends_with(']')) return std::nullopt;
+    target.count = parse_number<std::uint32_t>(type.substr(bracket + 1, type.size() - bracket - 2));
+    if (!target.count) return std::nullopt;
+    type = type.substr(0, bracket);
+  }
+  using Kind = CsvTarget::Kind;
+  if (type == "float") return target;
+  target.kind = type == "int" ? Kind::kIntegers : Kind::kNames;
+  const bool is_known = type == "int" || (type == "multi" && !target.count);
+  return is_known ? std::optional(std::move(target)) : std::nullopt;
+}
+
+/// A row with a type in one field may be data, unless another field says that it names columns.
+bool is_typed_header(const std::vector<std::string>& fields, const CsvColumns& columns) {
+  const std::string path = columns.path.empty() ? "path" : columns.path;
+  return std::ranges::find(fields, path) != fields.end() &&
+         std::ranges::any_of(
+             fields, [](const std::string& field) { return parse_target(field).has_value(); });
+}
+
+/// The places of the columns of a table in its rows.
+struct Fields {
+  bool is_header = false;  // the first row, which says where they are
+  bool is_named = false;   // there may be further columns
+  std::size_t path = 0;
+  std::optional<std::size_t> label = 1;
+  std::vector<std::size_t> targets{};
+  std::size_t least = 2;  // fields of a row
+};
+
+Fields find_fields(const CsvReader& reader, const std::vector<std::string>& first, std::size_t line,
+                   const CsvColumns& columns, std::vector<CsvTarget>& targets) {
+  Fields places;
+  const bool is_typed = !columns.header_is_optional && is_typed_header(first, columns);
+  const auto has = [&](const std::string& wanted) {
+    return std::ranges::find(first, wanted) != first.end();
+  };
+  const bool lacks_header =
+      columns.header_is_optional && first.size() == 2 && !has(columns.path) && !has(columns.label);
+  places.is_named =
+      is_typed || (!lacks_header && (!columns.path.empty() || !columns.label.empty()));
+  places.is_header = places.is_named || first == std::vector<std::string>{"path", "label"};
+  if (!places.is_named) return places;
+  places.path = reader.column(first, columns.path.empty() ? "path" : columns.path, line);
+  const std::string label = columns.label.empty() ? "label" : columns.label;
+  const bool may_lack_labels = is_typed && columns.label.empty();
+  places.label.reset();
+  if (!may_lack_labels || has(label)) places.label = reader.column(first, label, line);
+  places.least = std::max(places.path, places.label.value_or(0)) + 1;
+  if (!is_typed) return places;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    auto target = parse_target(first[i]);
+    if (!target) continue;
+    targets.push_back(std::move(*target));
+    places.targets.push_back(i);
+    places.least = i + 1 > places.least ? i + 1 : places.least;
+  }
+  return places;
+}
+
 }  // namespace
 
-std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesystem::path& name,
-                                       const CsvColumns& columns) {
+CsvTable parse_csv_table(std::string_view text, const std::filesystem::path& name,
+                         const CsvColumns& columns) {
   CsvReader reader(text, name, row_hint(columns));
-  std::vector<CsvLabel> labels;
-  bool has_names = !columns.path.empty() || !columns.label.empty();
-  std::size_t path_field = 0;
-  std::size_t label_field = 1;
+  CsvTable table;
+  Fields places;
   for (bool is_first = true; !reader.at_end();) {
     const std::size_t line = reader.line();
     auto fields = reader.row();
     if (fields.empty()) continue;
     if (std::exchange(is_first, false)) {
-      const auto has = [&](const std::string& wanted) {
-        return std::ranges::find(fields, wanted) != fields.end();
-      };
-      if (columns.header_is_optional && fields.size() == 2 && !has(columns.path) &&
-          !has(columns.label)) {
-        has_names = false;
-      } else if (has_names) {
-        path_field = reader.column(fields, columns.path.empty() ? "path" : columns.path, line);
-        label_field = reader.column(fields, columns.label.empty() ? "label" : columns.label, line);
-      }
-      if (has_names || fields == std::vector<std::string>{"path", "label"}) continue;
+      places = find_fields(reader, fields, line, columns, table.targets);
+      if (places.is_header) continue;
     }
-    if (has_names ? fields.size() <= std::max(path_field, label_field) : fields.size() != 2) {
+    if (places.is_named ? fields.size() < places.least : fields.size() != 2) {
       reader.fail(fmt::format("the line has {}", human::count(fields.size(), "field")), line);
     }
-    if (fields[path_field].empty() || fields[label_field].empty()) {
+    CsvLabel& row = table.rows.emplace_back();
+    row.line = line;
+    row.path = std::move(fields[places.path]);
+    if (places.label) row.label = std::move(fields[*places.label]);
+    if (row.path.empty() || (places.label && row.label.empty())) {
       reader.fail(fmt::format("the path or the {} is empty",
                               columns.header_is_optional ? columns.label : "label"),
                   line);
     }
-    labels.push_back({std::move(fields[path_field]), std::move(fields[label_field]), line});
+    for (const std::size_t field : places.targets) row.targets.push_back(std::move(fields[field]));
   }
-  return labels;
+  return table;
+}
+
+std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesystem::path& name,
+                                       const CsvColumns& columns) {
+  return parse_csv_table(text, name, columns).rows;
+}
+
+bool has_csv_targets(std::string_view text, const std::filesystem::path& name,
+                     const CsvColumns& columns) {
+  CsvReader reader(text, name, row_hint(columns));
+  while (!reader.at_end()) {
+    const auto fields = reader.row();
+    if (!fields.empty()) return is_typed_header(fields, columns);
+  }
+  return false;
 }
 
 std::vector<std::string> read_class_names(const std::filesystem::path& path) {

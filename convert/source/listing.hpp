@@ -25,7 +25,7 @@ struct ListedFile {
   std::int64_t label = -1;
   std::uint32_t shard = 0;  // index in Source::shards, if there are any
   std::uint64_t offset = 0;
-  std::string_view targets{};  // opaque bytes that follow the sample into the plan
+  std::string_view targets{};  // values of Source::targets, which follow the sample into the plan
 };
 
 /// The modification time as listings keep it.

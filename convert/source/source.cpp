@@ -56,9 +56,10 @@ fs::path below_root(const std::string& text, const fs::path& root) {
 }
 
 /// The rows of a CSV file with their paths in one form, below the root and each once.
-std::vector<CsvLabel> read_rows(const fs::path& csv, const CsvColumns& columns,
-                                const fs::path& root) {
-  auto rows = parse_csv_labels(as_text(read_file(csv)), csv, columns);
+CsvTable read_table(const fs::path& csv, const CsvColumns& columns, const fs::path& root) {
+  const auto bytes = read_file(csv);
+  CsvTable table = parse_csv_table(as_text(bytes), csv, columns);
+  auto& rows = table.rows;
   std::unordered_map<std::string, std::size_t> lines;
   for (CsvLabel& row : rows) {
     const fs::path path = below_root(row.path, root);
@@ -72,13 +73,13 @@ std::vector<CsvLabel> read_rows(const fs::path& csv, const CsvColumns& columns,
     }
     row.path = path.string();
   }
-  return rows;
+  return table;
 }
 
 using Find = std::function<ListedFile(const CsvLabel& row, const std::string& where)>;
 
 void list_rows(Source& source, const fs::path& root, const Labelling& labelling, const Find& find) {
-  const auto rows = read_rows(labelling.csv, {labelling.path_column, labelling.label_column}, root);
+  const auto rows = read_csv_table(labelling, root).rows;
   Listing listing;
   LabelTexts texts;
   for (const CsvLabel& row : rows) {
@@ -86,8 +87,12 @@ void list_rows(Source& source, const fs::path& root, const Labelling& labelling,
     texts.add(row.label);
   }
   source.listing = std::move(listing);
-  label_by_texts(source, texts, labelling.classes,
-                 [&](std::size_t i) { return place(labelling.csv, rows[i]); });
+  if (!rows.empty() && rows.front().label.empty()) {  // there is no column of labels
+    source.classes = labelling.classes;
+  } else {
+    label_by_texts(source, texts, labelling.classes,
+                   [&](std::size_t i) { return place(labelling.csv, rows[i]); });
+  }
   source.listing.sort_by_path();
 }
 
@@ -123,7 +128,11 @@ void label_by_regex(Source& source, const fs::path& root, const Labelling& label
 }  // namespace
 
 std::vector<CsvLabel> read_split_rows(const fs::path& csv, const fs::path& root) {
-  return read_rows(csv, {.path = "path", .label = "split", .header_is_optional = true}, root);
+  return read_table(csv, {.path = "path", .label = "split", .header_is_optional = true}, root).rows;
+}
+
+CsvTable read_csv_table(const Labelling& labelling, const fs::path& root) {
+  return read_table(labelling.csv, {labelling.path_column, labelling.label_column}, root);
 }
 
 std::vector<fs::path> Source::shard_files() const {
@@ -262,7 +271,7 @@ Source label_walk(FolderWalk walk, const fs::path& root, const Labelling& labell
 nlohmann::ordered_json list_folder_share(const fs::path& root, const Labelling& labelling,
                                          Share share) {
   if (labelling.kind != Labelling::Kind::kCsv) return found::to_json(walk_folder(root, share));
-  const auto rows = read_rows(labelling, root);
+  const auto rows = read_csv_table(labelling, root).rows;
   FolderWalk walk;
   for (std::size_t i = share.index; i < rows.size(); i += share.count) {
     walk.images.add(stat_listed(root, rows[i].path, place(labelling.csv, rows[i])));

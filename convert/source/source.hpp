@@ -14,6 +14,7 @@
 #include "convert/source/label_texts.hpp"
 #include "convert/source/listing.hpp"
 #include "precache/convert/job.hpp"
+#include "precache/formats/named_column.hpp"
 
 namespace precache {
 namespace found {
@@ -55,6 +56,7 @@ struct SourceShard {
 /// The samples of a source with their labels.
 struct Source {
   Listing listing;
+  std::vector<NamedColumn> targets;  // the columns of ListedFile::targets
   std::vector<std::string>
       classes;  // names by label; empty where labels are plain numbers or there are none
   LeftOut left_out;
@@ -117,8 +119,12 @@ struct FolderWalk;
 [[nodiscard]] Source label_by_folder(FolderWalk walk, const std::filesystem::path& root,
                                      const Labelling& labelling);
 
-/// The rows of a CSV file of paths and splits, each path once and as it is below `root`. Throws
+/// The CSV file of `labelling` with all paths in one form, below the root and each once. Throws
 /// InvalidArgument and IoError.
+[[nodiscard]] CsvTable read_csv_table(const Labelling& labelling,
+                                      const std::filesystem::path& root);
+
+/// The rows of a CSV file of paths and splits, in the same form. Throws the same.
 [[nodiscard]] std::vector<CsvLabel> read_split_rows(const std::filesystem::path& csv,
                                                     const std::filesystem::path& root);
 

@@ -5,8 +5,10 @@
 #include <isa-l/crc64.h>
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "formats/bytes/strict_json.hpp"
+#include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
@@ -56,6 +58,38 @@ SampleForm form_of_json(const Json& json) {
   return form;
 }
 
+Json to_json(const NamedColumn& column) {
+  Json json = {
+      {"name", column.name}, {"type", std::string(name(column.type))}, {"shape", column.shape}};
+  if (!column.value_names.empty()) json["value_names"] = column.value_names;
+  return json;
+}
+
+Json to_json(const std::vector<NamedColumn>& columns) {
+  Json json = Json::array();
+  for (const NamedColumn& column : columns) json.push_back(to_json(column));
+  return json;
+}
+
+std::vector<NamedColumn> columns_of_json(const Json& json) {
+  std::vector<NamedColumn> columns;
+  try {
+    for (const Json& entry : json) {
+      NamedColumn& column = columns.emplace_back();
+      column.name = entry.at("name").get<std::string>();
+      column.type = parse_value_type(entry.at("type").get<std::string>());
+      for (const Json& extent : entry.at("shape")) column.shape.push_back(extent_of_json(extent));
+      if (entry.contains("value_names")) {
+        column.value_names = entry["value_names"].get<std::vector<std::string>>();
+      }
+    }
+    validate(columns);
+  } catch (const InvalidArgument& error) {
+    throw std::invalid_argument(error.what());
+  }
+  return columns;
+}
+
 }  // namespace
 
 Json to_json(const Source& source, const std::filesystem::path& folder) {
@@ -68,10 +102,12 @@ Json to_json(const Source& source, const std::filesystem::path& folder) {
     }
     shards.push_back(std::move(json));
   }
-  return {{"classes", source.classes},
-          {"left_out", source.left_out},
-          {"key_rule", static_cast<int>(source.key_rule)},
-          {"shards", std::move(shards)}};
+  Json json = {{"classes", source.classes},
+               {"left_out", source.left_out},
+               {"key_rule", static_cast<int>(source.key_rule)},
+               {"shards", std::move(shards)}};
+  if (!source.targets.empty()) json["targets"] = to_json(source.targets);
+  return json;
 }
 
 std::string plan_identity(const std::string& identity, const Source& source, std::uint64_t stamp) {
@@ -79,8 +115,9 @@ std::string plan_identity(const std::string& identity, const Source& source, std
   for (const SourceShard& shard : source.shards) {
     shards.push_back({shard.given.bytes, shard.given.mtime_ns, to_json(shard.form)});
   }
-  const Json json = {Json::parse(identity), stamp, source.classes,
-                     static_cast<int>(source.key_rule), std::move(shards)};
+  Json json = {Json::parse(identity), stamp, source.classes, static_cast<int>(source.key_rule),
+               std::move(shards)};
+  if (!source.targets.empty()) json.push_back(to_json(source.targets));
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
   return fmt::format("crc64:{:016x}", crc64_ecma_refl(0, bytes, text.size()));
@@ -101,6 +138,9 @@ Source source_of_json(const Json& json, const std::filesystem::path& folder) {
       shard.data.path = folder / shard.data.path;
     }
     source.shards.push_back(std::move(shard));
+  }
+  if (const auto targets = json.find("targets"); targets != json.end()) {
+    source.targets = columns_of_json(*targets);
   }
   return source;
 }

@@ -27,8 +27,8 @@ constexpr std::uint64_t kImagesBase = 8192;
 // header.
 constexpr std::uint64_t kClassBytesInFront = 4096;
 constexpr std::uint64_t kAttributeBytes = 128;
-// What the library writes about named columns in that block, at most: the links of more than eight
-// datasets are in a heap.
+// At most as much does the library write about named columns in that block: the links of more than
+// eight datasets are in a heap.
 constexpr std::uint64_t kNamedColumnsBase = 16384;
 constexpr std::uint64_t kNamedColumnBytes = 1024;
 

@@ -14,7 +14,7 @@ namespace precache::columns_json {
 
 using Json = nlohmann::ordered_json;
 
-/// The object `columns` of a split, each column on a line of its own. REQUIRES: `places` has a
+/// The object `columns` of a split, each column on its own line. REQUIRES: `places` has a
 /// place for each column of `named`.
 [[nodiscard]] std::string text(const std::vector<NamedColumn>& named, const ShardColumns& places);
 void read(const Json& json, std::vector<NamedColumn>& named, ShardColumns& places);

@@ -22,9 +22,9 @@ using Members = std::vector<std::pair<std::string, std::string>>;
 
 /// The members of `object` as texts with an indentation of two.
 [[nodiscard]] Members members_of(const Json& object);
-/// The text of an object with each member on a line of its own.
+/// The text of an object with each member on its own line.
 [[nodiscard]] std::string object_text(const Members& members);
-/// The text of an array with each element, a text of one line, on a line of its own.
+/// The text of an array with each element, a text of one line, on its own line.
 [[nodiscard]] std::string list_text(const std::vector<std::string>& elements);
 /// The text of an object with a last member `crc32c`: the CRC-32C of the whole text with the eight
 /// digits of that member replaced by zeros.

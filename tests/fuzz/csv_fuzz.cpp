@@ -9,11 +9,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     std::size_t line = 0;
-    for (const CsvLabel& label : parse_csv_labels(text, "fuzz.csv")) {
+    const CsvTable table = parse_csv_table(text, "fuzz.csv");
+    for (const CsvLabel& label : table.rows) {
       fuzz::expect(label.line > line, "lines are numbered in their order");
-      fuzz::expect(!label.path.empty() && !label.label.empty(), "no field is empty");
+      fuzz::expect(!label.path.empty(), "no path is empty");
+      fuzz::expect(!label.label.empty() || !table.targets.empty(),
+                   "only a file with targets may lack labels");
+      fuzz::expect(label.targets.size() == table.targets.size(), "each row has all targets");
       line = label.line;
     }
+    fuzz::expect(table.targets.empty() || has_csv_targets(text, "fuzz.csv"),
+                 "both see the same columns with types");
   } catch (const InvalidArgument&) {
   }
   return 0;

@@ -86,6 +86,9 @@ void write_arrays(const Path& folder) {
 
 void write_lists(const Path& folder) {
   write_text(folder / "plain", "path,label\na/1.jpg,cat\nb/2.jpg,dog\n");
+  write_text(
+      folder / "typed",
+      "path,label,age:float,box:int[2],tags:multi\na.jpg,cat,1.5,-1 2,x;y\nb.jpg,dog,2,3 4,\n");
   write_text(folder / "quoted", "\xef\xbb\xbf\"a, b.jpg\",\"the \"\"cat\"\"\"\r\n\r\n\"x\ny\",z");
 }
 

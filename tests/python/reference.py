@@ -56,7 +56,8 @@ class Recipe:
             options["--pad-value"] = str(self.pad_value)
         if self.normalize is not None:
             options["--normalize"] = self.normalize
-        return [word for option in options.items() for word in option]
+        words = [word for option in options.items() for word in option]
+        return [*words, "--no-size-column"] if self.fit == "stretch" else words
 
 
 IMAGENET_PRESET = Recipe(size=(224, 224), resize=256, filter="bilinear", exif="ignore")

@@ -27,6 +27,7 @@ struct DatasetPlan {
   std::vector<std::string> classes{"cat", "dog", "emu"};
   std::uint64_t seed = 0;
   std::string key_prefix{};
+  std::vector<NamedColumn> columns{};
 };
 
 /// A dataset folder on disk, and its expected content.
@@ -34,6 +35,7 @@ struct MadeDataset {
   std::filesystem::path folder;
   std::vector<std::filesystem::path> shards;
   std::vector<Sample> samples;
+  std::vector<Bytes> values{};  // of the named columns, by sample
   Manifest manifest;
 
   void write_manifest() const { write_text(folder / kManifestName, manifest.to_json()); }
@@ -73,12 +75,18 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
       names.back().key.insert(0, plan.key_prefix);
     }
   }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    made.values.push_back(random_bytes(random, values_bytes(plan.columns)));
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) names[i].values = made.values[i];
   made.samples = make_samples(names, plan.spec.size_bytes(), plan.seed + 1);
-  const auto framing = make_framing(plan.format, plan.spec, limits_of(names), plan.classes);
+  const auto framing =
+      make_framing(plan.format, plan.spec, limits_of(names), plan.classes, plan.columns);
   made.manifest.classes = plan.classes;
   made.manifest.spec = plan.spec;
   made.manifest.format = plan.format;
   SplitEntry& split = made.manifest.splits[plan.split];
+  split.columns = plan.columns;
   std::size_t first = 0;
   for (std::size_t shard = 0; shard < plan.shards.size(); ++shard) {
     const std::uint64_t count = plan.shards[shard];

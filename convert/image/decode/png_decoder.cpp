@@ -48,9 +48,34 @@ void read_bytes(png_structp png, png_bytep out, std::size_t count) {
   reading.rest = reading.rest.subspan(count);
 }
 
+void ask_for_colors(png_structp png) {
+  png_set_expand(png);
+  png_set_strip_16(png);  // keeps the high byte, as Pillow does for RGB
+  png_set_strip_alpha(png);
+  png_set_gray_to_rgb(png);
+  png_set_filler(png, 0xff, PNG_FILLER_AFTER);
+}
+
+void ask_for_numbers(png_structp png, png_infop info) {
+  const int type = png_get_color_type(png, info);
+  const bool is_palette = type == PNG_COLOR_TYPE_PALETTE;
+  if (!is_palette && (type != PNG_COLOR_TYPE_GRAY || png_get_bit_depth(png, info) != 8)) {
+    png_error(png, "it has neither a palette nor 8-bit gray values");
+  }
+  png_set_packing(png);  // one byte for each pixel
+}
+
+/// Turns a row of numbers, which begins the buffer, into pixels; from its end, as they are larger.
+void widen(std::uint8_t* row, std::uint32_t width) {
+  for (std::size_t x = width; x-- > 0;) {
+    std::memset(row + x * kPixelBytes, row[x], kPixelBytes);
+  }
+}
+
 /// `pixels` gets one row, or the whole image if it is interlaced.
-void read_rows(Reading& reading, const ImageHeader& header, const Region& region, RowSink& sink,
-               std::vector<std::uint8_t>& pixels) {
+void read_rows(Reading& reading, PngDecoder::Pixels kind, const ImageHeader& header,
+               const Region& region, RowSink& sink, std::vector<std::uint8_t>& pixels) {
+  const bool is_numbers = kind == PngDecoder::Pixels::kNumbers;
   png_structp png = reading.png;
   png_set_read_fn(png, &reading, read_bytes);
   // The caller has checked the size. Ancillary chunks are skipped, but their checksums count.
@@ -58,21 +83,18 @@ void read_rows(Reading& reading, const ImageHeader& header, const Region& region
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_read_info(png, reading.info);
-  png_set_expand(png);
-  png_set_strip_16(png);  // keeps the high byte, as Pillow does for RGB
-  png_set_strip_alpha(png);
-  png_set_gray_to_rgb(png);
-  png_set_filler(png, 0xff, PNG_FILLER_AFTER);
+  is_numbers ? ask_for_numbers(png, reading.info) : ask_for_colors(png);
   const bool interlaced = png_set_interlace_handling(png) > 1;
   png_read_update_info(png, reading.info);
 
   const std::size_t row_bytes = std::size_t{header.width} * kPixelBytes;
-  if (png_get_rowbytes(png, reading.info) != row_bytes)
+  if (png_get_rowbytes(png, reading.info) != (is_numbers ? header.width : row_bytes))
     png_error(png, "the row size does not match the header");
   pixels.resize((interlaced ? header.height : 1) * row_bytes + kRowSlack);
-  const auto hand_over = [&](std::uint32_t y, const std::uint8_t* row) {
-    if (y >= region.y && y - region.y < region.height)
-      sink.take_row(row + std::size_t{region.x} * kPixelBytes);
+  const auto hand_over = [&](std::uint32_t y, std::uint8_t* row) {
+    if (y < region.y || y - region.y >= region.height) return;
+    if (is_numbers) widen(row, header.width);
+    sink.take_row(row + std::size_t{region.x} * kPixelBytes);
   };
   if (!interlaced) {
     for (std::uint32_t y = 0; y < header.height; ++y) {
@@ -110,7 +132,7 @@ std::optional<Rejection> PngDecoder::decode(const Region& region, RowSink& sink)
     if (reading.out_of_memory) throw std::bad_alloc();
     return Rejection{RejectionStage::kDecode, reading.message};
   }
-  read_rows(reading, header_, region, sink, pixels_);
+  read_rows(reading, kind_, header_, region, sink, pixels_);
   return std::nullopt;
 }
 

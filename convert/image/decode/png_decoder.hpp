@@ -16,12 +16,19 @@ namespace precache {
 /// management.
 class PngDecoder : public ImageDecoder {
  public:
+  enum class Pixels {
+    kColors,
+    kNumbers  // the gray value or the index in the palette, in all channels; rejects other images
+  };
+  explicit PngDecoder(Pixels pixels = Pixels::kColors) : kind_(pixels) {}
+
   std::optional<Rejection> open(std::span<const std::byte> file, ImageHeader& header) override;
   std::optional<Rejection> decode(const Region& region, RowSink& sink) override;
   /// libpng does not warn about pixels.
   [[nodiscard]] bool warned() const override { return false; }
 
  private:
+  Pixels kind_;
   std::span<const std::byte> file_;
   ImageHeader header_;
   std::vector<std::uint8_t> pixels_;  // one row, or the whole image if it is interlaced

@@ -116,6 +116,7 @@ std::optional<Rejection> ImageTransform::run(ImageDecoder& decoder, std::span<co
     rejection = decoder.decode(region, sink);
   }
   if (rejection) return rejection;
+  header_ = header;
   warned_ = decoder.warned();
   if (oriented_rows) orienting_.hand_over(orientation, resampler_);
   if (empty) writer_.fill(tensor, recipe_.pad_value);

@@ -28,6 +28,11 @@ class ImageTransform {
   /// The same for an array of numbers.  REQUIRES: it has the size of `image`.
   std::optional<Rejection> run(std::span<const std::byte> array, const ArrayImage& image,
                                std::span<std::byte> tensor);
+  /// The same with another decoder.
+  std::optional<Rejection> run(ImageDecoder& decoder, std::span<const std::byte> file,
+                               std::span<std::byte> tensor);
+  /// Of the last image that was not rejected.
+  [[nodiscard]] const ImageHeader& header() const { return header_; }
   /// Whether the last image was decoded in spite of damage.
   [[nodiscard]] bool warned() const { return warned_; }
 
@@ -41,12 +46,11 @@ class ImageTransform {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>, Axis> axes;
     std::size_t weights = 0;  // in all axes
   };
-  std::optional<Rejection> run(ImageDecoder& decoder, std::span<const std::byte> file,
-                               std::span<std::byte> tensor);
   const Axis& axis(const AxisGeometry& geometry, bool horizontal);
 
   Recipe recipe_;
   std::uint64_t max_pixels_;
+  ImageHeader header_;
   bool warned_ = false;
   TensorWriter writer_;
   JpegDecoder jpeg_;

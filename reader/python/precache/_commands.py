@@ -31,7 +31,7 @@ Channels = Union[float, Sequence[float]]
 Normalization = Union[str, "tuple[Channels, Channels]"]
 
 _RETRY_SECONDS = 0.3
-_FLAGS = {"all", "dry_run", "finish", "overwrite", "shuffle", "status"}
+_FLAGS = {"all", "dry_run", "finish", "overwrite", "shuffle", "size_column", "status"}
 
 
 def build(
@@ -42,13 +42,14 @@ def build(
     fit: Literal["crop", "stretch", "pad"] = "crop",
     resize: int | None = None,
     filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear",
+    size_column: bool = True,
     pad_value: int = 0,
     dtype: DType | Any = "uint8",
     normalize: Normalization | None = None,
     layout: Layout = "chw",
     color: Literal["rgb", "gray"] = "rgb",
     exif: Literal["apply", "ignore"] | None = None,
-    preset: Literal["imagenet"] | None = None,
+    preset: Literal["imagenet", "imagenet-train"] | None = None,
     format: Format = "tar",
     split: str = "train",
     val_fraction: float | None = None,
@@ -57,6 +58,7 @@ def build(
     path_column: str | None = None,
     label_column: str | None = None,
     label_regex: str | None = None,
+    mask: Path | None = None,
     image_key: str | None = None,
     label_key: str | None = None,
     proto: Path | None = None,
@@ -93,23 +95,27 @@ def build(
         fit: "crop" resizes the shorter side to `resize`, then crops the centre; "stretch"; or "pad".
         resize: Shorter side before the crop; by default that of `size`.
         filter: How to resize, as Pillow defines it.
+        size_column: With fit="stretch", store height and width of each image as column "size".
         pad_value: Value of the border that fit="pad" adds.
         dtype: Element type: a name, or the type of numpy, torch or JAX. "uint8" leaves normalisation to the reader.
         normalize: "imagenet", "MEAN/STD", (mean, std) or torchvision's Normalize; only for float dtypes.
         layout: Order of the tensor's axes.
         color: Channels of the tensors.
         exif: Whether to "apply" (the default) or "ignore" the orientation that a camera recorded.
-        preset: "imagenet" is what torchvision's evaluation does: resize=256, size=224, exif="ignore".
+        preset: "imagenet" is what torchvision's evaluation does: resize=256, size=224, exif="ignore". "imagenet-train"
+            stores 320x320 with fit="stretch", for random crops of 224 while reading.
         format: File format of the shards.
         split: Name of the split. Another split can be added to a finished `out`.
         val_fraction: Make two splits of `source`, "train" and "val": val gets this share of each class, chosen by
             `seed`. The report has both in `splits`.
         split_file: Make the splits that this CSV file of path and split names. It lists all images; the path "*" stands
             for those that it does not list.
-        labels: "folder", "none", or a CSV file of path and label.
+        labels: "folder", "none", or a CSV file of path and label. Columns with a type in the header ("age:float",
+            "box:int[4]", "tags:multi") are stored as columns.
         path_column: Column of that CSV file with the paths, by its name in the first row; "path" by default.
         label_column: The same for the labels; "label" by default.
         label_regex: Takes the label from the path of each image in a folder: the first group of this regular expression.
+        mask: A folder with a PNG mask for each image, at the same path; stored as column "mask".
         image_key: The TFRecord feature, HDF5 dataset or tar extension of the images, if it cannot be guessed.
         label_key: The same for labels.
         proto: For TFRecords of other messages than tf.train.Example: a descriptor set, as written by `protoc
@@ -352,8 +358,8 @@ def _words(function: Callable[..., Any], values: dict[str, Any], *positional: st
             continue
         if name in _FLAGS:
             is_set = _options.truth(name, value)
-            if name == "shuffle":
-                option, is_set = "--no-shuffle", not is_set
+            if parameter.default is True:
+                option, is_set = "--no-" + option[2:], not is_set
             words += [option] if is_set else []
             continue
         if type(value) is type(parameter.default) and value == parameter.default:

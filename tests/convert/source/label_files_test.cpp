@@ -46,6 +46,40 @@ TEST_CASE("a csv header and a byte order mark are skipped", "[convert][csv]") {
   CHECK(rows_of("Path,Label\n") == Rows{{"Path", "Label", 1}});
 }
 
+TEST_CASE("csv columns with a type are targets", "[convert][csv]") {
+  using Kind = CsvTarget::Kind;
+  const CsvTable table = parse_csv_table(
+      "age:float,path,note,box:int[4],label,tags:multi\n1,a,x,1 2 3 4,cat,\n2,b,,5 6 7 8,dog,u;v\n",
+      "x.csv");
+  REQUIRE(table.targets.size() == 3);
+  CHECK(table.targets[0].name == "age");
+  CHECK(table.targets[0].kind == Kind::kFloats);
+  CHECK_FALSE(table.targets[0].count);
+  CHECK(table.targets[1].kind == Kind::kIntegers);
+  CHECK(table.targets[1].count == 4U);
+  CHECK(table.targets[2].kind == Kind::kNames);
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.rows[0].path == "a");
+  CHECK(table.rows[0].label == "cat");
+  CHECK(table.rows[0].targets == std::vector<std::string>{"1", "1 2 3 4", ""});
+  CHECK(table.rows[1].targets == std::vector<std::string>{"2", "5 6 7 8", "u;v"});
+  CHECK(parse_csv_table("path,age:float\na,1\n", "x.csv").rows[0].label.empty());
+  // Not types, or not a header.
+  for (const char* text : {"a:double,path\n", "a:float[x],path\n", "a:float[2,path\n",
+                           "a:multi[2],path\n", "a.jpg,b:float\n", "a:,path\n"}) {
+    CAPTURE(text);
+    CHECK_FALSE(has_csv_targets(text, "x.csv"));
+  }
+  CHECK(has_csv_targets("\nfile,x:int\n", "x.csv", {.path = "file"}));
+  for (const char* text :
+       {"path,age:float\na\n", "path,age:float\n,1\n", "path,label,age:float\na,,1\n"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_csv_table(text, "x.csv"), InvalidArgument);
+  }
+  CHECK_THROWS_AS(parse_csv_table("path,age:float\na,1\n", "x.csv", {.label = "class"}),
+                  InvalidArgument);
+}
+
 TEST_CASE("quoted csv fields hold commas and quotes and line ends", "[convert][csv]") {
   CHECK(rows_of("\"a,b.jpg\",cat\n") == Rows{{"a,b.jpg", "cat", 1}});
   CHECK(rows_of("\"say \"\"hi\"\"\",\"\"\"\"\n") == Rows{{"say \"hi\"", "\"", 1}});

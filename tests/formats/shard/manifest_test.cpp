@@ -271,7 +271,7 @@ TEST_CASE("a manifest without one of its keys is corrupt", "[formats][manifest][
        {"", "/spec", "/splits/train", "/splits/train/shards/0", "/splits/train/columns",
         "/splits/train/columns/image", "/splits/train/columns/key", "/splits/train/columns/age"}) {
     for (const auto& item : whole.at(Pointer(parent)).items()) {
-      // Optional, or a column of its own that shards may have places for.
+      // Optional, or a named column, which may be left out.
       if (item.key() == "names" || (parent.empty() && item.key() == "crc32c") ||
           (parent == "/splits/train/columns" && item.key() == "age")) {
         continue;

@@ -39,7 +39,9 @@ def stamps(build, tmp_path_factory):
         image = folder / "images" / "abc"[i % 3] / f"{i:02}.png"
         image.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.stack([y, x, y * 0 + i], -1).astype(np.uint8)).save(image)
-    dataset = build(folder / "images", folder / "out", "--size", "12x10", "--shards", "3", "--fit", "stretch")
+    dataset = build(
+        folder / "images", folder / "out", "--size", "12x10", "--shards", "3", "--fit", "stretch", "--no-size-column"
+    )
     samples = [sample for shard in dataset.shards() for sample in dataset.read_shard(shard)]
     dataset.numbers = [int(sample.key[-2:]) for sample in samples]
     dataset.images = np.stack([sample.array for sample in samples])

@@ -10,6 +10,7 @@
 
 #include "precache/convert/job.hpp"
 #include "precache/convert/sidecars.hpp"
+#include "precache/formats/named_column.hpp"
 #include "precache/formats/recipe.hpp"
 #include "precache/formats/usable_threads.hpp"
 
@@ -31,6 +32,11 @@ struct BuildOptions : ImageJobOptions {
   /// Shortens keys of more than 96 bytes, so that they fit a tar header without an extension.
   bool short_keys = false;
   std::uint64_t max_pixels = kDefaultMaxPixels;
+  /// A folder with a mask for each image: a PNG file (8-bit gray, or a palette, whose indices
+  /// count) at the same path below it, but for the ending. Empty: there are no masks.
+  std::filesystem::path mask;
+  /// With `fit` stretch: whether to store height and width of each image as column `size`.
+  bool size_column = true;
 
   // Not part of a dataset's identity; may differ when a build is continued:
   bool fail_on_bad = false;
@@ -51,6 +57,7 @@ struct BuildEstimate : JobEstimate {
   std::map<std::string, std::uint64_t> left_out;
   std::uint64_t tensor_bytes = 0;
   std::uint64_t record_bytes = 0;
+  std::vector<NamedColumn> columns;  // next to image, label and key
   std::string pax_key;  // the longest key, if long keys need pax headers in tar records
 };
 

@@ -87,11 +87,13 @@ enum class SourceComparison {
 };
 
 /// Why a sample was skipped: its bytes cannot be decoded, or it is larger than a limit.
-enum class RejectionStage { kDecode, kLimit };
+enum class RejectionStage { kDecode, kLimit, kMask };
 
-/// "decode" or "limit".
+/// "decode", "limit" or "mask".
 [[nodiscard]] constexpr std::string_view name(RejectionStage stage) {
-  return stage == RejectionStage::kDecode ? "decode" : "limit";
+  return stage == RejectionStage::kDecode  ? "decode"
+         : stage == RejectionStage::kLimit ? "limit"
+                                           : "mask";
 }
 
 struct SkippedSample {

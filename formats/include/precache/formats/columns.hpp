@@ -39,7 +39,7 @@ struct ShardColumns {
 }
 
 /// The columns of one shard. Copies share them, so that a dataset of many equal shards has them
-/// once; edit() gives a copy columns of its own.
+/// once; edit() makes a copy independent.
 class SharedColumns {
  public:
   SharedColumns() : columns_(none()) {}
