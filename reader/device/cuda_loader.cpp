@@ -266,6 +266,10 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
 std::unique_ptr<LoaderCore> DeviceLoader::make_core(const Dataset& dataset,
                                                     const LoaderOptions& options,
                                                     const DeviceOptions& device) {
+  if (!options.columns.empty()) {
+    throw Unsupported("a DeviceLoader does not copy named columns, so `columns` must be empty",
+                      "Use a Loader, and copy its batches to the device.");
+  }
   check_count("device_batches", device.device_batches, kMostBatches);
   check_count("prefetch", options.prefetch, kMostBatches);
   if (options.repeats != 1) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/loader/batch_buffer.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
 
+#include "precache/formats/error.hpp"
 #include "reader/loader/augment/view_passes.hpp"
 
 namespace precache {
@@ -103,6 +106,22 @@ std::span<const std::int64_t> Batch::labels() const& { return buffer_->labels; }
 std::span<const std::uint64_t> Batch::samples() const& { return buffer_->samples; }
 std::span<const std::uint32_t> Batch::repeats() const& { return buffer_->repeats; }
 std::size_t Batch::views() const { return buffer_->passes->size(); }
+std::span<const NamedColumn> Batch::columns() const& {
+  return buffer_->columns == nullptr ? std::span<const NamedColumn>() : *buffer_->columns;
+}
+
+std::span<const std::byte> Batch::column_bytes(std::size_t i) const& {
+  return buffer_->column_values[i];
+}
+
+std::size_t Batch::column_number(std::string_view name) const {
+  const auto all = columns();
+  const auto found = std::ranges::find(all, name, &NamedColumn::name);
+  if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
+  throw InvalidArgument(fmt::format("the batch has no column '{}'", name),
+                        "LoaderOptions::columns says which columns batches have.");
+}
+
 bool Batch::is_view() const { return buffer_->view != nullptr; }
 
 std::span<const std::byte> Batch::operator[](std::size_t i) const& {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "formats/os/fork.hpp"
+#include "precache/formats/named_column.hpp"
 #include "precache/reader/loader.hpp"
 #include "reader/shards/mapped_shard.hpp"
 
@@ -58,6 +59,8 @@ struct BatchBuffer {
   std::vector<std::uint64_t> samples;
   std::vector<std::uint32_t> repeats;  // of each sample
   std::vector<std::int64_t> labels;
+  NamedColumns columns;                               // null: none
+  std::vector<std::vector<std::byte>> column_values;  // of each, row after row
   const std::byte* data = nullptr;
   std::size_t stride_bytes = 0;
   AlignedBuffer buffer;

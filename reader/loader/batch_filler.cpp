@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "formats/bytes/little_endian.hpp"
+
 namespace precache {
 namespace {
 
@@ -18,6 +20,7 @@ constexpr std::size_t kViewChunkBytes = 64 << 20;  // nothing is copied
 // Larger batches do not stay in the caches until they are read, so they bypass the caches.
 constexpr std::size_t kStreamedBytes = 8 << 20;
 constexpr std::size_t kProbeEvery = 8;
+constexpr std::uint32_t kLargestOriginal = 1 << 30;  // a side; larger ones are not sizes
 
 /// True if the page at `offset` is in the page cache; false if the file system cannot tell.
 bool is_cached(const MappedShard& shard, std::uint64_t offset) {
@@ -37,20 +40,28 @@ void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t
 
 }  // namespace
 
-BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-                         std::uint64_t largest_batch, bool writable, ShardBytes in_place)
+BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
+                         std::uint64_t largest_batch, ShardBytes in_place)
     : shards_(std::move(shards)),
-      passes_(std::make_shared<ViewPasses>(*shards_->spec(), transform)),
+      passes_(std::make_shared<ViewPasses>(*shards_->spec(), options.transform)),
+      columns_(*shards_, options.columns, options.transform),
       batch_bytes_(passes_->largest_batch_bytes(largest_batch)),
       stream_(batch_bytes_ > kStreamedBytes),
-      writable_(writable),
-      in_place_(std::move(in_place)) {}
+      writable_(options.writable),
+      in_place_(std::move(in_place)) {
+  for (std::size_t i = 0; shards_->named() != nullptr && i < shards_->named()->size(); ++i) {
+    const NamedColumn& column = (*shards_->named())[i];
+    const bool is_pair = column.shape == std::vector<std::uint32_t>{2};
+    if (column.name == kSizeColumn && column.type == ValueType::kInt32 && is_pair) size_column_ = i;
+  }
+}
 
 void BatchFiller::announce(BatchBuffer& slot, BufferPool& pool) const {
   slot.own.reset();
   slot.view.reset();
   slot.spec = slot.passes->view(0).result();
   slot.labels.resize(slot.samples.size());
+  if (!columns_.is_empty()) columns_.announce(slot);
   if (!make_view(slot)) {
     slot.buffer = pool.take_buffer();
     slot.data = slot.buffer.data();
@@ -102,15 +113,38 @@ void BatchFiller::read_ahead(const BatchBuffer& slot) const {
   if (!all_cached) each(1, start_reading);
 }
 
+std::optional<ImageSize> BatchFiller::original_size(const ColumnValues& values,
+                                                    std::span<const std::byte> file,
+                                                    std::uint64_t record) const {
+  if (!size_column_) return std::nullopt;
+  const std::span<const std::byte> bytes = values.named(file, *size_column_, record);
+  const auto height = static_cast<std::uint32_t>(little_endian(bytes.first(4)));
+  const auto width = static_cast<std::uint32_t>(little_endian(bytes.subspan(4, 4)));
+  if (height == 0 || width == 0 || height > kLargestOriginal || width > kLargestOriginal) {
+    return std::nullopt;
+  }
+  return ImageSize{height, width};
+}
+
+std::optional<ImageSize> BatchFiller::original_size(std::uint64_t sample) const {
+  if (!size_column_) return std::nullopt;
+  const ShardSet::Location place = shards_->locate(sample);
+  const auto mapped = shards_->map(place.shard);
+  const auto size = mapped->checked(
+      [&] { return original_size(shards_->values(place.shard), mapped->bytes(), place.row); });
+  mapped->check();
+  return size;
+}
+
 void BatchFiller::fill_row(BatchBuffer& slot, std::size_t row, std::span<const std::byte> tensor,
-                           std::uint64_t seed) const {
+                           const std::optional<ImageSize>& original, std::uint64_t seed) const {
   SampleKey key{seed, slot.epoch, slot.samples[row], slot.repeats[row], 0};
   const std::size_t rows = slot.samples.size();
   for (std::size_t view = 0; view < slot.passes->size(); ++view) {
     const ViewPass& pass = slot.passes->view(view);
     key.view = static_cast<std::uint32_t>(view);
     std::byte* const first = slot.buffer.data() + slot.passes->offset(view, rows);
-    pass.run(tensor, key, std::nullopt, first + row * pass.result().size_bytes(), stream_);
+    pass.run(tensor, key, original, first + row * pass.result().size_bytes(), stream_);
   }
 }
 
@@ -129,15 +163,18 @@ std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_
     }
     const ColumnValues& values = shards_->values(place.shard);
     const std::span<const std::byte> file = in_place_ ? in_place_(place.shard) : mapped->bytes();
+    std::optional<ImageSize> original;
     slot.labels[i] = mapped->checked([&] {
       if (shards_->verify_on_read()) values.verify(file, place.row);
+      if (!columns_.is_empty()) columns_.fill(slot, i, values, file, place.row, seed);
+      original = original_size(values, file, place.row);
       return values.label(file, place.row);
     });
     const auto [offset, bytes] = values.payload(place.row);
     if (in_place_) continue;
     touched += bytes;
     if (slot.view == nullptr) {
-      fill_row(slot, i, file.subspan(offset, bytes), seed);
+      fill_row(slot, i, file.subspan(offset, bytes), original, seed);
     }
   }
   if (slot.view != nullptr) {

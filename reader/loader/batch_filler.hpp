@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "reader/loader/augment/view_passes.hpp"
 #include "reader/loader/batch_buffer.hpp"
+#include "reader/loader/column_filler.hpp"
 #include "reader/shards/shard_set.hpp"
 
 namespace precache {
@@ -16,12 +19,17 @@ namespace precache {
 class BatchFiller {
  public:
   /// Batches have at most `largest_batch` samples, and with `in_place` (BatchPlacement) only
-  /// labels. Throws the exceptions of ViewPasses.  REQUIRES: the shards have a spec.
-  BatchFiller(std::shared_ptr<const ShardSet> shards, const BatchTransform& transform,
-              std::uint64_t largest_batch, bool writable, ShardBytes in_place);
+  /// labels. Throws the exceptions of ViewPasses and ColumnFiller.
+  /// REQUIRES: the shards have a spec.
+  BatchFiller(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
+              std::uint64_t largest_batch, ShardBytes in_place);
 
   /// The passes of the transform, with the sizes that it names.
   [[nodiscard]] const std::shared_ptr<const ViewPasses>& passes() const { return passes_; }
+  [[nodiscard]] std::span<const NamedColumn> columns() const { return columns_.columns(); }
+  /// The size of the picture that a sample was made of, by the column `size`; none if the dataset
+  /// does not have it. Throws IoError, CorruptData.
+  [[nodiscard]] std::optional<ImageSize> original_size(std::uint64_t sample) const;
   [[nodiscard]] std::size_t batch_bytes() const { return batch_bytes_; }
   /// The number of rows for one turn of a thread, for a slot that was announced.
   [[nodiscard]] std::size_t chunk_rows(const BatchBuffer& slot) const;
@@ -38,12 +46,17 @@ class BatchFiller {
  private:
   [[nodiscard]] bool make_view(BatchBuffer& slot) const;
   /// Makes all tensors of a row from the stored one.
+  [[nodiscard]] std::optional<ImageSize> original_size(const ColumnValues& values,
+                                                       std::span<const std::byte> file,
+                                                       std::uint64_t record) const;
   void fill_row(BatchBuffer& slot, std::size_t row, std::span<const std::byte> tensor,
-                std::uint64_t seed) const;
+                const std::optional<ImageSize>& original, std::uint64_t seed) const;
   void read_ahead(const BatchBuffer& slot) const;
 
   std::shared_ptr<const ShardSet> shards_;
   std::shared_ptr<const ViewPasses> passes_;
+  ColumnFiller columns_;
+  std::optional<std::size_t> size_column_;
   std::size_t batch_bytes_;
   bool stream_;
   bool writable_;        // no views

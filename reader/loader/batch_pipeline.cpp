@@ -134,8 +134,7 @@ BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const Loade
     : LoaderCore(options),
       options_(validated(options, shards->samples())),
       shards_(std::move(shards)),
-      filler_(shards_, options_.transform, largest_batch(options_, shards_->samples()),
-              options_.writable, placement.in_place),
+      filler_(shards_, options_, largest_batch(options_, shards_->samples()), placement.in_place),
       pool_(std::make_shared<BufferPool>(options_.prefetch + 1, buffers(placement, filler_))),
       consumed_(begin_of(0), options_),
       planned_(consumed_),
@@ -245,7 +244,7 @@ std::vector<OperationDraw> BatchPipeline::draw(const SampleKey& key) const {
     throw InvalidArgument(fmt::format("`repeat` must be below {}, the number of repeats; got {}",
                                       options_.repeats, key.repeat));
   }
-  return later_passes_->view(key.view).draw(key, std::nullopt);
+  return later_passes_->view(key.view).draw(key, filler_.original_size(key.sample));
 }
 
 bool BatchPipeline::has_failed() const {

@@ -101,6 +101,9 @@ Loader::Loader(Dataset dataset, const LoaderOptions& options)
                   std::make_unique<BatchPipeline>(dataset.shards_, options, BatchPlacement()))) {}
 
 std::optional<Batch> Loader::next() { return static_cast<BatchPipeline&>(core()).next(); }
+std::span<const NamedColumn> Loader::columns() const& {
+  return static_cast<BatchPipeline&>(core()).columns();
+}
 LoaderStats Loader::stats() const { return static_cast<BatchPipeline&>(core()).stats(); }
 
 }  // namespace precache

@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "precache/formats/named_column.hpp"
 #include "precache/formats/tensor_spec.hpp"
 
 // The module `_reader` returns arrays of bytes and of labels. `_arrays.py` gives the bytes their
@@ -79,6 +81,10 @@ nb::capsule owner_of(std::unique_ptr<Kept> kept) {
   const std::size_t count = kept->size();
   return {data, {count}, owner_of(std::move(kept))};
 }
+
+/// Names, types, shapes and value names, the arguments of the package's `Column`.
+[[nodiscard]] nb::list column_tuples(std::span<const NamedColumn> columns);
+[[nodiscard]] nb::dlpack::dtype dtype_of(ValueType type);
 
 void add_errors();
 void add_dataset(nb::module_& module);

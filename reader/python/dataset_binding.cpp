@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <tuple>
@@ -94,6 +95,31 @@ Labels labels(const Dataset& dataset, const Indices& indices) {
   }));
 }
 
+/// The values of a column for samples in this order, as one array.
+nb::ndarray<nb::numpy> column(const Dataset& dataset, const std::string& name,
+                              const Indices& indices) {
+  const auto columns = dataset.columns();
+  const auto found = std::ranges::find(columns, name, &NamedColumn::name);
+  if (found == columns.end()) {
+    throw InvalidArgument("the dataset has no column '" + name + "'");
+  }
+  const std::size_t row_bytes = found->size_bytes();
+  std::vector<std::size_t> shape{indices.shape(0)};
+  shape.insert(shape.end(), found->shape.begin(), found->shape.end());
+  auto kept = without_gil([&] {
+    auto values = std::make_unique<std::vector<std::byte>>(indices.shape(0) * row_bytes);
+    for (std::size_t i = 0; i < indices.shape(0); ++i) {
+      const Sample sample = dataset[static_cast<std::uint64_t>(indices(i))];
+      std::memcpy(values->data() + i * row_bytes, sample.column_bytes(name).data(), row_bytes);
+      sample.lease().check();
+    }
+    return values;
+  });
+  std::byte* const data = kept->data();
+  return {data,    shape.size(),         shape.data(), owner_of(std::move(kept)),
+          nullptr, dtype_of(found->type)};
+}
+
 nb::object key(const Dataset& dataset, std::uint64_t index) {
   return text_of(without_gil([&] { return dataset[index].key(); }));
 }
@@ -105,6 +131,33 @@ nb::list classes(const Dataset& dataset) {
 }
 
 }  // namespace
+
+nb::list column_tuples(std::span<const NamedColumn> columns) {
+  nb::list tuples;
+  for (const NamedColumn& column : columns) {
+    nb::list shape;
+    for (const std::uint32_t extent : column.shape) shape.append(extent);
+    nb::list names;
+    for (const std::string& value : column.value_names) names.append(text_of(value));
+    tuples.append(nb::make_tuple(text_of(column.name), std::string(name(column.type)),
+                                 nb::tuple(shape), nb::tuple(names)));
+  }
+  return tuples;
+}
+
+nb::dlpack::dtype dtype_of(ValueType type) {
+  switch (type) {
+    case ValueType::kUint8:
+      return nb::dtype<std::uint8_t>();
+    case ValueType::kInt32:
+      return nb::dtype<std::int32_t>();
+    case ValueType::kInt64:
+      return nb::dtype<std::int64_t>();
+    case ValueType::kFloat32:
+      break;
+  }
+  return nb::dtype<float>();
+}
 
 void add_dataset(nb::module_& module) {
   nb::class_<Dataset>(module, "Dataset")
@@ -138,6 +191,9 @@ void add_dataset(nb::module_& module) {
       .def_prop_ro(
           "recipe", [](const Dataset& dataset) { return text_of(dataset.recipe().to_json()); },
           nb::sig("def recipe(self) -> str"))
+      .def_prop_ro("columns",
+                   [](const Dataset& dataset) { return column_tuples(dataset.columns()); })
+      .def("column", &column, nb::arg("name"), nb::arg("indices"))
       .def("sample", &sample, nb::arg("index"))
       .def("copied_sample", &copied_sample, nb::arg("index"))
       .def("rows", &rows, nb::arg("first"), nb::arg("count"))

@@ -3,7 +3,9 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -38,6 +40,24 @@ Labels labels(const Batch& batch) {
   return labels_array({batch.labels().begin(), batch.labels().end()});
 }
 
+/// The values of a column. Masks keep the memory of the whole batch; other columns are copies, as
+/// labels are.
+nb::ndarray<nb::numpy> column(nb::handle self, std::size_t number) {
+  const auto& batch = nb::cast<const Batch&>(self);
+  const NamedColumn& spec = batch.columns()[number];
+  const std::span<const std::byte> bytes = batch.column_bytes(number);
+  std::vector<std::size_t> shape{batch.size()};
+  shape.insert(shape.end(), spec.shape.begin(), spec.shape.end());
+  if (spec.is_mask()) {
+    auto* const data = const_cast<std::byte*>(bytes.data());
+    return {data, shape.size(), shape.data(), self, nullptr, dtype_of(spec.type)};
+  }
+  auto kept = std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  std::byte* const data = kept->data();
+  return {data,    shape.size(),       shape.data(), owner_of(std::move(kept)),
+          nullptr, dtype_of(spec.type)};
+}
+
 using Normalize = std::pair<Channels, Channels>;
 using Size = std::pair<std::uint32_t, std::uint32_t>;
 using CropSize = std::tuple<std::uint32_t, std::uint32_t, std::string>;
@@ -59,7 +79,8 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
                   const nb::list& views, const std::optional<Size>& max_size, std::uint32_t repeats,
                   const std::optional<std::string>& dtype, const std::optional<std::string>& layout,
                   unsigned threads, std::size_t prefetch, bool writable,
-                  const std::optional<Indices>& subset, const std::optional<Weights>& weights) {
+                  const std::optional<Indices>& subset, const std::optional<Weights>& weights,
+                  const std::vector<std::string>& columns) {
   LoaderOptions options;
   options.batch_size = batch_size;
   options.order = {parse_shuffle(shuffle), block_rows, window_blocks};
@@ -83,6 +104,7 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
   options.writable = writable;
   if (subset) options.subset.emplace(subset->data(), subset->data() + subset->shape(0));
   if (weights) options.weights.assign(weights->data(), weights->data() + weights->shape(0));
+  options.columns = columns;
   new (self) LoaderOptions(options);
 }
 
@@ -117,6 +139,7 @@ void add_loader(nb::module_& module) {
           },
           nb::arg("view"))
       .def("labels", &labels)
+      .def("column", &column, nb::arg("number"))
       .def_prop_ro("is_view", &Batch::is_view);
 
   nb::class_<LoaderOptions>(module, "LoaderOptions")
@@ -126,11 +149,13 @@ void add_loader(nb::module_& module) {
            nb::arg("normalize").none(), nb::arg("augmentation"), nb::arg("views"),
            nb::arg("max_size").none(), nb::arg("repeats"), nb::arg("dtype").none(),
            nb::arg("layout").none(), nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"),
-           nb::arg("subset").none(), nb::arg("weights").none());
+           nb::arg("subset").none(), nb::arg("weights").none(), nb::arg("columns"));
 
   nb::class_<Held<Loader>> loader(module, "Loader");
   loader.def("__init__", &make_loader, nb::arg("dataset"), nb::arg("options"))
-      .def("stats", [](const Held<Loader>& self) { return stats_dict(self.stats()); });
+      .def("stats", [](const Held<Loader>& self) { return stats_dict(self.stats()); })
+      .def_prop_ro("columns",
+                   [](const Held<Loader>& self) { return column_tuples(self.columns()); });
   add_loader_methods(loader);
 }
 

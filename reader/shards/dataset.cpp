@@ -32,6 +32,12 @@ bool is_aligned(DType dtype, const std::byte* data, std::size_t stride_bytes) {
   return reinterpret_cast<std::uintptr_t>(data) % element == 0 && stride_bytes % element == 0;
 }
 
+void check_values(const NamedColumn& column, ValueType asked) {
+  if (column.type == asked) return;
+  throw InvalidArgument(fmt::format("the values of column '{}' are {}, not {}", column.name,
+                                    name(column.type), name(asked)));
+}
+
 }  // namespace detail
 
 void Sample::check_elements(DType asked) const {
@@ -48,6 +54,23 @@ std::string Sample::key() const {
       mapped.checked([&] { return shards_->values(place.shard).key(mapped.bytes(), place.row); });
   lease_.check();
   return key;
+}
+
+std::span<const std::byte> Sample::column_bytes(std::string_view name) const& {
+  const std::size_t number = shards_->named_column(name);
+  const ShardSet::Location place = shards_->locate(index_);
+  const MappedShard& mapped = *lease_.shard_;
+  return mapped.checked(
+      [&] { return shards_->values(place.shard).named(mapped.bytes(), number, place.row); });
+}
+
+void Sample::check_column(std::string_view name, ValueType asked) const {
+  detail::check_values((*shards_->named())[shards_->named_column(name)], asked);
+}
+
+std::span<const NamedColumn> Dataset::columns() const& {
+  const NamedColumns& named = shards_->named();
+  return named == nullptr ? std::span<const NamedColumn>() : *named;
 }
 
 std::uint64_t Dataset::size() const { return shards_->samples(); }

@@ -2,6 +2,7 @@
 #include "reader/shards/shard_set.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -69,6 +70,7 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
   if (options_.max_open_shards == 0) options_.max_open_shards = default_open_shards();
   drop_captions();
   note_missing_labels();
+  note_columns();
   number_names();
   values_.reserve(shards_.size());
   strides_.reserve(shards_.size());
@@ -130,6 +132,38 @@ void ShardSet::note_missing_labels() {
     note(mismatched_labels_, shard.index.mismatched_labels);
     note(maybe_labels_, shard.index.maybe_labels);
   }
+}
+
+void ShardSet::note_columns() {
+  const ShardIndex* first = nullptr;
+  for (const Shard& shard : shards_) {
+    if (shard.index.samples == 0) continue;
+    if (first == nullptr) first = &shard.index;
+    const NamedColumns& here = shard.index.named;
+    const NamedColumns& there = first->named;
+    if (here == there || (here != nullptr && there != nullptr && *here == *there)) continue;
+    differs_in_columns_ = true;
+    return;
+  }
+  if (first != nullptr) named_ = first->named;
+}
+
+std::size_t ShardSet::named_column(std::string_view name, std::string_view option) const {
+  std::vector<std::string_view> known;
+  if (named_ != nullptr) {
+    for (const NamedColumn& column : *named_) {
+      if (column.name == name) return known.size();
+      known.push_back(column.name);
+    }
+  }
+  const std::string hint = differs_in_columns_ ? "Its shards differ in their columns."
+                           : known.empty()     ? "It has only images, labels and keys."
+                                               : fmt::format("It has {}.", fmt::join(known, ", "));
+  throw InvalidArgument(
+      option.empty()
+          ? fmt::format("the dataset has no column '{}'", name)
+          : fmt::format("`{}` has '{}', which is not a column of the dataset", option, name),
+      hint);
 }
 
 void ShardSet::number_names() {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/os/fork.hpp"
@@ -46,6 +47,11 @@ class ShardSet {
   [[nodiscard]] const std::vector<std::string>& classes() const { return classes_; }
   [[nodiscard]] const StoredRecipe& recipe() const { return recipe_; }
   [[nodiscard]] const std::optional<TensorSpec>& spec() const { return spec_; }
+  /// The named columns that all shards have; null if there are none, or shards differ in them.
+  [[nodiscard]] const NamedColumns& named() const { return named_; }
+  /// The number of a named column. Throws InvalidArgument if there is no such column; `option` is
+  /// the one that names it, if there is one.
+  [[nodiscard]] std::size_t named_column(std::string_view name, std::string_view option = {}) const;
   /// The reason if there is no spec.
   [[nodiscard]] const std::string& unsupported_reason() const { return unsupported_reason_; }
   /// Describes a value that some samples have instead of a label, and its file; else empty.
@@ -100,6 +106,7 @@ class ShardSet {
   /// Removes labels that are captions.
   void drop_captions();
   void note_missing_labels();
+  void note_columns();
   /// Null if the shard is not mapped.
   [[nodiscard]] std::shared_ptr<const MappedShard> use_mapped(std::size_t shard) const;
 
@@ -112,6 +119,8 @@ class ShardSet {
   StoredRecipe recipe_;
   std::optional<TensorSpec> spec_;
   std::string unsupported_reason_;
+  NamedColumns named_;
+  bool differs_in_columns_ = false;
   mutable std::atomic<std::int64_t> next_handler_ns_{0};
   mutable std::atomic<std::uint64_t> generation_{0};  // of forks, at the last check of the handler
   std::string mismatched_labels_;

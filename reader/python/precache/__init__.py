@@ -11,7 +11,7 @@
 """
 
 from . import _reader, cluster, transforms
-from ._arrays import Spec
+from ._arrays import Column, Spec
 from ._commands import build, convert, index, inspect, pack, verify
 from ._dataset import Dataset, open
 from ._errors import (
@@ -32,6 +32,7 @@ from ._progress import Progress
 __version__ = _reader.version
 
 __all__ = [
+    "Column",
     "CorruptDataError",
     "Crop",
     "Dataset",

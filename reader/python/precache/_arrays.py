@@ -50,6 +50,27 @@ class Spec(NamedTuple):
         return f"{self.dtype} {'x'.join(map(str, self.shape))} {self.layout}"
 
 
+class Column(NamedTuple):
+    """Describes a named column: values that each sample has next to its image and label.
+
+    >>> Column("age", "float32", ()).numpy_dtype
+    dtype('float32')
+    """
+
+    name: str
+    dtype: str
+    """"uint8", "int32", "int64" or "float32"."""
+    shape: tuple[int, ...]
+    """Of one sample: () is one value, (k,) a list, (height, width) a mask."""
+    value_names: tuple[str, ...] = ()
+    """Of a list that has a 1 for each class of the sample: the names of these classes."""
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The numpy type of the values."""
+        return np.dtype(self.dtype)
+
+
 def as_tensors(rows: np.ndarray[Any, Any], spec: Spec) -> np.ndarray[Any, Any]:
     """Views rows of bytes, one for each tensor, as tensors; nothing is copied."""
     return rows.view(spec.numpy_dtype).reshape(len(rows), *spec.shape)

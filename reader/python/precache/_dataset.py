@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from . import _options, _reader
-from ._arrays import Spec, as_tensors
+from ._arrays import Column, Spec, as_tensors
 from ._errors import InvalidArgument
 from ._process import expected_command
 
@@ -183,6 +183,28 @@ class Dataset(Sequence[tuple[Array, int]]):
     def labels(self) -> Array:
         """All labels as int64. Each access reads them from the shards."""
         return self._native.labels(np.arange(len(self)) if self._indices is None else self._indices)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The named columns of each sample next to image and label, such as float targets and masks; often none.
+
+        >>> dataset.columns
+        {}
+        """
+        return {column[0]: Column(*column) for column in self._native.columns}
+
+    def column(self, name: str, indices: Sequence[int] | Array | None = None) -> Array:
+        """The values of a named column, for all samples or those of `indices`: an array of (samples, *shape).
+
+        Args:
+            name: One of `columns`.
+            indices: As in `gather`. A mask of every sample may need much memory.
+        """
+        known = self.columns
+        if name not in known:
+            hint = f"Columns: {', '.join(known)}." if known else "It has only images, labels and keys."
+            raise InvalidArgument(f"the dataset has no column {name!r}", hint=hint)
+        return self._native.column(name, self._positions(range(len(self)) if indices is None else indices, "indices"))
 
     @property
     def shard_count(self) -> int:

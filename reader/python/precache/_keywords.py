@@ -52,6 +52,7 @@ class LoaderOptions(TypedDict, total=False):
     dtype: Any
     threads: int
     prefetch: int
+    columns: Sequence[str] | None
     block_rows: int
     window_blocks: int
 

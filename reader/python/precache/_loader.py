@@ -80,9 +80,11 @@ class Loader:
             `normalize`, otherwise the stored type. Stored uint8 values are divided by 255 to become floats from 0 to 1,
             even without `normalize`.
         layout: "chw" or "hwc"; by default as stored.
-        batch_transform: Called with the images and labels of each batch, in the thread that asks for it; the loader yields
-            what it returns. For MixUp, for example.
-        as_dict: Two names, to yield dicts: ("pixel_values", "labels").
+        columns: Named columns of the dataset, such as ["mask", "age"]. The loader then yields dicts: "image", "label" and
+            these columns as arrays of (batch, *shape). A mask is cropped and flipped with its image.
+        batch_transform: Called with the images and labels of each batch, or with the dict if there are `columns`, in the
+            thread that asks for it; the loader yields what it returns. For MixUp, for example.
+        as_dict: Two names, to yield dicts: ("pixel_values", "labels"). With `columns`, the names of these two.
         threads: Threads that fill batches; 0 is one for each CPU of the process.
         prefetch: Batches to fill ahead.
         writable: Copy all batches, so that they can be written to. Without it, sequential batches that need no conversion
@@ -116,6 +118,7 @@ class Loader:
         normalize: Normalization | None = None,
         dtype: Any = None,
         layout: Literal["chw", "hwc"] | None = None,
+        columns: Sequence[str] | None = None,
         batch_transform: Callable[..., Any] | None = None,
         as_dict: tuple[str, str] | None = None,
         threads: int = 0,
@@ -142,6 +145,11 @@ class Loader:
             raise TypeError(f"batch_transform is {batch_transform!r}, not a function")
         self._batch_transform = batch_transform
         self._names = None if as_dict is None else _options.names(as_dict)
+        self._columns = [] if columns is None else _options.columns(columns)
+        if self._columns:
+            self._names = self._names or ("image", "label")
+            if both := set(self._names) & set(self._columns):
+                raise InvalidArgument(f"{both.pop()!r} is in columns and names the images or labels")
         self._options: dict[str, Any] = {
             "batch_size": self.batch_size,
             "shuffle": kind,
@@ -158,6 +166,7 @@ class Loader:
             "writable": _options.truth("writable", writable) or self._shuffled,
             "subset": self.dataset._indices,
             "weights": None if weights is None else _options.weights(weights),
+            "columns": self._columns,
         }
         self._place = (_options.count("rank", rank), _options.count("world_size", world_size, _LARGEST_WORLD, least=1))
         self._native: AnyLoader | None = self._make()
@@ -339,9 +348,15 @@ class Loader:
         if is_first:  # the threads will soon begin with the next epoch
             self._follow_schedule(epoch + 1)
         result = self._arrays(batch)
+        if self._columns:
+            sample = dict(zip(self._names or (), result, strict=True)) | self._column_arrays(batch)
+            return sample if self._batch_transform is None else self._batch_transform(sample)
         if self._batch_transform is not None:
             result = self._batch_transform(*result)
         return result if self._names is None else dict(zip(self._names, result, strict=True))
+
+    def _column_arrays(self, batch: Any) -> dict[str, Any]:
+        return {name: batch.column(number) for number, name in enumerate(self._columns)}
 
     def _arrays(self, batch: Any) -> tuple[Any, Any]:
         images = tuple(

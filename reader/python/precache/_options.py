@@ -98,6 +98,13 @@ def names(value: Any) -> tuple[str, str]:
     return value[0], value[1]
 
 
+def columns(value: Any) -> list[str]:
+    """The names of columns."""
+    if isinstance(value, str) or not all(isinstance(name, str) for name in value):
+        raise InvalidArgument(f"columns is {value!r}", hint='Give a list of names: columns=["mask", "age"].')
+    return list(value)
+
+
 def weights(value: Any) -> np.ndarray[Any, Any]:
     """A weight for each sample, as float64."""
     try:

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from . import _dataset, _options
-from ._arrays import Spec
+from ._arrays import Column, Spec
 from ._dataset import Array, PathLike
 from ._loader import Loader
 
@@ -37,7 +37,8 @@ def dataset(
     epoch: int = 0,
     **options: Unpack[PlacedLoaderOptions],
 ) -> tf.data.Dataset:
-    """A `tf.data.Dataset` of (images, labels). Each iteration over it is the next epoch.
+    """A `tf.data.Dataset` of (images, labels), or of dicts if there are `columns`. Each iteration over it is the next
+    epoch.
 
     Args:
         source: A `precache.Dataset`, or a path that `precache.open` takes.
@@ -60,9 +61,13 @@ def dataset(
     last_is_shorter = idle[0].last_batch in ("keep", "even") and len(idle[0].sampler) != batches * batch_size
     rows = None if last_is_shorter else batch_size
     epochs = itertools.count(_options.count("epoch", epoch))
-    passing: dict[int, tuple[Any, Array]] = {}
+    passing: dict[int, Any] = {}
     specs = [Spec(*idle[0]._open().view_spec(view)) for view in range(len(idle[0]._pixels.lists))]
+    columns = [Column(*column) for column in idle[0]._open().columns]
+    column_names = [column.name for column in columns]
+    types = [*(spec.dtype for spec in specs), tf.int64, *(column.dtype for column in columns)]
     shapes = [(rows, *(spec.shape if options.get("size") is None else _any_size(spec))) for spec in specs]
+    shapes += [(rows,), *((rows, *column.shape) for column in columns)]
     has_views = idle[0]._pixels.has_views
 
     def numbers() -> Iterator[int]:
@@ -78,14 +83,16 @@ def dataset(
         idle.append(loader)  # the next epoch reuses its buffers and page tables
 
     def take(number: tf.Tensor) -> list[Any]:
-        images, labels = passing.pop(int(number))
+        batch = passing.pop(int(number))
+        images, *others = (batch[name] for name in ("image", "label", *column_names)) if columns else batch
         views = images if has_views else (images,)
-        return [*(_tensor(view, spec) for view, spec in zip(views, specs, strict=True)), labels]
+        return [*(_tensor(view, spec) for view, spec in zip(views, specs, strict=True)), *others]
 
-    def fetch(number: tf.Tensor) -> tuple[Any, tf.Tensor]:
-        *views, labels = tf.py_function(take, [number], [*(spec.dtype for spec in specs), tf.int64])
-        images = tuple(tf.ensure_shape(view, shape) for view, shape in zip(views, shapes, strict=True))
-        return (images if has_views else images[0]), tf.ensure_shape(labels, (rows,))
+    def fetch(number: tf.Tensor) -> Any:
+        tensors = [*map(tf.ensure_shape, tf.py_function(take, [number], types), shapes)]
+        images = tuple(tensors[: len(specs)]) if has_views else tensors[0]
+        others = tensors[len(specs) :]
+        return dict(zip(("image", "label", *column_names), (images, *others), strict=True)) if columns else (images, *others)
 
     # tf.data copies the arrays of a generator several times. So this one yields numbers, and batches pass by DLPack.
     made = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.int64)).map(fetch)

@@ -200,28 +200,29 @@ class Loader(_loader.Loader):
 
     def _arrays(self, batch: _reader.Batch | _reader.DeviceBatch) -> tuple[Any, torch.Tensor]:
         if isinstance(batch, _reader.DeviceBatch):
-            on_device = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
-            return _channels_first(on_device, self.spec), torch.utils.dlpack.from_dlpack(
-                DeviceTensor(batch, labels=True)
-            )
+            images = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
+            labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
+            return _channels_first(images, self.spec), labels
         views = range(len(self._pixels.lists))
-        tensors = [_tensors(self._rows(batch, view, may_write=True), Spec(*batch.spec(view))) for view in views]
-        tensors.append(torch.from_numpy(batch.labels()))
-        if self.pin_memory:
-            tensors = self._pinned(tensors)
-        if self.device is not None:
-            tensors = [tensor.to(self.device, non_blocking=self.pin_memory) for tensor in tensors]
-        *images, labels = tensors
+        images = [
+            self._placed(_tensors(self._rows(batch, view, may_write=True), Spec(*batch.spec(view)))) for view in views
+        ]
+        labels = self._placed(torch.from_numpy(batch.labels()))
         return (tuple(images) if self._pixels.has_views else images[0]), labels
 
-    def _pinned(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-        try:
-            return [tensor.pin_memory() for tensor in tensors]
-        except RuntimeError:  # too much memory is locked, or the process was forked
-            if self._must_pin:
-                raise
-            self.pin_memory = False
-            return tensors
+    def _column_arrays(self, batch: Any) -> dict[str, Any]:
+        return {name: self._placed(torch.from_numpy(array)) for name, array in super()._column_arrays(batch).items()}
+
+    def _placed(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor in page-locked memory and on the device, if they were asked for."""
+        if self.pin_memory:
+            try:
+                tensor = tensor.pin_memory()
+            except RuntimeError:  # too much memory is locked, or the process was forked
+                if self._must_pin:
+                    raise
+                self.pin_memory = False
+        return tensor if self.device is None else tensor.to(self.device, non_blocking=self.pin_memory)
 
     def stats(self) -> dict[str, Any]:
         """As in `precache.Loader`; for a CUDA device, "device" says how batches get there."""
@@ -246,6 +247,8 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         target_transform: Applied to each label.
         pil: Give `transform` PIL images, for transforms of torchvision's first version and of timm. Without a transform,
             images are PIL images.
+        columns: Named columns of the dataset. Samples are then dicts: "image", "label" and these columns as tensors, and
+            `transform` gets the dict, so that it can change an image and its mask together.
         **options: Options of `precache.open`.
 
     >>> dataset = precache.torch.Dataset(folder, transform=lambda image: image.float() / 255)
@@ -264,6 +267,7 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         target_transform: Callable[[int], Any] | None = None,
         *,
         pil: bool = False,
+        columns: Sequence[str] | None = None,
         **options: Unpack[SplitOptions],
     ):
         if isinstance(dataset, _dataset.Dataset) and options:
@@ -274,6 +278,9 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         self.transform = transform
         self.target_transform = target_transform
         self.pil = _options.truth("pil", pil)
+        self.columns = [] if columns is None else _options.columns(columns)
+        for name in self.columns:
+            self.dataset.column(name, [])  # raises now, not in a worker
         if self.pil and self.dataset.spec.dtype != "uint8":
             raise InvalidArgument(f"pil needs uint8 tensors, but those of the dataset are {self.dataset.spec.dtype}")
         self.classes = self.dataset.classes
@@ -297,13 +304,13 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, index: int) -> tuple[Any, int]:
+    def __getitem__(self, index: int) -> Any:
         try:
             number = operator.index(index)
         except TypeError:
             raise TypeError(f"index is {index!r}, not a whole number") from None
-        image, label = self._samples([number])[0]
-        return image, label
+        sample: Any = self._samples([number])[0]
+        return sample if self.columns else (sample[0], sample[1])
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """The samples of a batch at once, as DataLoader reads them."""
@@ -315,6 +322,8 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
     def _samples(self, indices: Sequence[int]) -> list[Any]:
         rows, labels = self.dataset._gather_rows(indices)
         images = _tensors(rows, self.dataset.spec)
+        if self.columns:
+            return self._dicts(images, labels.tolist(), indices)
         if self.transform is not None or self.target_transform is not None or self.pil:
             transform, target_transform = self.transform or _unchanged, self.target_transform or _unchanged
             inputs = map(_pil_image, images) if self.pil else images
@@ -325,6 +334,18 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         samples = _Gathered(map(_Sample, zip(images, labels.tolist(), strict=True)))
         samples.gathered = tuple(samples)
         samples.batch = [images, torch.from_numpy(labels)]
+        return samples
+
+    def _dicts(self, images: torch.Tensor, labels: list[int], indices: Sequence[int]) -> list[Any]:
+        columns = {name: torch.from_numpy(self.dataset.column(name, indices)) for name in self.columns}
+        samples = []
+        for i, (image, label) in enumerate(zip(images, labels, strict=True)):
+            sample = {
+                "image": _pil_image(image) if self.pil else image,
+                "label": label if self.target_transform is None else self.target_transform(label),
+                **{name: values[i] for name, values in columns.items()},
+            }
+            samples.append(sample if self.transform is None else self.transform(sample))
         return samples
 
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -12,8 +13,10 @@
 #include <vector>
 
 #include "precache/formats/dtype.hpp"
+#include "precache/formats/named_column.hpp"
 #include "precache/formats/recipe.hpp"
 #include "precache/formats/tensor_spec.hpp"
+#include "precache/reader/column_rows.hpp"
 #include "precache/reader/typed_rows.hpp"
 
 namespace precache {
@@ -89,6 +92,20 @@ class Sample {
   [[nodiscard]] std::int64_t label() const { return label_; }
   /// Reads the key from the shard. Throws CorruptData.
   [[nodiscard]] std::string key() const;
+  /// The values of a named column, little-endian and at any address, in read-only memory. Throws
+  /// InvalidArgument if the dataset does not have it, CorruptData.
+  [[nodiscard]] std::span<const std::byte> column_bytes(std::string_view name) const&;
+  std::span<const std::byte> column_bytes(std::string_view name) const&& = delete;
+  /// A copy of them. Also throws InvalidArgument if they have another type.
+  template <ColumnElement T>
+  [[nodiscard]] std::vector<T> column(std::string_view name) const {
+    check_column(name, kValueTypeOf<T>);
+    const std::span<const std::byte> bytes = column_bytes(name);
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    lease_.check();
+    return values;
+  }
   [[nodiscard]] const Lease& lease() const& { return lease_; }
   [[nodiscard]] Lease lease() && { return std::move(lease_); }
 
@@ -102,6 +119,7 @@ class Sample {
         shards_(std::move(shards)),
         index_(index) {}
   void check_elements(DType asked) const;
+  void check_column(std::string_view name, ValueType asked) const;
 
   std::span<const std::byte> bytes_;
   std::int64_t label_;
@@ -182,6 +200,9 @@ class Dataset {
   /// How the tensors were made; empty if the shards do not say so, or not all in the same way.
   [[nodiscard]] const StoredRecipe& recipe() const&;
   [[nodiscard]] StoredRecipe recipe() && { return recipe(); }
+  /// The named columns next to image, label and key; none if the shards differ in them.
+  [[nodiscard]] std::span<const NamedColumn> columns() const&;
+  std::span<const NamedColumn> columns() const&& = delete;
 
   /// Throws InvalidArgument if there is no such sample; IoError or CorruptData if its shard cannot
   /// be read or the dataset was replaced since it was opened.

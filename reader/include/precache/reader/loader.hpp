@@ -24,12 +24,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "precache/formats/dtype.hpp"
 #include "precache/formats/tensor_spec.hpp"
 #include "precache/reader/batch_transform.hpp"
 #include "precache/reader/batch_view.hpp"
+#include "precache/reader/column_rows.hpp"
 #include "precache/reader/dataset.hpp"
 #include "precache/reader/order.hpp"
 #include "precache/reader/typed_rows.hpp"
@@ -58,6 +60,9 @@ struct LoaderOptions {
   /// other draws at each. An epoch keeps its length, so it has only this part of the samples; other
   /// ones in each epoch. More than 1 needs a shuffle.
   std::uint32_t repeats = 1;
+  /// The named columns that batches have next to images and labels. A mask is cropped and flipped
+  /// with its image.
+  std::vector<std::string> columns{};
   unsigned threads = 0;  // 0: all that the process may use
   /// The number of batches that are filled ahead. Memory is bounded by these and those that the
   /// consumer holds.
@@ -114,6 +119,22 @@ class Batch {
   /// -1 for a sample without a label.
   [[nodiscard]] std::span<const std::int64_t> labels() const&;
   std::span<const std::int64_t> labels() const&& = delete;
+  /// Those of LoaderOptions::columns. The shape of a mask is that of its crop.
+  [[nodiscard]] std::span<const NamedColumn> columns() const&;
+  std::span<const NamedColumn> columns() const&& = delete;
+  /// The values of a column: `column<float>("age")[i]` has those of sample i. T is std::uint8_t,
+  /// std::int32_t, std::int64_t or float. Throws InvalidArgument if the batch does not have the
+  /// column, or its values have another type.
+  template <ColumnElement T>
+  [[nodiscard]] ColumnRows<T> column(std::string_view name) const& {
+    const std::size_t number = column_number(name);
+    return {columns()[number], column_bytes(number)};
+  }
+  template <ColumnElement T>
+  ColumnRows<T> column(std::string_view name) const&& = delete;
+  /// The same as bytes, row after row.  REQUIRES: i < columns().size().
+  [[nodiscard]] std::span<const std::byte> column_bytes(std::size_t i) const&;
+  std::span<const std::byte> column_bytes(std::size_t i) const&& = delete;
   /// The indices of the samples in the dataset.
   [[nodiscard]] std::span<const std::uint64_t> samples() const&;
   std::span<const std::uint64_t> samples() const&& = delete;
@@ -129,6 +150,7 @@ class Batch {
  private:
   friend class BatchPipeline;
   explicit Batch(std::unique_ptr<BatchBuffer> buffer);
+  [[nodiscard]] std::size_t column_number(std::string_view name) const;
   std::unique_ptr<BatchBuffer> buffer_;
 };
 
@@ -216,6 +238,9 @@ class Loader : public LoaderBase {
   /// then does not include the batch, and every call throws the same until resume() or set_epoch().
   [[nodiscard]] std::optional<Batch> next();
   [[nodiscard]] LoaderStats stats() const;
+  /// The columns of each batch, as Batch::columns() has them.
+  [[nodiscard]] std::span<const NamedColumn> columns() const&;
+  std::span<const NamedColumn> columns() const&& = delete;
 };
 
 }  // namespace precache
