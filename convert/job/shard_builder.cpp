@@ -145,7 +145,8 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
   records.reserve(slots.size());
   std::vector<std::byte> moved(framing_.record_bytes());
   for (std::uint64_t i = 0; i < slots.size(); ++i) {
-    WrittenRecord& record = records.emplace_back(name_of_slot(slots[i]), crcs_[slots[i]]);
+    WrittenRecord& record =
+        records.emplace_back(WrittenRecord{name_of_slot(slots[i]), crcs_[slots[i]]});
     if (!values_.empty()) {
       const std::uint64_t bytes = framing_.values_bytes();
       record.name.values = std::span(values_).subspan(slots[i] * bytes, bytes);

@@ -20,8 +20,6 @@
 namespace precache {
 namespace {
 
-using Kind = CsvTarget::Kind;
-
 /// The parts of a field between spaces, or between semicolons of a list of names.
 std::vector<std::string_view> parts_of(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> parts;
@@ -58,11 +56,11 @@ class Target {
          const std::vector<NamedColumn>& known)
       : csv_(csv), target_(table.targets[number]), number_(number) {
     column_.name = target_.name;
-    column_.type = target_.kind == Kind::kFloats     ? ValueType::kFloat32
-                   : target_.kind == Kind::kIntegers ? ValueType::kInt64
-                                                     : ValueType::kUint8;
+    column_.type = target_.kind == CsvTarget::Kind::kFloats     ? ValueType::kFloat32
+                   : target_.kind == CsvTarget::Kind::kIntegers ? ValueType::kInt64
+                                                                : ValueType::kUint8;
     if (target_.count) column_.shape = {*target_.count};
-    if (target_.kind == Kind::kNames) find_names(table, known);
+    if (target_.kind == CsvTarget::Kind::kNames) find_names(table, known);
     column_.validate();
     if (column_.name == kMaskColumn || column_.name == kSizeColumn) {
       throw InvalidArgument(
@@ -76,7 +74,7 @@ class Target {
   /// Writes the values of a row to `to`, which is zero.
   void write(const CsvLabel& row, std::span<std::byte> to) const {
     const std::string& text = row.targets[number_];
-    if (target_.kind == Kind::kNames) {
+    if (target_.kind == CsvTarget::Kind::kNames) {
       for (const std::string_view name : parts_of(text, kBetweenNames)) {
         const auto found = numbers_.find(escape_invalid_utf8(name));
         if (found == numbers_.end()) {
@@ -92,8 +90,8 @@ class Target {
       fail(row, fmt::format("'{}' has {} values, not {}", text, parts.size(), column_.count()));
     }
     for (const std::string_view part : parts) {
-      to = target_.kind == Kind::kFloats ? put(to, float_of(row, part))
-                                         : put(to, integer_of(row, part));
+      to = target_.kind == CsvTarget::Kind::kFloats ? put(to, float_of(row, part))
+                                                    : put(to, integer_of(row, part));
     }
   }
 

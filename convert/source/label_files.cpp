@@ -130,9 +130,8 @@ std::optional<CsvTarget> parse_target(std::string_view text) {
     if (!target.count) return std::nullopt;
     type = type.substr(0, bracket);
   }
-  using Kind = CsvTarget::Kind;
   if (type == "float") return target;
-  target.kind = type == "int" ? Kind::kIntegers : Kind::kNames;
+  target.kind = type == "int" ? CsvTarget::Kind::kIntegers : CsvTarget::Kind::kNames;
   const bool is_known = type == "int" || (type == "multi" && !target.count);
   return is_known ? std::optional(std::move(target)) : std::nullopt;
 }

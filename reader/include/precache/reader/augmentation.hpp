@@ -171,7 +171,7 @@ struct Operation;
 
 /// Applies all of its operations or none. They must not change the size of the image.
 struct RandomApply {
-  std::vector<Operation> operations{};
+  std::vector<Operation> operations;
   double p = 0.5;
 };
 
