@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
 from engines import free_ports, is_running, wait_until
 
@@ -45,6 +46,14 @@ NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1 RealMe
 NodeName=n3 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} CPUs=1 RealMemory=500 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
+
+
+def parent_of(process):
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def name_of(process):
+    return Path(f"/proc/{process}/comm").read_text().strip()
 
 
 class Slurm:
@@ -105,13 +114,16 @@ class Slurm:
     def lose_node(self, node):
         """Kills the daemon of a node and all that it runs, and does what slurmctld does when it notices."""
         daemon = int((self.folder / f"slurmd.{node}.pid").read_text())
-        for process in [daemon, *self._steps_on(node)]:
+        processes = [*self._processes_on(node)]
+        # First those that would tell slurmctld of the end of the others.
+        watchers = [parent for parent in map(parent_of, processes) if name_of(parent) == "slurmstepd"]
+        for process in [daemon, *watchers, *processes]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         self.call("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
 
-    def _steps_on(self, node):
-        """slurmstepd and what it started have the node in their environment or their title."""
+    def _processes_on(self, node):
+        """What jobs run on a node: they have its name in their environment."""
         for folder in os.scandir("/proc"):
             if folder.name.isdigit() and int(folder.name) != os.getpid():
                 with contextlib.suppress(OSError):
