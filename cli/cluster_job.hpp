@@ -23,7 +23,7 @@ struct ClusterJob {
 
 struct SlurmJob : ClusterJob {
   std::uint64_t minutes = 60;  // the time limit of each job
-  std::string partition;  // empty: the cluster's default
+  std::string partition;       // empty: the cluster's default
   std::string account;
 };
 

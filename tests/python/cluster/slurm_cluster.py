@@ -123,7 +123,7 @@ class Slurm:
         self.call("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
 
     def _processes_on(self, node):
-        """What jobs run on a node: they have its name in their environment."""
+        """The processes of jobs on a node: they have its name in their environment."""
         for folder in os.scandir("/proc"):
             if folder.name.isdigit() and int(folder.name) != os.getpid():
                 with contextlib.suppress(OSError):
