@@ -40,10 +40,10 @@ double learn(std::vector<float>& weights, const std::vector<float>& x, std::size
 int main(int argc, char** argv) try {
   if (argc < 3) throw precache::InvalidArgument("usage: train_loop DATASET CHECKPOINT [EPOCHS]");
   const auto dataset = precache::Dataset::open(argv[1]);
-  precache::LoaderOptions options;  // float32 batches of random crops, normalised
+  precache::LoaderOptions options;  // float32 batches of random crops
   options.batch_size = 32;
   options.order.shuffle = precache::Shuffle::kBlock;
-  precache::RandomResizedCrop crop{dataset.spec().height, dataset.spec().width, {0.35, 1}};
+  const precache::RandomResizedCrop crop{dataset.spec().height, dataset.spec().width};
   options.transform.augmentation = {{crop, precache::RandomHorizontalFlip{}}};
   options.transform.normalize = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   options.transform.layout = precache::Layout::kChw;

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import precache
 import precache.tensorflow
+from precache import transforms
 from resources import comes_true
 
 pytest_plugins = ("package_fixtures",)
@@ -143,3 +144,15 @@ def test_a_model_learns_from_it(stamps):
             weights.assign_sub(0.1 * tape.gradient(loss, weights))
             losses.append(float(loss))
     assert len(losses) == 100 and np.isfinite(losses).all()
+
+
+def test_views_and_sizes_by_epoch(stamps):
+    lists = [[transforms.RandomResizedCrop(8)], [transforms.RandomResizedCrop(4)]]
+    dataset = precache.tensorflow.dataset(stamps.out, 8, views=lists, layout="hwc")
+    (large, small), labels = next(iter(dataset))
+    assert large.shape == (8, 8, 8, 3) and small.shape == (8, 4, 4, 3) and labels.dtype == tf.int64
+    expected, _ = next(iter(precache.Loader(stamps.out, 8, views=lists, layout="hwc")))
+    assert (large.numpy() == expected[0]).all() and (small.numpy() == expected[1]).all()
+    sizes = precache.tensorflow.dataset(stamps.out, 8, transform=lists[0], size={0: 5, 1: 8}, layout="hwc")
+    assert sizes.element_spec[0].shape == (None, None, None, 3)
+    assert [next(iter(sizes))[0].shape[1] for _ in range(2)] == [5, 8]

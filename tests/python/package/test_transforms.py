@@ -400,22 +400,6 @@ def test_repeats(noise):
         precache.Loader(dataset, 8, repeats=0)
 
 
-def test_tensorflow(noise):
-    tf = pytest.importorskip("tensorflow")
-    import precache.tensorflow
-
-    lists = [[t.RandomResizedCrop(12)], [t.RandomResizedCrop(6)]]
-    dataset = precache.tensorflow.dataset(noise(31, 45), 8, views=lists, layout="hwc")
-    (large, small), labels = next(iter(dataset))
-    assert large.shape == (8, 12, 12, 3) and small.shape == (8, 6, 6, 3) and labels.dtype == tf.int64
-    expected, _ = next(iter(precache.Loader(noise(31, 45), 8, views=lists, layout="hwc")))
-    assert (large.numpy() == expected[0]).all() and (small.numpy() == expected[1]).all()
-    sizes = precache.tensorflow.dataset(
-        noise(31, 45), 8, transform=[t.RandomResizedCrop(12)], size={0: 8, 1: 12}, layout="hwc"
-    )
-    assert [next(iter(sizes))[0].shape[1] for _ in range(2)] == [8, 12]
-
-
 BAD = [
     ({"transform": [t.RandomCrop(8)], "crop": 8}, "transform and crop are both given"),
     ({"transform": [t.RandomCrop(8)], "flip": True}, "transform and flip are both given"),
