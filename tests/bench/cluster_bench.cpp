@@ -90,7 +90,8 @@ void prepare(const fs::path& path, std::uint64_t entries) {
   listing.sort_by_path();
   const Keys keys(listing);
   const SourceFacts facts(listing, keys, entries / 1300 + 1);
-  PlanFile::write(path, kIdentity, facts, plan_of(entries), listing, keys);
+  const Plan plan = plan_of(entries);
+  PlanFile::write(path, kIdentity, facts, {{plan}}, listing, keys);
 }
 
 /// Reads what part 1 of 64 needs, one shard after another.

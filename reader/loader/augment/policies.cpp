@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reader/loader/augment/colour.hpp"
 #include "reader/loader/augment/angles.hpp"
+#include "reader/loader/augment/colour.hpp"
 #include "reader/loader/augment/policy_tables.hpp"
 
 namespace precache {

@@ -25,7 +25,40 @@ Listing listing_of(int samples) {
 
 void write(const std::filesystem::path& path, const Listing& listing, const Plan& plan) {
   const Keys keys(listing);
-  PlanFile::write(path, kIdentity, SourceFacts(listing, keys, 4), plan, listing, keys);
+  PlanFile::write(path, kIdentity, SourceFacts(listing, keys, 4), {{plan}}, listing, keys);
+}
+
+TEST_CASE("a plan file has the shards of one split after those of another",
+          "[convert][plan][roundtrip]") {
+  const test::TempFolder folder;
+  const Listing listing = listing_of(10);
+  const Keys keys(listing);
+  const std::vector<std::uint64_t> train{0, 2, 3, 5, 6, 8, 9};
+  const std::vector<std::uint64_t> val{1, 4, 7};
+  const Plan train_plan(train.size(), 2, 3);
+  const Plan val_plan(val.size(), 1, std::nullopt);
+  SourceFacts facts(listing, keys, 4);
+  facts.splits = {{"train", 7, 2, "a"}, {"val", 3, 1, "b"}};
+  PlanFile::write(folder / "plan", kIdentity, facts, {{train_plan, &train}, {val_plan, &val}},
+                  listing, keys);
+  const PlanFile file(folder / "plan");
+  REQUIRE(file.shards() == 3);
+  REQUIRE(file.facts().splits.size() == 2);
+  CHECK(file.facts().splits[1].name == "val");
+  CHECK(file.facts().splits[1].samples == 3);
+  CHECK(file.facts().splits[1].fingerprint == "b");
+  for (std::uint64_t shard = 0; shard < 2; ++shard) {
+    const Slice slice = file.slice(shard);
+    REQUIRE(slice.size() == train_plan.shard_records(shard));
+    for (std::uint64_t slot = 0; slot < slice.size(); ++slot) {
+      CHECK(slice.file(slot).path == listing[train[train_plan.sample(shard, slot)]].path);
+    }
+  }
+  const Slice last = file.slice(2);
+  REQUIRE(last.size() == 3);
+  for (std::uint64_t slot = 0; slot < 3; ++slot) {
+    CHECK(last.file(slot).path == listing[val[slot]].path);
+  }
 }
 
 TEST_CASE("a plan file has the samples of each shard in the order of its records",

@@ -332,8 +332,7 @@ TEST_CASE("columns of other types and places are never read past the end",
     for (int trial = 0; trial < 3000; ++trial) {
       ShardIndex index = shard.index;
       ShardColumns& columns = index.columns.edit();
-      for (Column* const column :
-           {&columns.image, &columns.label, &columns.key}) {
+      for (Column* const column : {&columns.image, &columns.label, &columns.key}) {
         if (test::below(random, 2) == 0) column->base = test::below(random, index.bytes + 2);
         if (test::below(random, 3) == 0) column->stride = test::below(random, index.bytes);
       }

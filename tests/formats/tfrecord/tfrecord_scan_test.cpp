@@ -130,8 +130,8 @@ TEST_CASE("equal records of a third-party tfrecord become columns", "[formats][t
   CHECK(index.places.empty());
   CHECK(index.columns->image == Column{first.find("ppp"), first.size(), "uint8"});
   CHECK(index.columns->key == Column{first.find("\x01"
-                                               "a"),
-                                    first.size(), "bytes"});
+                                                "a"),
+                                     first.size(), "bytes"});
   CHECK(first[index.columns->label.base] == 5);
   CHECK(index.columns->label.type == "varint");
   for (const std::string& other :

@@ -156,7 +156,8 @@ const std::vector<Lie> kLies{
     {"very many samples on one place",
      [](ShardEntry& entry) {
        entry.samples = UINT64_MAX / 2;
-       entry.columns.edit().image.stride = entry.columns.edit().label.stride = entry.columns.edit().key.stride = 0;
+       entry.columns.edit().image.stride = entry.columns.edit().label.stride =
+           entry.columns.edit().key.stride = 0;
      }},
     {"image overflow", [](ShardEntry& entry) { entry.columns.edit().image.stride = kHuge; }},
     {"image base overflow", [](ShardEntry& entry) { entry.columns.edit().image.base = kHuge; }},
@@ -165,7 +166,8 @@ const std::vector<Lie> kLies{
        entry.columns.edit().image = {kFar, 0, ""};
      }},
     {"image of no type", [](ShardEntry& entry) { entry.columns.edit().image.type = ""; }},
-    {"image of another type", [](ShardEntry& entry) { entry.columns.edit().image.type = "float16"; }},
+    {"image of another type",
+     [](ShardEntry& entry) { entry.columns.edit().image.type = "float16"; }},
     {"label base", [](ShardEntry& entry) { entry.columns.edit().label.base = entry.bytes; }},
     {"label overflow", [](ShardEntry& entry) { entry.columns.edit().label.stride = kHuge; }},
     {"label type", [](ShardEntry& entry) { entry.columns.edit().label.type = "roman"; }},

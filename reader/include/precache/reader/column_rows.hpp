@@ -13,7 +13,7 @@ namespace precache {
 /// A type that the values of a named column have in C++.
 template <typename T>
 concept ColumnElement = std::same_as<T, std::uint8_t> || std::same_as<T, std::int32_t> ||
-                        std::same_as<T, std::int64_t> || std::same_as<T, float>;
+    std::same_as<T, std::int64_t> || std::same_as<T, float>;
 
 template <ColumnElement T>
 inline constexpr ValueType kValueTypeOf = std::same_as<T, std::uint8_t>   ? ValueType::kUint8
