@@ -15,7 +15,8 @@ std::vector<Row> rows_of(std::string_view text) {
   std::vector<Row> rows;
   const std::vector<char> exact(text.begin(),
                                 text.end());  // exact size: ASan sees one byte too far
-  for (auto& [path, label, line] : parse_csv_labels({exact.data(), exact.size()}, "l.csv")) {
+  for (auto& [path, label, line, targets] :
+       parse_csv_labels({exact.data(), exact.size()}, "l.csv")) {
     rows.emplace_back(path, label, line);
   }
   return rows;
@@ -93,7 +94,7 @@ TEST_CASE("quoted csv fields hold commas and quotes and line ends", "[convert][c
 TEST_CASE("named columns are found in the header and others are ignored", "[convert][csv]") {
   const auto rows = [](std::string_view text, const CsvColumns& columns) {
     std::vector<Row> all;
-    for (auto& [path, label, line] : parse_csv_labels(text, "l.csv", columns)) {
+    for (auto& [path, label, line, targets] : parse_csv_labels(text, "l.csv", columns)) {
       all.emplace_back(path, label, line);
     }
     return all;

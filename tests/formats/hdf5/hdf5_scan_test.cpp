@@ -127,7 +127,7 @@ TEST_CASE("hdf5 labels of all integer types are read", "[formats][hdf5]") {
             .add("labels", H5T_STD_I64LE, {6})
             .add("y", H5T_IEEE_F32LE, {7})
             .scan()
-            .columns.label == Column{});
+            .columns->label == Column{});
 }
 
 TEST_CASE("hdf5 axes are found from the attribute or the extents", "[formats][hdf5]") {

@@ -275,7 +275,7 @@ TEST_CASE("a manifest with wrong places is a fault", "[reader][verify][malformed
   for (const Format format : kFormats) {
     for (std::size_t i = 0; i < changes.size(); ++i) {
       MadeDataset made = make_dataset(folder.path(), {.format = format, .shards = {6}});
-      changes[i](made.entries()[0].columns->image);
+      changes[i](made.entries()[0].columns.edit().image);
       made.write_manifest();
       const VerifyReport report = verified(folder.path());
       CAPTURE(name(format), i);
