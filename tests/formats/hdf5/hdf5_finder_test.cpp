@@ -99,7 +99,7 @@ TEST_CASE("reader and build find the same keys in an hdf5 file", "[formats][hdf5
     add_texts(writer, name, keys, 4);
     const Bytes file = writer.bytes();
     CHECK(hdf5::find_images(file, "a.h5", {}).keys == keys);
-    const Column column = hdf5::scan(file, "a.h5").columns.key;
+    const Column column = hdf5::scan(file, "a.h5").columns->key;
     CHECK(column.type == "utf8");
     CHECK(column.stride == 4);
   }

@@ -238,8 +238,8 @@ TEST_CASE("third-party hdf5 files are read", "[formats][hdf5][golden]") {
   const ShardIndex cats = scan_file("catvnoncat/test_catvnoncat.h5");
   CHECK(cats.spec == TensorSpec{DType::kUint8, Layout::kHwc, 64, 64, 3});
   CHECK(cats.samples == 50);
-  CHECK(cats.columns.image.type == "uint8");
-  CHECK(cats.columns.label.type == "int64");
+  CHECK(cats.columns->image.type == "uint8");
+  CHECK(cats.columns->label.type == "int64");
   CHECK(cats.classes == std::vector<std::string>{"non-cat", "cat"});
   CHECK(scan_file("tfds/3dshapes.h5").samples == 5);
   CHECK(scan_file("tfds/camelyonpatch_level_2_split_train_x.h5").spec ==

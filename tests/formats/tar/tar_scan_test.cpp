@@ -241,9 +241,9 @@ TEST_CASE("equal records of a third-party tar become columns", "[formats][tar]")
         ShardColumns{{payload, 2048, "uint8"}, {512, 2048, "decimal"}, {1024, 2048, "ustar"}});
   // Without labels there is no label column.
   const ShardIndex bare = scan(tar_entry("a.npy", npy) + tar_entry("b.npy", npy));
-  CHECK(bare.columns.label == Column{});
-  CHECK(bare.columns.image.stride == 1024);
-  CHECK(bare.columns.key == Column{0, 1024, "ustar"});
+  CHECK(bare.columns->label == Column{});
+  CHECK(bare.columns->image.stride == 1024);
+  CHECK(bare.columns->key == Column{0, 1024, "ustar"});
 
   const std::string first = sample("a", "1") + sample("b", "2");
   for (const std::string& last :

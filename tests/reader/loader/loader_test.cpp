@@ -245,7 +245,7 @@ TEST_CASE("sequential batches inside a shard are views, others are gathered", "[
       if (is_view) {
         CHECK_THAT(mapping, test::contains(made.shards[shard].filename().string()));
         CHECK_THAT(mapping, test::contains("r--p"));
-        CHECK(batch->stride_bytes() == made.entries()[shard].columns.image.stride);
+        CHECK(batch->stride_bytes() == made.entries()[shard].columns->image.stride);
       } else {
         CHECK(mapping.find(made.folder.string()) == std::string::npos);
         CHECK(batch->stride_bytes() == made.manifest.spec.size_bytes());
