@@ -278,7 +278,7 @@ TEST_CASE("verify_on_read finds a flipped byte", "[reader][loader][fault]") {
   const TempFolder folder;
   for (const Format format : {Format::kTfrecord, Format::kTar}) {
     MadeDataset made = make_large(folder.path(), format);
-    const auto& columns = made.entries()[1].columns;
+    const ShardColumns& columns = *made.entries()[1].columns;
     // In a tensor of a TFRecord; in the header of a tar entry, the only part with a checksum.
     const auto& column = format == Format::kTar ? columns.key : columns.image;
     test::flip_byte(made.shards[1], column.base + 20 * column.stride + 30);
