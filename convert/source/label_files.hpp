@@ -41,7 +41,7 @@ struct CsvTable {
 struct CsvColumns {
   std::string path{};
   std::string label{};
-  /// A first row of two fields that are neither name is no header.
+  /// A first row of two fields that are not these names is a sample, not a header.
   bool header_is_optional = false;
 };
 

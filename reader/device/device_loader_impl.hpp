@@ -11,7 +11,7 @@
 
 namespace precache {
 
-/// What a DeviceLoader is on one of its paths.
+/// The implementation of a DeviceLoader on one of its paths.
 class DeviceLoader::Impl : public LoaderCore {
  public:
   using LoaderCore::LoaderCore;

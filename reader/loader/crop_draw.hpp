@@ -9,7 +9,7 @@
 
 namespace precache {
 
-/// What a crop and a flip may choose from.
+/// The choices of a crop and a flip.
 struct CropRule {
   std::uint32_t free_rows = 0;  // of the stored tensor, outside the crop
   std::uint32_t free_columns = 0;

@@ -92,7 +92,11 @@ def dataset(
         tensors = [*map(tf.ensure_shape, tf.py_function(take, [number], types), shapes)]
         images = tuple(tensors[: len(specs)]) if has_views else tensors[0]
         others = tensors[len(specs) :]
-        return dict(zip(("image", "label", *column_names), (images, *others), strict=True)) if columns else (images, *others)
+        return (
+            dict(zip(("image", "label", *column_names), (images, *others), strict=True))
+            if columns
+            else (images, *others)
+        )
 
     # tf.data copies the arrays of a generator several times. So this one yields numbers, and batches pass by DLPack.
     made = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.int64)).map(fetch)

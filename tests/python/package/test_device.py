@@ -25,7 +25,9 @@ def device_loader(dataset):
     options = _reader.LoaderOptions(
         batch_size=4, shuffle="none", block_rows=1, window_blocks=1, seed=0, rank=0, world_size=1, last_batch="drop", crop=None,
         flip=False, normalize=None, dtype=None, layout=None, threads=1, prefetch=1, writable=False, subset=None, weights=None)  # fmt: skip
-    return _reader.DeviceLoader(dataset._native, options, device=0, device_batches=1, path="auto", pin_shards_up_to=0, resident_up_to=0)
+    return _reader.DeviceLoader(
+        dataset._native, options, device=0, device_batches=1, path="auto", pin_shards_up_to=0, resident_up_to=0
+    )
 
 
 def why_not(folder):
