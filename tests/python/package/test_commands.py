@@ -67,10 +67,10 @@ def dataset(source, tmp_path):
 
 
 def help_of(tool, command):
-    """The options of a command with the text that the help shows after them; --no-shuffle as `shuffle`."""
+    """The options of a command with the text that the help shows after them; --no-NAME as `NAME`."""
     lines = re.sub(r"\n {10,}", "  ", tool.run(command, "--help").out)  # texts may take several lines
     shown = dict(re.findall(r"^  --([a-z-]+) ?(.*)$", lines, re.MULTILINE))
-    return {name.replace("no-shuffle", "shuffle"): value for name, value in shown.items()}
+    return {name.removeprefix("no-"): value for name, value in shown.items()}
 
 
 def options_of(function):
@@ -95,7 +95,7 @@ def test_flags_choices_and_defaults_are_those_of_the_help(tool, command):
     for each in options_of(function):
         shown = listed[each.name.replace("_", "-")].split("  ")[0].strip()
         if hints[each.name] is bool:
-            assert (shown, each.default) == ("", each.name == "shuffle"), each
+            assert (shown, each.default) == ("", each.name in ("shuffle", "size_column")), each
             continue
         assert shown != "", each
         default = re.search(r"\[default: ([^\]]*)\]$", listed[each.name.replace("_", "-")])
