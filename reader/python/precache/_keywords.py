@@ -98,6 +98,10 @@ class BuildOptions(TypedDict, total=False):
     label_key: str | None
     proto: _commands.Path | None
     message: str | None
+    mask: _commands.Path | None
+    size_column: bool
+    split_file: _commands.Path | None
+    val_fraction: float | None
     classes: _commands.Path | None
     shard_size: int | str
     shards: int | None
