@@ -25,7 +25,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 TOOL = Path(os.environ.get("PRECACHE") or ROOT / "build" / "release" / "precache")
-LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+LINK = re.compile(r"(\]\(|^\[[^\]]+\]: )([^)\s#]+)(#[^)\s]*)?(\)|$)", re.MULTILINE)
 FENCE = re.compile(r"^(```.*?^```)$", re.DOTALL | re.MULTILINE)
 LANGUAGES = {".py": "python", ".cpp": "cpp", ".hpp": "cpp", ".sh": "bash", ".txt": "text"}
 TOUR = "samples/tour.ipynb"
