@@ -125,7 +125,7 @@ void run(const Warp& warp, const AffineMatrix& matrix, Interpolation interpolati
 }
 
 /// A rotation by 90 degrees in either direction, which keeps the size.
-void turn(PlanarImage& image, PlanarImage& spare, bool clockwise) {
+void turn_once(PlanarImage& image, PlanarImage& spare, bool clockwise) {
   const std::uint32_t size = image.width();
   spare.resize(image.shape());
   constexpr std::uint32_t kTile = 16;  // rows and columns of a tile stay in the cache
@@ -211,7 +211,7 @@ void rotate(PlanarImage& image, PlanarImage& spare, double degrees, std::optiona
     if (angle == 0) return;
     if (angle == 180) return turn_over(image);
     if ((angle == 90 || angle == 270) && image.width() == image.height()) {
-      return turn(image, spare, angle == 270);
+      return turn_once(image, spare, angle == 270);
     }
   }
   const Point middle = center.value_or(Point{image.width() / 2.0, image.height() / 2.0});
