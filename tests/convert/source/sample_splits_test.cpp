@@ -87,9 +87,8 @@ TEST_CASE("a fraction is spread evenly over neighbouring paths", "[convert][spli
   std::vector<std::string> paths;
   const Listing listing = listing_of(samples_of({10'000}, paths));
   std::vector<std::size_t> in_tenth(10);
-  for (const std::uint64_t sample : split_by_fraction(listing, 0.5, 0).at("val")) {
-    ++in_tenth[sample / 1000];
-  }
+  const SplitSamples splits = split_by_fraction(listing, 0.5, 0);
+  for (const std::uint64_t sample : splits.at("val")) ++in_tenth[sample / 1000];
   // The standard deviation of each is about 15.
   for (const std::size_t count : in_tenth) CHECK((count > 425 && count < 575));
 }
