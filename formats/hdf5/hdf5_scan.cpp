@@ -186,6 +186,7 @@ class Scanner {
                              !labels.numbers.empty() || !labels.names.empty();
     if (count != 0 && needs_table) {
       index = make_table(rows, guess, labels, keys);
+      columns = *index.columns;  // of rows that turned out to be equal
     } else {
       index.format = Format::kHdf5;
       index.bytes = bytes_.size();
