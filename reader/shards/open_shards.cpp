@@ -77,13 +77,14 @@ std::shared_ptr<const ShardSet> open_shards(std::vector<ListedShard> listed,
   std::vector<ShardSet::Shard> shards(listed.size());
   run_tasks(listed.size(), threads,
             [&](std::size_t i) { shards[i] = open_shard(std::move(listed[i]), options); });
+  StoredRecipe recipe = common_recipe(listed);
   listed = {};  // there may be hundreds of thousands
   for (const auto& shard : shards) {
     if (options.spec) check_spec(shard, *options.spec);
     if (classes.empty()) classes = shard.index.classes;
   }
   return std::make_shared<const ShardSet>(std::move(shards), std::move(classes), options,
-                                          common_recipe(listed));
+                                          std::move(recipe));
 }
 
 ShardSet::Shard open_shard(ListedShard listed, const OpenOptions& options) {
