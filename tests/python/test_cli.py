@@ -123,7 +123,7 @@ def test_the_help_of_build_lists_every_option_with_its_default(tool):
         assert text in result.out, "ranges are shown"
 
 
-COMMANDS = ("build", "inspect", "verify", "bench", "convert", "pack", "index", "cluster")
+COMMANDS = ("build", "inspect", "verify", "bench", "convert", "pack", "index")  # with options of their own
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -140,7 +140,7 @@ def test_the_help_of_a_command_has_groups_and_examples(tool, command):
 
 def test_the_help_lists_commands_in_the_order_people_need_them(tool):
     text = tool.run("--help").out.split("Commands:")[1].split("Options:")[0]
-    assert tuple(re.findall(r"^  (\w+) ", text, re.MULTILINE)) == COMMANDS
+    assert tuple(re.findall(r"^  (\w+) ", text, re.MULTILINE)) == (*COMMANDS, "cluster")
 
 
 @pytest.mark.parametrize("columns", [80, 120])

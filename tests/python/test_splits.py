@@ -82,7 +82,7 @@ def test_a_missing_part_is_named(tool, source, tmp_path):
     words = ("--val-fraction", "0.25", *SMALL)
     tool.build(source, tmp_path / "out", *words, "--part", "0/2")
     text = tool.refuse(source, tmp_path / "out", *words, "--finish")
-    assert "2 of 4 shards are missing" in text and "'train-000001.tar'" in text
+    assert "1 of 2 shards are missing" in text and "Missing parts of 2: 1" in text
 
 
 def test_the_seed_and_the_fraction_choose_the_samples(tool, source, tmp_path):
