@@ -52,7 +52,7 @@ def test_a_lack_of_memory_is_heard_of(tool, interference, source, tmp_path):
     if tool.is_sanitized():
         pytest.skip("the sanitizer replaces malloc")
     heard = []
-    for allocations in range(4000, 10000, 300):  # by then the command line has been read
+    for allocations in range(3000, 30000, 900):  # by then the command line has been read
         reading, writing = os.pipe()
         with open(reading) as events:
             words = ("--events", str(writing), "build", source, tmp_path / str(allocations), *OPTIONS)

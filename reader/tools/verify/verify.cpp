@@ -166,7 +166,7 @@ void read_shards(std::deque<ChunkedShard>& shards, unsigned threads, VerifyProgr
     if (!shard.faults.empty()) continue;  // the file does not exist
     progress.bytes_planned += shard.bytes;
     read_by_records(shard);
-    // The records of others are checked as they are read, but not the values of named columns.
+    // Records that are read in pieces are checked meanwhile, but not the values of named columns.
     const ShardEntry* const entry = shard.listed.entry;
     const bool has_named_columns = entry != nullptr && !entry->columns->named.empty();
     if (!shard.is_read_by_records || has_named_columns) add_structure(shard);
