@@ -138,10 +138,10 @@ def named_columns(dataset, split="train"):
     return {name: column for name, column in columns.items() if "shape" in column}
 
 
-def read_columns(dataset):
+def read_columns(dataset, split="train"):
     """All named columns by key, as the clients see them, and as the manifest places them."""
-    columns, found = named_columns(dataset), {}
-    for shard in dataset.shards():
+    columns, found = named_columns(dataset, split), {}
+    for shard in dataset.shards(split):
         path = dataset.out / shard["file"]
         data = path.read_bytes()
         rows = READERS[dataset.manifest["format"]](path, columns)
@@ -256,6 +256,39 @@ def test_a_killed_build_and_parts_give_the_same_bytes(precache, run, build, scen
     run("build", scene / "images", tmp_path / "parts", "--quiet", "--finish", *options)
     assert Dataset(tmp_path / "parts").files() == whole.files()
     assert b"already complete" in run("build", scene / "images", tmp_path / "parts", "--quiet", *options).stdout
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_steps_of_several_splits_give_the_same_columns(run, build, scene, tmp_path, file_format):
+    options = (*options_of(scene, file_format, "stretch"), "--val-fraction", "0.5")
+    whole = build(scene / "images", tmp_path / "whole", *options)
+    words = ("build", scene / "images", tmp_path / "steps", "--quiet", *options)
+    for step in ("--prepare 1/2", "--prepare 0/2", "--prepare", "--part 2/3", "--part 0/3", "--part 1/3", "--finish"):
+        run(*words, *step.split())
+    assert Dataset(tmp_path / "steps").files() == whole.files()
+    train, val = read_columns(whole), read_columns(whole, "val")
+    assert train.keys() | val.keys() == SHAPES.keys() and not train.keys() & val.keys()
+    for key, targets in expected_targets().items():
+        found = (train | val)[key]
+        for name, values in targets.items():
+            np.testing.assert_array_equal(found[name], values, err_msg=f"{key} {name}")
+        mask = expected_mask(scene / "masks" / f"{key}.png", SHAPES[key][2], "stretch")
+        np.testing.assert_array_equal(found["mask"], mask, err_msg=key)
+    assert b"already complete" in run(*words, "--part", "0/3").stdout
+    assert b"already complete" in run(*words).stdout
+
+
+def test_a_part_refuses_other_targets_and_masks_than_were_prepared(run, tmp_path):
+    scene = draw_scene(tmp_path / "scene")
+    words = ("build", scene / "images", tmp_path / "out", "--quiet", *options_of(scene, "tar", "crop"))
+    run(*words, "--prepare")
+    text = (scene / "targets.csv").read_text()
+    (scene / "targets.csv").write_text(text.replace("a/1.jpg,a,-1.0", "a/1.jpg,a,-1.5"))
+    assert b"with other options: labels" in run(*words, "--part", "0/2", expect=2).stderr
+    (scene / "targets.csv").write_text(text)
+    path = scene / "masks" / "a" / "1.png"
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 10**9))
+    assert b"with other options: mask" in run(*words, "--part", "0/2", expect=2).stderr
 
 
 @pytest.mark.parametrize("change", ["target", "mask", "no mask", "size"])
