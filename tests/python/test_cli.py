@@ -123,7 +123,7 @@ def test_the_help_of_build_lists_every_option_with_its_default(tool):
         assert text in result.out, "ranges are shown"
 
 
-COMMANDS = ("build", "inspect", "verify", "bench", "convert", "pack", "index")  # with options of their own
+COMMANDS = ("build", "inspect", "verify", "bench", "convert", "pack", "index")  # all but cluster, which has commands
 
 
 @pytest.mark.parametrize("command", COMMANDS)
