@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/bytes/checked_math.hpp"
+#include "formats/bytes/splitmix.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -83,7 +84,9 @@ void ColumnFiller::fill(BatchBuffer& slot, std::size_t i, const ColumnValues& va
     const std::span<const std::byte> stored = values.named(file, chosen.number, record);
     std::byte* const out = slot.column_values[c].data() + i * chosen.bytes;
     if (chosen.pass) {
-      const auto draw = chosen.pass->choose(seed, slot.epoch, slot.samples[i]);
+      // As ViewPass draws for the image: each repeat of a sample has a seed of its own.
+      const auto draw =
+          chosen.pass->choose(seed + slot.repeats[i] * kGoldenGamma, slot.epoch, slot.samples[i]);
       chosen.pass->run(stored, draw, out, false);
     } else {
       std::memcpy(out, stored.data(), chosen.bytes);
