@@ -84,7 +84,7 @@ void ColumnFiller::fill(BatchBuffer& slot, std::size_t i, const ColumnValues& va
     const std::span<const std::byte> stored = values.named(file, chosen.number, record);
     std::byte* const out = slot.column_values[c].data() + i * chosen.bytes;
     if (chosen.pass) {
-      // As ViewPass draws for the image: each repeat of a sample has a seed of its own.
+      // As ViewPass draws for the image: each repeat of a sample has its own seed.
       const auto draw =
           chosen.pass->choose(seed + slot.repeats[i] * kGoldenGamma, slot.epoch, slot.samples[i]);
       chosen.pass->run(stored, draw, out, false);
