@@ -168,8 +168,8 @@ std::vector<std::string> words_of(const HelperRequest& request) {
 }
 
 HelperRequest request_from(std::span<char* const> words) {
-  using Kind = HelperRequest::Kind;
-  for (const Kind kind : {Kind::kIndex, Kind::kRows, Kind::kContents, Kind::kCheck}) {
+  using enum HelperRequest::Kind;
+  for (const auto kind : {kIndex, kRows, kContents, kCheck}) {
     if (words.size() != kRequestWords || words[0] != std::to_string(static_cast<int>(kind))) {
       continue;
     }
