@@ -17,6 +17,7 @@ from PIL import Image
 import images
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+PROGRAMS = Path(__file__).resolve().parents[3] / "build" / "release" / "samples"  # in C++
 TIMEOUT_SECONDS = 300  # ends what hangs; no test depends on how long a run takes
 CLASSES = {"dark": 0, "grey": 80, "light": 160}  # least brightness of their pictures, so that they can be learned
 
@@ -172,3 +173,45 @@ def test_training_with_augmentation_learns(folder, sample, epochs, arguments, li
     assert len(losses) == epochs and losses[-1] < losses[0]
     if sample == "train_imagenet.py":
         assert re.findall(r"images of (\S+),", out) == ["16x16", "16x16", "24x24", "24x24"]
+
+
+# (recipe, sizes of the views, operations that draw something for each sample)
+RECIPES = [
+    ("imagenet", "28x28", ["RandomResizedCrop", "RandomHorizontalFlip"]),
+    ("cifar", "32x32", ["RandomCrop", "RandomHorizontalFlip"]),
+    ("dino", "32x32 32x32 13x13 13x13 13x13 13x13", ["RandomResizedCrop", "RandomHorizontalFlip"]),
+]
+
+
+@pytest.mark.parametrize("recipe, sizes, drawn", RECIPES, ids=[case[0] for case in RECIPES])
+def test_recipes_of_the_cpp_sample_read_every_image(folder, recipe, sizes, drawn):
+    import precache
+
+    precache.build(folder, folder.parent / "shards", size=32, fit="stretch")
+    command = [PROGRAMS / "recipes", recipe, folder.parent / "shards", "2"]
+    out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT_SECONDS).stdout
+    line = r"epoch (\d): (\d+) images, mean (\S+), views of ([^;]+); sample 0 drew (.*)"
+    epochs = [re.fullmatch(line, text).groups() for text in out.splitlines()]
+    assert [(epoch, images, views) for epoch, images, _, views, _ in epochs] == [
+        ("0", "96", sizes),  # 120 images are three whole batches
+        ("1", "96", sizes),
+    ]
+    assert all(name in names.split() for *_, names in epochs for name in drawn)
+    assert epochs[0][2] != epochs[1][2]  # other crops in another epoch
+
+
+def test_the_cpp_trainer_learns_and_resumes_with_the_same_weights(folder):
+    import precache
+
+    shards = folder.parent / "shards"
+    precache.build(folder, shards, size=32)
+
+    def train(checkpoint, epochs):
+        command = [PROGRAMS / "train_loop", shards, folder.parent / checkpoint, str(epochs)]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT_SECONDS).stdout
+
+    whole = train("whole", 4)
+    losses = [float(loss) for loss in re.findall(r"^epoch \d: 96 images, loss ([\d.]+)$", whole, re.MULTILINE)]
+    assert len(losses) == 4 and losses[-1] < losses[0]
+    assert train("halves", 2) + train("halves", 4) == whole
+    assert (folder.parent / "halves").read_bytes() == (folder.parent / "whole").read_bytes()
