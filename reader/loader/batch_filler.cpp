@@ -43,8 +43,9 @@ void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t
 BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
                          std::uint64_t largest_batch, ShardBytes in_place)
     : shards_(std::move(shards)),
-      passes_(std::make_shared<ViewPasses>(*shards_->spec(), options.transform)),
-      columns_(*shards_, options.columns, options.transform),
+      columns_(*shards_, options.columns),
+      passes_(
+          std::make_shared<ViewPasses>(*shards_->spec(), options.transform, columns_.columns())),
       batch_bytes_(passes_->largest_batch_bytes(largest_batch)),
       stream_(batch_bytes_ > kStreamedBytes),
       writable_(options.writable),
@@ -166,8 +167,8 @@ std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_
     std::optional<ImageSize> original;
     slot.labels[i] = mapped->checked([&] {
       if (shards_->verify_on_read()) values.verify(file, place.row);
-      if (!columns_.is_empty()) columns_.fill(slot, i, values, file, place.row, seed);
       original = original_size(values, file, place.row);
+      if (!columns_.is_empty()) columns_.fill(slot, i, values, file, place.row, seed, original);
       return values.label(file, place.row);
     });
     const auto [offset, bytes] = values.payload(place.row);

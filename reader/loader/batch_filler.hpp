@@ -26,7 +26,6 @@ class BatchFiller {
 
   /// The passes of the transform, with the sizes that it names.
   [[nodiscard]] const std::shared_ptr<const ViewPasses>& passes() const { return passes_; }
-  [[nodiscard]] std::span<const NamedColumn> columns() const { return columns_.columns(); }
   /// The size of the picture that a sample was made of, by the column `size`; none if the dataset
   /// does not have it. Throws IoError, CorruptData.
   [[nodiscard]] std::optional<ImageSize> original_size(std::uint64_t sample) const;
@@ -54,8 +53,8 @@ class BatchFiller {
   void read_ahead(const BatchBuffer& slot) const;
 
   std::shared_ptr<const ShardSet> shards_;
-  std::shared_ptr<const ViewPasses> passes_;
   ColumnFiller columns_;
+  std::shared_ptr<const ViewPasses> passes_;
   std::optional<std::size_t> size_column_;
   std::size_t batch_bytes_;
   bool stream_;

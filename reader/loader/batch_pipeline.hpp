@@ -65,7 +65,10 @@ class BatchPipeline : public LoaderCore {
   }
   void set_size(ImageSize size, std::size_t view) override;
   [[nodiscard]] std::vector<OperationDraw> draw(const SampleKey& key) const override;
-  [[nodiscard]] std::span<const NamedColumn> columns() const { return filler_.columns(); }
+  [[nodiscard]] std::span<const NamedColumn> columns() const {
+    const NamedColumns& columns = later_passes_->columns();
+    return columns == nullptr ? std::span<const NamedColumn>() : *columns;
+  }
   [[nodiscard]] LoaderStats stats() const;
   [[nodiscard]] std::vector<std::string> warnings() const override {
     return filler_.passes()->view(0).pass().warnings();

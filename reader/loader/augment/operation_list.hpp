@@ -26,6 +26,7 @@ struct Step {
   /// Of a RandomApply: the number of steps that follow and are skipped if it is not applied.
   std::size_t nested = 0;
   std::unique_ptr<Resampler> resampler;  // of RandomResizedCrop and Resize
+  bool is_of_mask = false;               // mask_steps() made it
 };
 
 /// The steps of a list, those in a RandomApply after it. Throws InvalidArgument if an operation

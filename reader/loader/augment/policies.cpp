@@ -85,6 +85,8 @@ double magnitude_of(PolicyChange change, const Space& space, std::uint32_t index
   }
 }
 
+bool moves_pixels(PolicyChange change) { return change >= kShearX && change <= kRotate; }
+
 bool is_signed(PolicyChange change) { return change >= kShearX && change <= kSharpness; }
 
 PolicyDraw empty_draw(Interpolation interpolation, const Fill& fill) {
@@ -188,6 +190,12 @@ void apply(const PolicyStep& step, PlanarImage& image, PlanarImage& spare,
 
 void apply(const PolicyDraw& draw, PlanarImage& image, PlanarImage& spare) {
   for (std::size_t i = 0; i < draw.count; ++i) apply(draw.steps[i], image, spare, draw.sampling);
+}
+
+void apply_to_mask(const PolicyDraw& draw, PlanarImage& mask, PlanarImage& spare) {
+  for (std::size_t i = 0; i < draw.count; ++i) {
+    if (moves_pixels(draw.steps[i].change)) apply(draw.steps[i], mask, spare, draw.sampling);
+  }
 }
 
 DrawnValue shown(const PolicyDraw& draw) {

@@ -64,6 +64,8 @@ struct PolicyDraw {
                                 const ImageShape& shape);
 
 void apply(const PolicyDraw& draw, PlanarImage& image, PlanarImage& spare);
+/// The same for a mask: only the changes that move pixels.
+void apply_to_mask(const PolicyDraw& draw, PlanarImage& mask, PlanarImage& spare);
 /// torchvision's `_apply_op`.
 void apply(const PolicyStep& step, PlanarImage& image, PlanarImage& spare,
            const augment::Sampling& sampling);

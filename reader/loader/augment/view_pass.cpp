@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/loader/augment/view_pass.hpp"
 
+#include <type_traits>
 #include <utility>
 
 #include "formats/bytes/splitmix.hpp"
@@ -11,6 +12,7 @@
 #include "reader/loader/augment/colour_operations.hpp"
 #include "reader/loader/augment/erase.hpp"
 #include "reader/loader/augment/geometry.hpp"
+#include "reader/loader/augment/mask_steps.hpp"
 #include "reader/loader/augment/policies.hpp"
 #include "reader/loader/epoch_order.hpp"
 
@@ -112,7 +114,12 @@ struct Painter {
   template <typename T>
   void operator()(const T& operation) const {
     const auto draw = drawn(operation, key, step);
-    canvas.change([&](PlanarImage& image, PlanarImage& spare) { apply(draw, image, spare); });
+    canvas.change([&](PlanarImage& image, PlanarImage& spare) {
+      if constexpr (std::is_same_v<decltype(draw), const PolicyDraw>) {
+        if (step.is_of_mask) return apply_to_mask(draw, image, spare);
+      }
+      apply(draw, image, spare);
+    });
   }
 };
 
@@ -253,6 +260,19 @@ ViewPass ViewPass::with_size(ImageSize size) const {
   transform.crop->height = size.height;
   transform.crop->width = size.width;
   return {stored_, transform, nullptr};
+}
+
+ViewPass ViewPass::for_masks() const {
+  TensorSpec mask = stored_;
+  mask.dtype = DType::kUint8;
+  mask.layout = Layout::kChw;
+  mask.channels = 1;
+  ViewPass result(mask, {.crop = transform_.crop, .flip = transform_.flip}, nullptr);
+  if (list_) {
+    result.steps_ = augment::mask_steps(augment::make_steps(*list_, stored_));
+    result.pass_ = PixelPass(spec_after(result.steps_, mask), {});
+  }
+  return result;
 }
 
 }  // namespace precache

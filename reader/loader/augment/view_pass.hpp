@@ -40,6 +40,10 @@ class ViewPass {
                                                 const std::optional<ImageSize>& original) const;
   /// The same pass with another size of the result. Throws InvalidArgument.
   [[nodiscard]] ViewPass with_size(ImageSize size) const;
+  /// The pass for a mask of the same sample: the same geometry, by nearest neighbour, and no
+  /// other changes. Its tensors are uint8 with one channel. Throws InvalidArgument, as
+  /// mask_steps().
+  [[nodiscard]] ViewPass for_masks() const;
 
  private:
   void erase(const SampleKey& key, std::byte* out) const;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "formats/bytes/checked_math.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/loader/augment/operation_checks.hpp"
@@ -32,7 +35,9 @@ void check_views(const BatchTransform& transform) {
 
 }  // namespace
 
-ViewPasses::ViewPasses(const TensorSpec& stored, const BatchTransform& transform) {
+ViewPasses::ViewPasses(const TensorSpec& stored, const BatchTransform& transform,
+                       NamedColumns columns)
+    : columns_(std::move(columns)) {
   check_views(transform);
   if (!transform.has_lists()) {
     passes_.push_back(std::make_shared<ViewPass>(stored, transform, nullptr));
@@ -47,6 +52,9 @@ ViewPasses::ViewPasses(const TensorSpec& stored, const BatchTransform& transform
     largest_sizes_.push_back({result.height, result.width});
     largest_rows_.push_back(result.size_bytes());
   }
+  if (columns_ != nullptr && std::ranges::any_of(*columns_, &NamedColumn::is_mask)) {
+    add_mask(stored);
+  }
   if (!transform.max_size) return;
   const auto& [height, width] = *transform.max_size;
   const TensorSpec& first = view(0).result();
@@ -59,6 +67,39 @@ ViewPasses::ViewPasses(const TensorSpec& stored, const BatchTransform& transform
   (void)view(0).with_size(*transform.max_size);  // throws if the view has no size to set
   largest_sizes_[0] = *transform.max_size;
   largest_rows_[0] = with(first, *transform.max_size).size_bytes();
+}
+
+/// REQUIRES: a column is a mask.
+void ViewPasses::add_mask(const TensorSpec& stored) {
+  const NamedColumn& first = *std::ranges::find_if(*columns_, &NamedColumn::is_mask);
+  if (size() > 1) {
+    throw InvalidArgument(
+        fmt::format("`columns` has the mask '{}', but `views` makes {} images of each sample, and "
+                    "the mask can follow only one",
+                    first.name, size()),
+        "Use `augmentation` instead of `views`, or leave out the mask.");
+  }
+  ViewPass mask = view(0).for_masks();
+  if (mask.is_copy()) return;
+  for (const NamedColumn& column : *columns_) {
+    if (!column.is_mask() || column.shape == std::vector{stored.height, stored.width}) continue;
+    throw InvalidArgument(
+        fmt::format("`columns` has '{}', a mask of {}x{}, but the images are {}x{}, and the "
+                    "transform moves the pixels of both",
+                    column.name, column.shape[0], column.shape[1], stored.height, stored.width),
+        "Leave out the mask, or the operations that crop, flip, resize or turn.");
+  }
+  set_mask(std::move(mask));
+}
+
+void ViewPasses::set_mask(ViewPass mask) {
+  const TensorSpec& result = mask.result();
+  std::vector<NamedColumn> columns = *columns_;
+  for (NamedColumn& column : columns) {
+    if (column.is_mask()) column.shape = {result.height, result.width};
+  }
+  columns_ = std::make_shared<const std::vector<NamedColumn>>(std::move(columns));
+  mask_ = std::make_shared<const ViewPass>(std::move(mask));
 }
 
 std::size_t ViewPasses::sample_bytes() const {
@@ -95,6 +136,7 @@ ViewPasses ViewPasses::with_size(ImageSize size, std::size_t view) const {
   }
   ViewPasses result = *this;
   result.passes_[view] = std::make_shared<ViewPass>(passes_[view]->with_size(size));
+  if (mask_ != nullptr) result.set_mask(result.view(0).for_masks());
   return result;
 }
 

@@ -81,7 +81,7 @@ class Loader:
             even without `normalize`.
         layout: "chw" or "hwc"; by default as stored.
         columns: Named columns of the dataset, such as ["mask", "age"]. The loader then yields dicts: "image", "label" and
-            these columns as arrays of (batch, *shape). A mask is cropped and flipped with its image.
+            these columns as arrays of (batch, *shape). A mask moves with its image, and its values never change.
         batch_transform: Called with the images and labels of each batch, or with the dict if there are `columns`, in the
             thread that asks for it; the loader yields what it returns. For MixUp, for example.
         as_dict: Two names, to yield dicts: ("pixel_values", "labels"). With `columns`, the names of these two.

@@ -67,7 +67,7 @@ def dataset(
     column_names = [column.name for column in columns]
     types = [*(spec.dtype for spec in specs), tf.int64, *(column.dtype for column in columns)]
     shapes = [(rows, *(spec.shape if options.get("size") is None else _any_size(spec))) for spec in specs]
-    shapes += [(rows,), *((rows, *column.shape) for column in columns)]
+    shapes += [(rows,), *((rows, *_column_shape(column, options.get("size") is not None)) for column in columns)]
     has_views = idle[0]._pixels.has_views
 
     def numbers() -> Iterator[int]:
@@ -107,6 +107,11 @@ def _any_size(spec: Spec) -> tuple[int | None, ...]:
     """The shape of samples whose height and width change."""
     channels = spec.shape[0] if spec.layout == "chw" else spec.shape[2]
     return (channels, None, None) if spec.layout == "chw" else (None, None, channels)
+
+
+def _column_shape(column: Column, changes_size: bool) -> tuple[int | None, ...]:
+    """The shape of the values of a sample; masks change their size with the images."""
+    return (None, None) if changes_size and len(column.shape) == 2 else column.shape
 
 
 def _tensor(images: Array, spec: Spec) -> tf.Tensor:

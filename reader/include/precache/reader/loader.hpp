@@ -60,8 +60,8 @@ struct LoaderOptions {
   /// other draws at each. An epoch keeps its length, so it has only this part of the samples; other
   /// ones in each epoch. More than 1 needs a shuffle.
   std::uint32_t repeats = 1;
-  /// The named columns that batches have next to images and labels. A mask is cropped and flipped
-  /// with its image.
+  /// The named columns that batches have next to images and labels. A mask moves with its image, by
+  /// the same draws: crops, flips, resizes by nearest neighbour and so on. Its values never change.
   std::vector<std::string> columns{};
   unsigned threads = 0;  // 0: all that the process may use
   /// The number of batches that are filled ahead. Memory is bounded by these and those that the
@@ -119,7 +119,7 @@ class Batch {
   /// -1 for a sample without a label.
   [[nodiscard]] std::span<const std::int64_t> labels() const&;
   std::span<const std::int64_t> labels() const&& = delete;
-  /// Those of LoaderOptions::columns. The shape of a mask is that of its crop.
+  /// Those of LoaderOptions::columns. A mask has the height and width of its image.
   [[nodiscard]] std::span<const NamedColumn> columns() const&;
   std::span<const NamedColumn> columns() const&& = delete;
   /// The values of a column: `column<float>("age")[i]` has those of sample i. T is std::uint8_t,

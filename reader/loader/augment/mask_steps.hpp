@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "reader/loader/augment/operation_list.hpp"
+
+namespace precache::augment {
+
+/// The steps that a mask takes along with its image, whose steps these are: the same draws, and
+/// pixels chosen by nearest neighbour. Steps that only change colours are left out; of those that
+/// have several changes, such as RandAugment, only the geometric ones are made. Throws
+/// InvalidArgument for a fill of several values.
+[[nodiscard]] std::vector<Step> mask_steps(std::vector<Step> image_steps);
+
+}  // namespace precache::augment
