@@ -29,26 +29,25 @@ std::uint64_t BatchLayout::bytes(std::uint64_t rows, bool with_choices) const {
                       : checked_add(labels_at(rows), rows * sizeof(std::int64_t));
 }
 
-BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, const PixelPass& pass,
+BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, const EpochPasses& passes,
                          std::uint64_t largest_batch, const RegisteredShards* registered,
                          DevicePath path, int device)
     : shards_(std::move(shards)),
-      pass_(pass),
+      is_copy_(passes.is_always_copy()),
       largest_batch_(std::max<std::uint64_t>(largest_batch, 1)),
       registered_(registered),
       path_(path),
       device_(device) {
   const TensorSpec& stored = *shards_->spec();
-  const TensorSpec& result = pass_.result();
   stored_.row_bytes = stored.size_bytes();
-  result_.row_bytes = result.size_bytes();
-  if (pass_.is_copy()) return;
-  work_ = pixel_work(stored, pass_, device);
+  largest_.row_bytes = passes.largest_row_bytes(0);
+  if (is_copy_) return;
+  work_ = pixel_work(stored, passes.at(0)->view(0).pass(), device);
   input_ = allocate_device(device, stored_.bytes(largest_batch_, true));
 }
 
 std::uint64_t BatchCopier::buffer_bytes() const {
-  return stored_.bytes(largest_batch_, !pass_.is_copy()) - stored_.labels_at(largest_batch_) +
+  return stored_.bytes(largest_batch_, !is_copy_) - stored_.labels_at(largest_batch_) +
          tensor_bytes(largest_batch_);
 }
 
@@ -56,13 +55,16 @@ std::uint64_t BatchCopier::tensor_bytes(std::uint64_t rows) const {
   return registered_ == nullptr ? stored_.labels_at(rows) : 0;
 }
 
-std::uint64_t BatchCopier::place_bytes() const { return result_.bytes(largest_batch_, false); }
+std::uint64_t BatchCopier::place_bytes() const { return largest_.bytes(largest_batch_, false); }
 
-void BatchCopier::prepare(Batch& batch, const OrderState& state, const DeviceRing& ring,
-                          std::size_t place) {
+void BatchCopier::prepare(Batch& batch, const PixelPass& pass, const OrderState& state,
+                          const DeviceRing& ring, std::size_t place) {
   buffer_ = batch.make_writable();
-  to_ = pass_.is_copy() ? ring.memory(place) : input_.get();
-  write_notes(batch, state, buffer_ + tensor_bytes(batch.size()));
+  result_.row_bytes = pass.result().size_bytes();
+  work_.height = pass.result().height;
+  work_.width = pass.result().width;
+  to_ = is_copy_ ? ring.memory(place) : input_.get();
+  write_notes(batch, pass, state, buffer_ + tensor_bytes(batch.size()));
   if (registered_ == nullptr) return;
   find_runs(batch.samples());
   strided_ = path_ == DevicePath::kStrided || (path_ == DevicePath::kAuto && runs_.size() == 1);
@@ -76,7 +78,7 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
   // Labels and draws come from the buffer; so do tensors, unless they come from registered shards.
   const std::uint64_t first = labels_at - tensor_bytes(rows);
   Copied copied;
-  copied.bytes = stored_.bytes(rows, !pass_.is_copy()) - first;
+  copied.bytes = stored_.bytes(rows, !is_copy_) - first;
   check(cudaMemcpyAsync(to_ + first, buffer_, copied.bytes, cudaMemcpyHostToDevice, ring.stream()),
         "cudaMemcpyAsync", device_);
   if (registered_ != nullptr) {
@@ -85,7 +87,7 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
     strided_ ? copy_runs(ring.stream()) : gather(ring.stream());
   }
   copied.labels = reinterpret_cast<std::int64_t*>(ring.memory(place) + result_.labels_at(rows));
-  if (pass_.is_copy()) return copied;
+  if (is_copy_) return copied;
   work_.in = to_;
   work_.in_samples = rows;
   work_.out = ring.memory(place);
@@ -98,13 +100,14 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
 }
 
 /// Writes the labels, and the draw of each sample.
-void BatchCopier::write_notes(const Batch& batch, const OrderState& state, std::byte* notes) const {
+void BatchCopier::write_notes(const Batch& batch, const PixelPass& pass, const OrderState& state,
+                              std::byte* notes) const {
   const std::uint64_t rows = batch.size();
   std::memcpy(notes, batch.labels().data(), rows * sizeof(std::int64_t));
-  if (pass_.is_copy()) return;
+  if (is_copy_) return;
   std::byte* const choices = notes + stored_.choices_at(rows) - stored_.labels_at(rows);
   for (std::uint64_t i = 0; i < rows; ++i) {
-    const AugmentationDraw choice = pass_.choose(state.seed, state.epoch, batch.samples()[i]);
+    const AugmentationDraw choice = pass.choose(state.seed, state.epoch, batch.samples()[i]);
     std::memcpy(choices + i * sizeof choice, &choice, sizeof choice);
   }
 }

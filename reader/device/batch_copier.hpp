@@ -8,6 +8,7 @@
 #include "reader/device/device_ring.hpp"
 #include "reader/device/pixel_work.hpp"
 #include "reader/device/registered_shards.hpp"
+#include "reader/loader/augment/epoch_passes.hpp"
 #include "reader/loader/pixel_pass.hpp"
 #include "reader/shards/shard_set.hpp"
 
@@ -29,10 +30,10 @@ struct BatchLayout {
 class BatchCopier {
  public:
   /// Copies tensors from `registered` if it is set, else from the batches, which hold them
-  /// gathered. Throws Unsupported for tensors that are too large and for a device that this build
-  /// has no kernel for, DeviceError. REQUIRES: `device` is the current one; `registered` outlives
-  /// this.
-  BatchCopier(std::shared_ptr<const ShardSet> shards, const PixelPass& pass,
+  /// gathered. `passes` has the memory that a batch of any size needs. Throws Unsupported for
+  /// tensors that are too large and for a device that this build has no kernel for, DeviceError.
+  /// REQUIRES: `device` is the current one; `registered` outlives this.
+  BatchCopier(std::shared_ptr<const ShardSet> shards, const EpochPasses& passes,
               std::uint64_t largest_batch, const RegisteredShards* registered, DevicePath path,
               int device);
 
@@ -46,8 +47,9 @@ class BatchCopier {
     std::int64_t* labels = nullptr;  // on the device
   };
   /// Does the part of copy() that may run out of memory, before any copy starts. The batch has
-  /// stored tensors of the epoch and seed of `state`.
-  void prepare(Batch& batch, const OrderState& state, const DeviceRing& ring, std::size_t place);
+  /// stored tensors of the epoch and seed of `state`; `pass` is that of the epoch.
+  void prepare(Batch& batch, const PixelPass& pass, const OrderState& state, const DeviceRing& ring,
+               std::size_t place);
   /// Copies the batch that was prepared last. Uses its buffer until the place is ready. Throws only
   /// DeviceError.
   /// REQUIRES: the ring's device is the current one.
@@ -63,24 +65,26 @@ class BatchCopier {
   /// The bytes of tensors in a host buffer, before the labels.
   [[nodiscard]] std::uint64_t tensor_bytes(std::uint64_t rows) const;
   void find_runs(std::span<const std::uint64_t> samples);
-  void write_notes(const Batch& batch, const OrderState& state, std::byte* notes) const;
+  void write_notes(const Batch& batch, const PixelPass& pass, const OrderState& state,
+                   std::byte* notes) const;
   void list_copies(std::span<const std::uint64_t> samples);
   void copy_runs(cudaStream_t stream) const;
   void gather(cudaStream_t stream);
   [[nodiscard]] const std::byte* tensor_of(std::uint64_t sample) const;
 
   std::shared_ptr<const ShardSet> shards_;
-  PixelPass pass_;
+  bool is_copy_;  // in every epoch, so no kernel is needed
   std::uint64_t largest_batch_;
   const RegisteredShards* registered_;
   DevicePath path_;
   int device_;
   BatchLayout stored_;
-  BatchLayout result_;
+  BatchLayout largest_;  // results of the largest size
   PixelWork work_;
   DeviceMemory
       input_;  // a stored batch; none without a transform. One is enough: the stream runs in order
   // The batch that was prepared last:
+  BatchLayout result_;
   std::byte* buffer_ = nullptr;
   std::byte* to_ = nullptr;  // on the device
   bool strided_ = false;

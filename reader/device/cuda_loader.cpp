@@ -15,7 +15,6 @@
 #include "reader/device/registered_shards.hpp"
 #include "reader/loader/batch_pipeline.hpp"
 #include "reader/loader/option_checks.hpp"
-#include "reader/loader/pixel_pass.hpp"
 
 namespace precache {
 namespace {
@@ -38,11 +37,11 @@ void validate(const LoaderOptions& options, const DeviceOptions& device) {
 class DeviceLoader::Copying final : public DeviceLoader::Impl {
  public:
   Copying(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
-      : Impl(options), device_(device.device), pass_(dataset.spec(), options.transform) {
+      : Impl(options), device_(device.device), passes_(dataset.spec(), options.transform) {
     validate(options, device);
     device::check_device(device_);
     const device::CurrentDevice current(device_);
-    core_.reset(new Core(dataset, pass_, options, device));
+    core_.reset(new Core(dataset, passes_, options, device));
     stats_.reason = core_->source.reason;
     stats_.bytes_registered = core_->source.bytes_registered;
     state_ = core_->loader.state();
@@ -91,13 +90,20 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
   [[nodiscard]] std::uint64_t batches_left() const override { return batches_left_; }
   [[nodiscard]] OrderState state() const override { return state_; }
   [[nodiscard]] bool has_failed() const override { return failure_ || reading_failed_; }
-  [[nodiscard]] const TensorSpec& spec() const override { return pass_.result(); }
+  [[nodiscard]] const EpochPasses& passes() const override { return passes_; }
+  std::uint64_t set_size(ImageSize size, std::size_t view,
+                         std::optional<std::uint64_t> epoch) override {
+    const std::uint64_t from = epoch.value_or(next_begun(state_));
+    passes_ = passes_.with_size(size, view, from);
+    // Batches that are ahead may have been made for the old size.
+    if (!failure_ && !core_->queue.empty()) resume(state_);
+    return from;
+  }
   [[nodiscard]] DeviceStats stats() const override {
     DeviceStats stats = stats_;
     if (core_ != nullptr) stats.host = core_->loader.stats();
     return stats;
   }
-  [[nodiscard]] std::vector<std::string> warnings() const override { return pass_.warnings(); }
 
  private:
   /// The next result of next(): a place of the ring, or the end of the epoch.
@@ -110,10 +116,10 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
 
   /// Everything that is freed when the device fails, in the order of construction.
   struct Core {
-    Core(const Dataset& dataset, const PixelPass& pass, const LoaderOptions& options,
+    Core(const Dataset& dataset, const EpochPasses& passes, const LoaderOptions& options,
          const DeviceOptions& device)
         : source(device::choose_source(*dataset.shards_, device)),
-          copier(dataset.shards_, pass, largest_batch(options, dataset.size()),
+          copier(dataset.shards_, passes, largest_batch(options, dataset.size()),
                  source.registered.get(), device.device_path, device.device),
           ring(std::make_shared<device::DeviceRing>(device.device, device.device_batches,
                                                     copier.place_bytes())),
@@ -225,9 +231,10 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
       return false;
     }
     // All allocations come first: once the place is taken, only the device can fail.
-    core_->copier.prepare(*next, entry.state, ring, place);
+    const PixelPass& pass = passes_.at(entry.state.epoch)->view(0).pass();
+    core_->copier.prepare(*next, pass, entry.state, ring, place);
     entry.place = place;
-    entry.parts = {pass_.result(),
+    entry.parts = {pass.result(),
                    next->size(),
                    device::SampleList::of({next->samples().begin(), next->samples().end()}),
                    ring.memory(place),
@@ -252,7 +259,7 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
   }
 
   const int device_;
-  const PixelPass pass_;
+  EpochPasses passes_;
   std::unique_ptr<Core, DropCore> core_;  // none after a failure
   std::exception_ptr failure_;
   bool reading_failed_ = false;  // for a batch that was not asked for yet
@@ -269,6 +276,10 @@ std::unique_ptr<LoaderCore> DeviceLoader::make_core(const Dataset& dataset,
   if (!options.columns.empty()) {
     throw Unsupported("a DeviceLoader does not copy named columns, so `columns` must be empty",
                       "Use a Loader, and copy its batches to the device.");
+  }
+  if (options.transform.has_lists()) {
+    throw Unsupported("lists of operations are not supported on a GPU",
+                      "Use a Loader, and copy its batches.");
   }
   check_count("device_batches", device.device_batches, kMostBatches);
   check_count("prefetch", options.prefetch, kMostBatches);

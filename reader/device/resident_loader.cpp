@@ -13,8 +13,8 @@
 #include "reader/device/pixel_kernel.hpp"
 #include "reader/device/pixel_launch.hpp"
 #include "reader/device/resident_set.hpp"
+#include "reader/loader/augment/epoch_passes.hpp"
 #include "reader/loader/batch_pipeline.hpp"
-#include "reader/loader/pixel_pass.hpp"
 #include "reader/loader/schedule.hpp"
 
 namespace precache {
@@ -41,7 +41,7 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
   Resident(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
       : Impl(options),
         device_(device.device),
-        pass_(dataset.spec(), options.transform),
+        passes_(dataset.spec(), options.transform),
         options_(validated(options, dataset.size())),
         choices_(std::make_shared<const Choices>(options_)),
         consumed_(begin_of(position_count(options_, dataset.size())), options_),
@@ -72,12 +72,7 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
   void resume(const OrderState& state) override {
     if (failure_) std::rethrow_exception(failure_);
     check_state(state, consumed_.state.samples, choices_->weighted.has_value());
-    const Schedule schedule(state, options_);  // throws before anything changes
-    for (const Entry& entry : core_->queue) {
-      if (entry.place) core_->ring->give_back(*entry.place);
-    }
-    core_->queue.clear();
-    consumed_ = planned_ = schedule;
+    restart(Schedule(state, options_));  // throws before anything changes
   }
 
   [[nodiscard]] std::uint64_t batches_per_epoch() const override {
@@ -88,8 +83,15 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
   }
   [[nodiscard]] OrderState state() const override { return consumed_.state_now(); }
   [[nodiscard]] bool has_failed() const override { return failure_ != nullptr; }
-  [[nodiscard]] const TensorSpec& spec() const override { return pass_.result(); }
-  [[nodiscard]] std::vector<std::string> warnings() const override { return pass_.warnings(); }
+  [[nodiscard]] const EpochPasses& passes() const override { return passes_; }
+  std::uint64_t set_size(ImageSize size, std::size_t view,
+                         std::optional<std::uint64_t> epoch) override {
+    const std::uint64_t from = epoch.value_or(next_begun(consumed_.state_now()));
+    passes_ = passes_.with_size(size, view, from);
+    // Batches that are ahead may have been made for the old size.
+    if (!failure_ && planned_.state.epoch >= from) restart(consumed_);
+    return from;
+  }
   [[nodiscard]] DeviceStats stats() const override { return stats_; }
 
  private:
@@ -113,13 +115,13 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
   struct Core {
     Core(const Resident& loader, const Dataset& dataset, const DeviceOptions& device)
         : set(dataset.shards_, loader.options_.threads, device.resident_up_to_bytes, device.device),
-          pixels(device::pixel_work(dataset.spec(), loader.pass_, device.device)) {
+          pixels(device::pixel_work(dataset.spec(), loader.passes_.at(0)->view(0).pass(),
+                                    device.device)) {
       const std::uint64_t rows =
           std::max<std::uint64_t>(largest_batch(loader.options_, dataset.size()), 1);
-      labels_at = round_up(checked_mul(rows, loader.pass_.result().size_bytes()), kAlignment);
+      labels_at = round_up(checked_mul(rows, loader.passes_.largest_row_bytes(0)), kAlignment);
       const std::uint64_t draws_at = round_up(rows * sizeof(std::uint64_t), kAlignment);
       scratch = device::allocate_device(device.device, draws_at + rows * sizeof(AugmentationDraw));
-      choice.rule = loader.pass_.crop_rule();
       choice.rows = reinterpret_cast<std::uint64_t*>(scratch.get());
       choice.choices = reinterpret_cast<AugmentationDraw*>(scratch.get() + draws_at);
       upload(*loader.choices_, device.device);
@@ -175,6 +177,14 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
     return {positions, options_.order, options_.seed, 0, 0};
   }
 
+  void restart(const Schedule& schedule) {
+    for (const Entry& entry : core_->queue) {
+      if (entry.place) core_->ring->give_back(*entry.place);
+    }
+    core_->queue.clear();
+    consumed_ = planned_ = schedule;
+  }
+
   std::optional<DeviceBatch> take() {
     Entry entry = std::move(core_->queue.front());
     core_->queue.pop_front();
@@ -213,6 +223,8 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
     const auto [first, count] = planned_.slices.slice(planned_.step);
     const OrderState& state = planned_.state;
     device::ResidentWork& choice = core_->choice;
+    const PixelPass& pass = passes_.at(state.epoch)->view(0).pass();
+    choice.rule = pass.crop_rule();
     choice.order = planned_.order.keys();
     const bool is_weighted = state.order.shuffle == Shuffle::kWeighted;
     choice.weights = is_weighted ? core_->weights : WeightSums();
@@ -221,13 +233,15 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
     choice.first = first;
     choice.count = static_cast<std::uint32_t>(count);
     device::PixelWork& pixels = core_->pixels;
+    pixels.height = pass.result().height;
+    pixels.width = pass.result().width;
     pixels.samples = choice.count;
     pixels.out = ring.memory(place);
     pixels.labels_out = reinterpret_cast<std::int64_t*>(ring.memory(place) + core_->labels_at);
     // All allocations come first: once the place is taken, only the device can fail.
     core_->queue.push_back(
         {place,
-         {pass_.result(), count, sample_list(choice), pixels.out, pixels.labels_out,
+         {pass.result(), count, sample_list(choice), pixels.out, pixels.labels_out,
           ring.ready(place), device_, DevicePath::kResident}});
     ring.take_first_free();
     ++planned_.step;
@@ -252,7 +266,7 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
   }
 
   const int device_;
-  const PixelPass pass_;
+  EpochPasses passes_;
   const LoaderOptions options_;
   const std::shared_ptr<const Choices> choices_;
   Schedule consumed_;                     // up to the last returned batch

@@ -19,6 +19,7 @@ namespace precache {
 
 class BufferPool;
 class ViewPasses;
+struct ColumnPasses;
 
 /// Memory that is aligned for vector instructions.
 class AlignedBuffer {

@@ -41,12 +41,10 @@ void start_reading(const MappedShard& shard, std::uint64_t offset, std::uint64_t
 }  // namespace
 
 BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
-                         std::uint64_t largest_batch, ShardBytes in_place)
+                         std::size_t batch_bytes, ShardBytes in_place)
     : shards_(std::move(shards)),
       columns_(*shards_, options.columns),
-      passes_(
-          std::make_shared<ViewPasses>(*shards_->spec(), options.transform, columns_.columns())),
-      batch_bytes_(passes_->largest_batch_bytes(largest_batch)),
+      batch_bytes_(batch_bytes),
       stream_(batch_bytes_ > kStreamedBytes),
       writable_(options.writable),
       in_place_(std::move(in_place)) {

@@ -18,14 +18,12 @@ namespace precache {
 /// different rows of one batch.
 class BatchFiller {
  public:
-  /// Batches have at most `largest_batch` samples, and with `in_place` (BatchPlacement) only
-  /// labels. Throws the exceptions of ViewPasses and ColumnFiller.
+  /// Batches have at most `batch_bytes` bytes of tensors, and with `in_place` (BatchPlacement) only
+  /// labels. Throws the exceptions of ColumnFiller.
   /// REQUIRES: the shards have a spec.
   BatchFiller(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
-              std::uint64_t largest_batch, ShardBytes in_place);
+              std::size_t batch_bytes, ShardBytes in_place);
 
-  /// The passes of the transform, with the sizes that it names.
-  [[nodiscard]] const std::shared_ptr<const ViewPasses>& passes() const { return passes_; }
   /// The size of the picture that a sample was made of, by the column `size`; none if the dataset
   /// does not have it. Throws IoError, CorruptData.
   [[nodiscard]] std::optional<ImageSize> original_size(std::uint64_t sample) const;

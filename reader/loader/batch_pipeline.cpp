@@ -134,12 +134,13 @@ BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const Loade
     : LoaderCore(options),
       options_(validated(options, shards->samples())),
       shards_(std::move(shards)),
-      filler_(shards_, options_, largest_batch(options_, shards_->samples()), placement.in_place),
+      passes_(*shards_->spec(), options_.transform, columns_of(*shards_, options_.columns)),
+      filler_(shards_, options_,
+              passes_.largest_batch_bytes(largest_batch(options_, shards_->samples())),
+              placement.in_place),
       pool_(std::make_shared<BufferPool>(options_.prefetch + 1, buffers(placement, filler_))),
       consumed_(begin_of(0), options_),
       planned_(consumed_),
-      passes_(filler_.passes()),
-      later_passes_(passes_),
       ring_(options_.prefetch) {
   if (!options_.weights.empty()) weighted_.emplace(options_.weights);
   if (shards_->handle_bus_errors()) bus_fault::install_handler();
@@ -208,7 +209,6 @@ void BatchPipeline::resume(const OrderState& state) {
   check_state(state, position_count(options_, shards_->samples()), weighted_.has_value());
   const Schedule schedule(state, options_);  // throws before anything changes
   std::unique_lock lock(mutex_);
-  passes_ = later_passes_;
   restart(lock, schedule);
 }
 
@@ -223,16 +223,17 @@ void BatchPipeline::restart(std::unique_lock<std::mutex>& lock, const Schedule& 
   work_there_.notify_all();
 }
 
-void BatchPipeline::set_size(ImageSize size, std::size_t view) {
-  auto changed = std::make_shared<const ViewPasses>(later_passes_->with_size(size, view));
+std::uint64_t BatchPipeline::set_size(ImageSize size, std::size_t view,
+                                      std::optional<std::uint64_t> epoch) {
+  const std::uint64_t from = epoch.value_or(next_begun(state()));
+  EpochPasses changed = passes_.with_size(size, view, from);
+  const bool differs =
+      passes_.at(from)->view(view).result() != changed.at(from)->view(view).result();
   std::unique_lock lock(mutex_);
-  const OrderState now = consumed_.state_now();
-  if (now.epoch >= later_from_) passes_ = later_passes_;
-  later_passes_ = std::move(changed);
-  const bool is_at_begin = now.position == 0;
-  later_from_ = now.epoch + (is_at_begin ? 0 : 1);
+  std::swap(passes_, changed);
   // Batches that are ahead may have been made for the old size.
-  if (planned_.state.epoch >= later_from_) restart(lock, consumed_);
+  if (differs && planned_.state.epoch >= from) restart(lock, consumed_);
+  return from;
 }
 
 std::vector<OperationDraw> BatchPipeline::draw(const SampleKey& key) const {
@@ -244,7 +245,7 @@ std::vector<OperationDraw> BatchPipeline::draw(const SampleKey& key) const {
     throw InvalidArgument(fmt::format("`repeat` must be below {}, the number of repeats; got {}",
                                       options_.repeats, key.repeat));
   }
-  return later_passes_->view(key.view).draw(key, filler_.original_size(key.sample));
+  return passes_.at(key.epoch)->view(key.view).draw(key, filler_.original_size(key.sample));
 }
 
 bool BatchPipeline::has_failed() const {
@@ -327,7 +328,7 @@ void BatchPipeline::begin_batch(std::unique_lock<std::mutex>& lock) {
   ring_[(head_ + count_) % ring_.size()] = pool_->take();
   BatchBuffer& slot = *at(count_++);
   slot.epoch = planned_.state.epoch;
-  slot.passes = slot.epoch >= later_from_ ? later_passes_ : passes_;
+  slot.passes = passes_.at(slot.epoch);
   if (!planned_.has_batch()) {
     slot.ends_epoch = true;
     slot.samples.clear();

@@ -58,21 +58,15 @@ class BatchPipeline : public LoaderCore {
   void resume(const OrderState& state) override;
   [[nodiscard]] bool has_failed() const override;
 
-  [[nodiscard]] const TensorSpec& spec() const override { return view_spec(0); }
-  [[nodiscard]] std::size_t views() const override { return filler_.passes()->size(); }
-  [[nodiscard]] const TensorSpec& view_spec(std::size_t view) const override {
-    return later_passes_->view(view).result();
-  }
-  void set_size(ImageSize size, std::size_t view) override;
+  [[nodiscard]] const EpochPasses& passes() const override { return passes_; }
+  std::uint64_t set_size(ImageSize size, std::size_t view,
+                         std::optional<std::uint64_t> epoch) override;
   [[nodiscard]] std::vector<OperationDraw> draw(const SampleKey& key) const override;
   [[nodiscard]] std::span<const NamedColumn> columns() const {
-    const NamedColumns& columns = later_passes_->columns();
+    const NamedColumns& columns = passes_.at(next_begun(state()))->columns();
     return columns == nullptr ? std::span<const NamedColumn>() : *columns;
   }
   [[nodiscard]] LoaderStats stats() const;
-  [[nodiscard]] std::vector<std::string> warnings() const override {
-    return filler_.passes()->view(0).pass().warnings();
-  }
 
  private:
   [[nodiscard]] OrderState begin_of(std::uint64_t epoch) const {
@@ -102,6 +96,7 @@ class BatchPipeline : public LoaderCore {
   const LoaderOptions options_;
   std::optional<WeightedOrder> weighted_;
   const std::shared_ptr<const ShardSet> shards_;
+  EpochPasses passes_;  // the consumer alone changes it, and reads it without the lock
   const BatchFiller filler_;
   const std::shared_ptr<BufferPool> pool_;
 
@@ -111,11 +106,6 @@ class BatchPipeline : public LoaderCore {
   std::condition_variable idle_;
   Schedule consumed_;  // up to the last returned batch
   Schedule planned_;   // up to the last batch in the ring
-  // The passes of batches before the epoch `later_from_`, and from there on. The consumer
-  // alone changes the second one, so it reads that one without the lock.
-  std::shared_ptr<const ViewPasses> passes_;
-  std::shared_ptr<const ViewPasses> later_passes_;
-  std::uint64_t later_from_ = 0;
   std::vector<std::unique_ptr<BatchBuffer>> ring_;
   std::size_t head_ = 0;
   std::size_t count_ = 0;

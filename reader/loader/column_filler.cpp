@@ -14,18 +14,20 @@
 
 namespace precache {
 
-ColumnFiller::ColumnFiller(const ShardSet& shards, const std::vector<std::string>& names) {
-  if (names.empty()) return;
+NamedColumns columns_of(const ShardSet& shards, const std::vector<std::string>& names) {
+  if (names.empty()) return nullptr;
   std::vector<NamedColumn> specs;
   for (const std::string& name : names) {
     if (std::ranges::find(specs, name, &NamedColumn::name) != specs.end()) {
       throw InvalidArgument(fmt::format("`columns` has '{}' twice", name));
     }
-    const std::size_t number = shards.named_column(name, "columns");
-    numbers_.push_back(number);
-    specs.push_back((*shards.named())[number]);
+    specs.push_back((*shards.named())[shards.named_column(name, "columns")]);
   }
-  specs_ = std::make_shared<const std::vector<NamedColumn>>(std::move(specs));
+  return std::make_shared<const std::vector<NamedColumn>>(std::move(specs));
+}
+
+ColumnFiller::ColumnFiller(const ShardSet& shards, const std::vector<std::string>& names) {
+  for (const std::string& name : names) numbers_.push_back(shards.named_column(name, "columns"));
 }
 
 void ColumnFiller::announce(BatchBuffer& slot) const {

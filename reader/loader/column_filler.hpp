@@ -16,18 +16,20 @@
 
 namespace precache {
 
+/// The columns of these names as they are stored; null if there are none. Throws InvalidArgument if
+/// the dataset does not have a column of this name, or a name comes twice.
+[[nodiscard]] NamedColumns columns_of(const ShardSet& shards,
+                                      const std::vector<std::string>& names);
+
 /// Copies the named columns that a loader was asked for into its batches. A mask changes as the
 /// passes of the batch say. Immutable, so any number of threads may use one at once.
 class ColumnFiller {
  public:
-  /// Throws InvalidArgument if the dataset does not have a column of this name, or a name comes
-  /// twice.
+  /// Throws the exceptions of columns_of().
   ColumnFiller(const ShardSet& shards, const std::vector<std::string>& names);
 
   /// True if no column was asked for. The functions below then have nothing to do.
   [[nodiscard]] bool is_empty() const { return numbers_.empty(); }
-  /// As they are stored; null if there are none.
-  [[nodiscard]] const NamedColumns& columns() const { return specs_; }
   /// Gives a slot memory for the values of all its samples.
   void announce(BatchBuffer& slot) const;
   /// Fills row `i` of each column with the values of a shard's record, as ViewPass::run() does the
@@ -38,7 +40,6 @@ class ColumnFiller {
 
  private:
   std::vector<std::size_t> numbers_;  // in the dataset
-  NamedColumns specs_;
 };
 
 }  // namespace precache

@@ -50,18 +50,19 @@ bool LoaderBase::wait_for(std::chrono::nanoseconds time) { return core().wait_fo
 std::uint64_t LoaderBase::batches_per_epoch() const { return core().batches_per_epoch(); }
 std::uint64_t LoaderBase::batches_left() const { return core().batches_left(); }
 std::uint64_t LoaderBase::epoch() const { return core().state().epoch; }
-TensorSpec LoaderBase::spec() const { return core().spec(); }
-std::size_t LoaderBase::views() const { return core().views(); }
+TensorSpec LoaderBase::spec() const { return view_spec(0); }
+std::size_t LoaderBase::views() const { return core().passes().views(); }
 std::vector<std::string> LoaderBase::warnings() const { return core().warnings(); }
 
 TensorSpec LoaderBase::view_spec(std::size_t view) const {
   check_view(view);
-  return core().view_spec(view);
+  return core().passes().at(state().epoch)->view(view).result();
 }
 
-void LoaderBase::set_size(ImageSize size, std::size_t view) {
+std::uint64_t LoaderBase::set_size(ImageSize size, std::size_t view,
+                                   std::optional<std::uint64_t> epoch) {
   check_view(view);
-  core().set_size(size, view);
+  return core().set_size(size, view, epoch);
 }
 
 std::vector<OperationDraw> LoaderBase::draw(std::uint64_t sample, std::uint64_t epoch,
@@ -71,9 +72,9 @@ std::vector<OperationDraw> LoaderBase::draw(std::uint64_t sample, std::uint64_t 
 }
 
 void LoaderBase::check_view(std::size_t view) const {
-  if (view < core().views()) return;
+  if (view < views()) return;
   throw InvalidArgument(
-      fmt::format("`view` must be below {}, the number of views, got {}", core().views(), view));
+      fmt::format("`view` must be below {}, the number of views, got {}", views(), view));
 }
 
 OrderState LoaderBase::state() const {

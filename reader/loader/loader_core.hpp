@@ -4,6 +4,7 @@
 #include "formats/os/fork.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/reader/loader.hpp"
+#include "reader/loader/augment/epoch_passes.hpp"
 #include "reader/loader/augment/operation_random.hpp"
 #include "reader/loader/epoch_order.hpp"
 
@@ -37,16 +38,23 @@ class LoaderCore {
   }
   /// True if a call of next(), this one or a later one, will throw.
   [[nodiscard]] virtual bool has_failed() const = 0;
-  [[nodiscard]] virtual const TensorSpec& spec() const = 0;
-  [[nodiscard]] virtual std::size_t views() const { return 1; }
-  [[nodiscard]] virtual const TensorSpec& view_spec(std::size_t) const { return spec(); }
-  virtual void set_size(ImageSize, std::size_t /* view */) {
-    throw Unsupported("set_size() is not supported on a GPU", "Use a Loader.");
-  }
+  /// The sizes of all epochs.
+  [[nodiscard]] virtual const EpochPasses& passes() const = 0;
+  /// `epoch`: none for the next one of which no batch was returned.
+  virtual std::uint64_t set_size(ImageSize size, std::size_t view,
+                                 std::optional<std::uint64_t> epoch) = 0;
   [[nodiscard]] virtual std::vector<OperationDraw> draw(const SampleKey&) const {
     throw Unsupported("draw() is not supported on a GPU", "Ask a Loader with the same options.");
   }
-  [[nodiscard]] virtual std::vector<std::string> warnings() const = 0;
+  [[nodiscard]] std::vector<std::string> warnings() const {
+    return passes().at(0)->view(0).pass().warnings();
+  }
+
+ protected:
+  /// The epoch of a set_size() that names none.
+  [[nodiscard]] static std::uint64_t next_begun(const OrderState& now) {
+    return now.epoch + (now.position == 0 ? 0 : 1);
+  }
 
  private:
   const RankSlices slices_;  // without samples and position

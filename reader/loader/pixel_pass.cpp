@@ -72,10 +72,6 @@ TensorSpec BatchTransform::result(const TensorSpec& stored) const {
 
 PixelPass::PixelPass(const TensorSpec& stored, const BatchTransform& transform)
     : stored_(stored), result_(transform.result(stored)), transform_(transform) {
-  if (transform.has_lists()) {
-    throw Unsupported("lists of operations are not supported on a GPU",
-                      "Use a Loader, and copy its batches.");
-  }
   TensorSpec same = stored;
   if (stored.channels == 1) same.layout = result_.layout;  // makes no difference
   is_copy_ = result_ == same && !transform.flip;

@@ -60,6 +60,7 @@ nb::ndarray<nb::numpy> column(nb::handle self, std::size_t number) {
 
 using Normalize = std::pair<Channels, Channels>;
 using Size = std::pair<std::uint32_t, std::uint32_t>;
+using SizeFrom = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>;  // epoch, height, width
 using CropSize = std::tuple<std::uint32_t, std::uint32_t, std::string>;
 
 Crop crop_of(const CropSize& size) {
@@ -76,7 +77,8 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
                   std::uint64_t rank, std::uint64_t world_size, const std::string& last_batch,
                   const std::optional<CropSize>& crop, bool flip,
                   const std::optional<Normalize>& normalize, const nb::list& augmentation,
-                  const nb::list& views, const std::optional<Size>& max_size, std::uint32_t repeats,
+                  const nb::list& views, const std::vector<SizeFrom>& sizes,
+                  const std::optional<Size>& max_size, std::uint32_t repeats,
                   const std::optional<std::string>& dtype, const std::optional<std::string>& layout,
                   unsigned threads, std::size_t prefetch, bool writable,
                   const std::optional<Indices>& subset, const std::optional<Weights>& weights,
@@ -94,6 +96,9 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
   options.transform.augmentation = augmentation_of(augmentation);
   for (const nb::handle view : views) {
     options.transform.views.push_back(augmentation_of(nb::cast<nb::list>(view)));
+  }
+  for (const auto& [epoch, height, width] : sizes) {
+    options.transform.sizes.push_back({epoch, {height, width}});
   }
   if (max_size) options.transform.max_size = {max_size->first, max_size->second};
   options.repeats = repeats;
@@ -146,7 +151,7 @@ void add_loader(nb::module_& module) {
       .def("__init__", &make_options, nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"),
            nb::arg("block_rows"), nb::arg("window_blocks"), nb::arg("seed"), nb::arg("rank"),
            nb::arg("world_size"), nb::arg("last_batch"), nb::arg("crop").none(), nb::arg("flip"),
-           nb::arg("normalize").none(), nb::arg("augmentation"), nb::arg("views"),
+           nb::arg("normalize").none(), nb::arg("augmentation"), nb::arg("views"), nb::arg("sizes"),
            nb::arg("max_size").none(), nb::arg("repeats"), nb::arg("dtype").none(),
            nb::arg("layout").none(), nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"),
            nb::arg("subset").none(), nb::arg("weights").none(), nb::arg("columns"));

@@ -6,6 +6,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -77,10 +79,12 @@ void add_loader_methods(nb::class_<AnyLoader>& bound) {
           nb::arg("view"))
       .def(
           "set_size",
-          [](AnyLoader& loader, std::uint32_t height, std::uint32_t width, std::size_t view) {
-            loader.set_size({height, width}, view);
+          [](AnyLoader& loader, std::uint32_t height, std::uint32_t width, std::size_t view,
+             std::optional<std::uint64_t> epoch) {
+            return loader.set_size({height, width}, view, epoch);
           },
-          nb::arg("height"), nb::arg("width"), nb::arg("view"), nb::call_guard<WithoutGil>())
+          nb::arg("height"), nb::arg("width"), nb::arg("view"), nb::arg("epoch").none(),
+          nb::call_guard<WithoutGil>())
       .def(
           "draw",
           [](const AnyLoader& loader, std::uint64_t sample, std::uint64_t epoch, std::size_t view,

@@ -172,7 +172,7 @@ Augmentation resized(Augmentation list, ImageSize size) {
     if (found) return list;
   }
   throw InvalidArgument(
-      "set_size() needs an operation that sets a size, such as RandomResizedCrop, in the list");
+      "another size needs an operation that sets a size, such as RandomResizedCrop, in the list");
 }
 
 }  // namespace augment

@@ -163,6 +163,7 @@ namespace {
 BatchTransform without_lists(BatchTransform transform) {
   transform.augmentation = {};
   transform.views.clear();
+  transform.sizes.clear();
   return transform;
 }
 
@@ -254,7 +255,8 @@ ViewPass ViewPass::with_size(ImageSize size) const {
     return {stored_, transform_, &list};
   }
   if (!transform_.crop) {
-    throw InvalidArgument("set_size() needs `crop` or an operation that sets a size");
+    throw InvalidArgument("another size needs `crop` or an operation that sets a size",
+                          "Add one, such as RandomResizedCrop.");
   }
   BatchTransform transform = transform_;
   transform.crop->height = size.height;

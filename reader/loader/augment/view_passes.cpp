@@ -8,19 +8,11 @@
 
 #include "formats/bytes/checked_math.hpp"
 #include "precache/formats/error.hpp"
-#include "reader/loader/augment/operation_checks.hpp"
 
 namespace precache {
 namespace {
 
 constexpr std::size_t kMostViews = 64;
-constexpr std::size_t kAlignment = 64;  // of the first row of each view, for streamed stores
-
-TensorSpec with(TensorSpec spec, ImageSize size) {
-  spec.height = size.height;
-  spec.width = size.width;
-  return spec;
-}
 
 void check_views(const BatchTransform& transform) {
   if (!transform.views.empty() && !transform.augmentation.empty()) {
@@ -47,26 +39,9 @@ ViewPasses::ViewPasses(const TensorSpec& stored, const BatchTransform& transform
   for (const Augmentation& list : transform.views) {
     passes_.push_back(std::make_shared<ViewPass>(stored, transform, &list));
   }
-  for (const auto& pass : passes_) {
-    const TensorSpec& result = pass->result();
-    largest_sizes_.push_back({result.height, result.width});
-    largest_rows_.push_back(result.size_bytes());
-  }
   if (columns_ != nullptr && std::ranges::any_of(*columns_, &NamedColumn::is_mask)) {
     add_mask(stored);
   }
-  if (!transform.max_size) return;
-  const auto& [height, width] = *transform.max_size;
-  const TensorSpec& first = view(0).result();
-  if (height < first.height || width < first.width || height > augment::kLargestSide ||
-      width > augment::kLargestSide) {
-    throw InvalidArgument(fmt::format(
-        "`max_size` must be between the size of the transform, {}x{}, and {}, got {}x{}",
-        first.height, first.width, augment::kLargestSide, height, width));
-  }
-  (void)view(0).with_size(*transform.max_size);  // throws if the view has no size to set
-  largest_sizes_[0] = *transform.max_size;
-  largest_rows_[0] = with(first, *transform.max_size).size_bytes();
 }
 
 /// REQUIRES: a column is a mask.
@@ -116,27 +91,10 @@ std::size_t ViewPasses::offset(std::size_t view, std::size_t rows) const {
   return view < size() ? round_up(bytes, kAlignment) : bytes;
 }
 
-std::size_t ViewPasses::largest_batch_bytes(std::size_t rows) const {
-  std::size_t bytes = 0;
-  for (const std::size_t row : largest_rows_) {
-    bytes = checked_add(round_up(bytes, kAlignment), checked_mul(rows, row));
-  }
-  return bytes;
-}
-
-ViewPasses ViewPasses::with_size(ImageSize size, std::size_t view) const {
-  const ImageSize& largest = largest_sizes_[view];
-  if (size.height == 0 || size.width == 0 || size.height > largest.height ||
-      size.width > largest.width) {
-    throw InvalidArgument(
-        fmt::format("set_size() takes sizes from 1x1 to {}x{} here, got {}x{}", largest.height,
-                    largest.width, size.height, size.width),
-        view == 0 ? "Set `max_size` to the largest size that you will need."
-                  : "Views other than the first cannot become larger than they were made.");
-  }
+ViewPasses ViewPasses::with_view(std::size_t view, std::shared_ptr<const ViewPass> pass) const {
   ViewPasses result = *this;
-  result.passes_[view] = std::make_shared<ViewPass>(passes_[view]->with_size(size));
-  if (mask_ != nullptr) result.set_mask(result.view(0).for_masks());
+  if (mask_ != nullptr) result.set_mask(pass->for_masks());
+  result.passes_[view] = std::move(pass);
   return result;
 }
 

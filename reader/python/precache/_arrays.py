@@ -74,3 +74,9 @@ class Column(NamedTuple):
 def as_tensors(rows: np.ndarray[Any, Any], spec: Spec) -> np.ndarray[Any, Any]:
     """Views rows of bytes, one for each tensor, as tensors; nothing is copied."""
     return rows.view(spec.numpy_dtype).reshape(len(rows), *spec.shape)
+
+
+def size_of(spec: Spec) -> tuple[int, int]:
+    """Height and width of the tensors."""
+    height, width = spec.shape[1:] if spec.layout == "chw" else spec.shape[:2]
+    return height, width

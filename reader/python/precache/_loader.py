@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _options, _ranges, _reader
-from ._arrays import Spec, as_tensors
+from ._arrays import Spec, as_tensors, size_of
 from ._dataset import Array, Dataset, PathLike, opened
 from ._errors import InvalidArgument
 from ._iteration import Iteration, Sampler
 from ._options import Crop, Normalization
-from ._pixels import Schedule, largest_size, pixels
+from ._pixels import Schedule, pixels
 from ._translate import Translation
 
 if TYPE_CHECKING:
@@ -66,9 +66,10 @@ class Loader:
         transform: A list of operations of `precache.transforms`, or the Compose of torchvision that you have. What cannot
             run is refused by name; `loader.transforms` says what runs.
         views: A list of such lists: each sample gives as many images, and the loader yields a tuple of arrays.
-        size: Sizes by epoch, for training that begins with small images: {0: 128, 10: 176}, or a function of the epoch.
-            `set_size` changes it by hand.
-        max_size: The largest size that `size` or `set_size` will ask for; by default that of `size` or of the list.
+        size: Sizes by epoch, for training that begins with small images: {0: 128, 10: 176}, or a function of the epoch,
+            which must always give an epoch the same size. `set_size` changes it by hand.
+        max_size: Batches have memory for this size, so a function or `set_size` may ask for as many pixels; by default the
+            largest size of `size`, or that of the list.
         repeats: Each sample comes so many times in a row, with other draws, and each epoch has only this part of the
             samples.
         crop: N, (height, width) or a `Crop`. The place is random unless the crop says "center".
@@ -132,9 +133,7 @@ class Loader:
         made = pixels(self.dataset, transform, views, crop, flip, normalize, dtype)
         self._pixels = made
         self._schedule = None if size is None else Schedule(size)
-        if max_size is None and self._schedule is not None:
-            max_size = largest_size(self._schedule, made)
-        self._set_sizes: dict[int, tuple[int, int]] = {}  # by view
+        self._set_sizes: dict[tuple[int, int], tuple[int, int]] = {}  # by (view, epoch)
         kind = _options.shuffle(shuffle)
         if weights is not None and kind == "full":
             kind = "none"  # weighted draws are in random order
@@ -158,6 +157,7 @@ class Loader:
             "seed": _options.count("seed", seed),
             "last_batch": self.last_batch,
             **made.native,
+            "sizes": [] if self._schedule is None else self._schedule.changes,
             "max_size": None if max_size is None else _ranges.sides("max_size", max_size),
             "repeats": _options.count("repeats", repeats, _MOST_REPEATS, least=1),
             "layout": None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
@@ -176,7 +176,6 @@ class Loader:
         self._has_failed = False
         self._iteration: object = None
         self._interruption = ""  # why an iteration that is not the current one is over
-        self._follow_schedule(self._native.epoch)
         for warning in self._native.warnings:
             warnings.warn(warning, stacklevel=2 if type(self) is Loader else 3)
 
@@ -189,8 +188,10 @@ class Loader:
                 f"the dataset has {len(self.dataset)} samples, fewer than one batch of {step}",
                 hint="Use a smaller batch_size, or last_batch='keep', 'even' or 'pad'.",
             )
-        for view, size in self._set_sizes.items():
-            native.set_size(*size, view)
+        self._own_size = size_of(Spec(*native.spec))
+        for (view, epoch), size in self._set_sizes.items():
+            native.set_size(*size, view, epoch)
+        self._follow_schedule(native, native.epoch)
         self._spec = Spec(*native.spec)
         self._batches = f"{native.batches_per_epoch} batches of {self.batch_size}"
         return native
@@ -204,7 +205,7 @@ class Loader:
 
     @property
     def spec(self) -> Spec:
-        """dtype, layout and shape of each row of a batch, of the first view if there are several."""
+        """dtype, layout and shape of each row of the next batch, of the first view if there are several."""
         return self._spec if self._native is None else Spec(*self._native.spec)
 
     @property
@@ -236,28 +237,35 @@ class Loader:
         number = native.epoch if epoch is None else _options.count("epoch", epoch)
         stored = self.dataset._position(sample)
         _options.count("repeat", repeat, self._options["repeats"] - 1)
+        self._follow_schedule(native, number)
         draws = tuple(native.draw(stored, number, view, repeat) for view in range(len(self._pixels.lists)))
         return draws if self._pixels.has_views else draws[0]
 
-    def set_size(self, size: int | tuple[int, int], view: int = 0) -> None:
-        """Changes the height and width of samples from the next epoch on; from this one if none of its batches was read.
+    def set_size(self, size: int | tuple[int, int], view: int = 0, *, epoch: int | None = None) -> None:
+        """Changes the height and width of samples from an epoch on, up to the next epoch whose size was set.
 
-        The last operation that sets a size, such as RandomResizedCrop, makes the new one. Sizes larger than `max_size`
-        raise InvalidArgument.
+        By default it is the next epoch, or this one if none of its batches was read. Sizes belong to epochs: `set_epoch`,
+        `load_state_dict` and copies of the loader find those of their epoch. A state does not hold them.
+
+        The crop, or the last operation that sets a size, such as RandomResizedCrop, makes the new size. Sizes with more
+        pixels than `max_size` raise InvalidArgument.
         """
         if self._schedule is not None:
             raise InvalidArgument("size already sets the sizes by epoch", hint="Leave out size= to use set_size().")
-        self._set_size(_ranges.sides("size", size), _options.count("view", view, len(self._pixels.lists) - 1))
+        height, width = _ranges.sides("size", size)
+        number = _options.count("view", view, len(self._pixels.lists) - 1)
+        wanted = None if epoch is None else _options.count("epoch", epoch)
+        first = self._open().set_size(height, width, number, wanted)
+        self._set_sizes[number, first] = (height, width)
 
-    def _set_size(self, size: tuple[int, int], view: int = 0) -> None:
-        self._open().set_size(*size, view)
-        self._set_sizes[view] = size
-
-    def _follow_schedule(self, epoch: int) -> None:
-        """Sets the size of an epoch: the current one before its first batch is read, or the next one after that."""
-        size = None if self._schedule is None else self._schedule.at(epoch)
-        if size is not None and size != self._set_sizes.get(0):
-            self._set_size(size)
+    def _follow_schedule(self, native: AnyLoader, epoch: int) -> None:
+        """Asks a function for the size of an epoch. The loader knows all sizes of a dict."""
+        if self._schedule is None or self._schedule.of_epoch is None:
+            return
+        size = self._schedule.of_epoch(epoch) or self._own_size
+        if self._set_sizes.get((0, epoch)) != size:
+            native.set_size(*size, 0, epoch)
+            self._set_sizes[0, epoch] = size
 
     @property
     def sampler(self) -> Sampler:
@@ -283,6 +291,7 @@ class Loader:
         number, native = _options.count("epoch", epoch), self._open()
         if not self._was_read and number == native.epoch:
             return
+        self._follow_schedule(native, number)
         native.set_epoch(number)
         self._moved("set_epoch")
 
@@ -310,12 +319,13 @@ class Loader:
         """The batches of the next epoch; after `load_state_dict`, of the rest of its epoch."""
         native = self._open(for_batches=True)
         if self._was_read:
+            self._follow_schedule(native, native.epoch + 1)
             native.set_epoch(native.epoch + 1)
         elif self._has_failed:
             native.resume(native.state())  # the cause may be gone
         self._has_begun = True
         self._was_read = self._has_failed = False
-        self._follow_schedule(native.epoch)
+        self._follow_schedule(native, native.epoch)
         self._iteration, self._interruption = object(), "another iteration of this loader has begun"
         return Iteration(self, self._iteration)
 
@@ -346,7 +356,7 @@ class Loader:
         if batch is None:
             return None
         if is_first:  # the threads will soon begin with the next epoch
-            self._follow_schedule(epoch + 1)
+            self._follow_schedule(native, epoch + 1)
         result = self._arrays(batch)
         if self._columns:
             sample = dict(zip(self._names or (), result, strict=True)) | self._column_arrays(batch)
@@ -402,7 +412,9 @@ class Loader:
             text = json.dumps(dict(state))
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"not a loader state: {error}") from None
-        self._open().resume(text)
+        native = self._open()
+        native.resume(text)
+        self._follow_schedule(native, native.epoch)
         self._shuffled = state["shuffle"] != "none"
         self._moved("load_state_dict")
 
@@ -436,8 +448,9 @@ class Loader:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self._native is not None:
-            self._native = self._make()
-            self._native.resume(state["_native"])
+            native = self._native = self._make()
+            native.resume(state["_native"])
+            self._follow_schedule(native, native.epoch)
 
     def _open(self, *, for_batches: bool = False) -> AnyLoader:
         """The native loader. Until the first batch is asked for, it follows the process group."""
@@ -453,4 +466,5 @@ class Loader:
             state, self._place = self._native.state(), (now, size)
             self._native = self._make()
             self._native.resume(state)
+            self._follow_schedule(self._native, self._native.epoch)
         return self._native

@@ -113,35 +113,20 @@ class Schedule:
         if not callable(sizes) and (not isinstance(sizes, Mapping) or not sizes):
             hint = "Give {first epoch: size}, or a function of the epoch."
             raise InvalidArgument(f"size is {sizes!r}", hint=hint)
-        if isinstance(sizes, Mapping):
-            sizes = {_options.count("an epoch of size", epoch): _side(size) for epoch, size in sizes.items()}
-        self._sizes = sizes
+        self._function = sizes if callable(sizes) else None
+        changes = {} if callable(sizes) else sizes
+        #: (epoch, height, width) of each change that is known beforehand.
+        self.changes = [(_options.count("an epoch of size", epoch), *_side(size)) for epoch, size in changes.items()]
 
     @property
-    def largest(self) -> Size | None:
-        """The largest height and width; None for a function."""
-        if callable(self._sizes):
-            return None
-        return max(size[0] for size in self._sizes.values()), max(size[1] for size in self._sizes.values())
+    def of_epoch(self) -> Callable[[int], Size | None] | None:
+        """The size of an epoch, by a function; None is the size of the list. None if there is no function."""
+        return None if self._function is None else self._of_epoch
 
-    def at(self, epoch: int) -> Size | None:
-        """The size of an epoch; None leaves it as it is."""
-        if callable(self._sizes):
-            size = self._sizes(epoch)
-            return None if size is None else _side(size)
-        begun = [first for first in self._sizes if first <= epoch]
-        return self._sizes[max(begun)] if begun else None
-
-
-def largest_size(schedule: Schedule, made: Pixels) -> Size | None:
-    """The largest size of a schedule and of the lists; None if it is not known."""
-    if schedule.largest is None:
-        return None
-    sizes = [schedule.largest]
-    for each in made.lists:
-        own = [step.size for step in each.operations if hasattr(step, "size")]
-        sizes += [size for size in own if isinstance(size, tuple)]
-    return max(size[0] for size in sizes), max(size[1] for size in sizes)
+    def _of_epoch(self, epoch: int) -> Size | None:
+        assert self._function is not None
+        size = self._function(epoch)
+        return None if size is None else _side(size)
 
 
 def _side(size: Any) -> Size:

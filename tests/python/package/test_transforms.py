@@ -2,6 +2,7 @@
 """Read-time augmentation: the pixels of torchvision for the same draws, and draws that depend on nothing else."""
 
 import collections
+import copy
 import itertools
 import math
 import pickle
@@ -364,6 +365,71 @@ def test_sizes_by_epoch(noise):
         precache.Loader(dataset, 8, transform=[t.RandomResizedCrop(20)], size=3)
 
 
+SCHEDULES = {
+    "dict": {0: 8, 1: (12, 16), 3: (16, 12)},
+    "function": lambda epoch: [8, (12, 16), None, (16, 12), 8][epoch],
+}
+SIZED = {
+    "list": {"transform": [t.RandomResizedCrop((12, 16)), t.RandomHorizontalFlip()]},
+    "crop": {"crop": (12, 16), "flip": True},
+    "crop of another size": {"crop": 20},
+}
+
+
+@pytest.mark.parametrize("options", SIZED.values(), ids=SIZED)
+@pytest.mark.parametrize("sizes", SCHEDULES.values(), ids=SCHEDULES)
+def test_every_way_into_an_epoch_has_its_size_and_its_bytes(noise, sizes, options):
+    dataset = noise(31, 45)
+    largest = (20, 20) if options.get("crop") == 20 else (12, 16)
+    middle = largest if callable(sizes) else (12, 16)  # None is the size of the options
+
+    def loader():
+        return precache.Loader(dataset, 5, size=sizes, shuffle=True, last_batch="keep", prefetch=16, **options)
+
+    whole, states = loader(), {}
+    epochs = []
+    shapes = [(8, 8), (12, 16), middle, (16, 12)]
+    for epoch, shape in enumerate(shapes):
+        assert whole.spec.shape[1:] == shape
+        batches = []
+        for images, _ in whole:
+            batches.append(images.tobytes())
+            assert images.shape[2:] == shape
+            if len(batches) == 2:
+                states[epoch] = (whole.state_dict(), pickle.loads(pickle.dumps(whole)) if not callable(sizes) else None)
+                assert copy.deepcopy(whole).spec.shape[1:] == shape
+        epochs.append(batches)
+    for epoch in (3, 1, 0):
+        whole.set_epoch(epoch)
+        draw = whole.draw(7, epoch)
+        assert [images.tobytes() for images, _ in whole] == epochs[epoch]
+        assert loader().draw(7, epoch) == draw
+    for epoch, (state, copied) in states.items():
+        resumed = loader()
+        resumed.load_state_dict(state)
+        assert resumed.spec.shape[1:] == shapes[epoch]
+        for each in filter(None, (resumed, copied)):
+            assert [images.tobytes() for images, _ in each] == epochs[epoch][2:]
+
+
+def test_set_size_of_an_epoch(noise):
+    loader = precache.Loader(noise(31, 45), 8, transform=[t.RandomResizedCrop(16)], max_size=(8, 40))
+    loader.set_size((8, 40), epoch=2)
+    loader.set_size(9, epoch=1)
+    assert [next(iter(loader))[0].shape[2:] for _ in range(4)] == [(16, 16), (9, 9), (8, 40), (8, 40)]
+    loader.set_size(10)
+    for each in (loader, copy.deepcopy(loader), pickle.loads(pickle.dumps(loader))):
+        shapes = []
+        for epoch in (1, 4, 2, 0):
+            each.set_epoch(epoch)
+            shapes.append(next(iter(each))[0].shape[2:])
+        assert shapes == [(9, 9), (10, 10), (8, 40), (16, 16)]
+    with pytest.raises(precache.InvalidArgument, match="epoch is -1"):
+        loader.set_size(9, epoch=-1)
+    with pytest.raises(precache.InvalidArgument, match="8x40.*got 18x18"):
+        loader.set_size(18)
+
+
 def test_set_size(noise):
     dataset = noise(31, 45)
     loader = precache.torch.Loader(
@@ -384,7 +450,7 @@ def test_set_size(noise):
         loader.set_size(25)
     with pytest.raises(precache.InvalidArgument, match="size"):
         loader.set_size(0)
-    with pytest.raises(precache.InvalidArgument, match="set_size.. needs an operation that sets a size"):
+    with pytest.raises(precache.InvalidArgument, match="another size needs an operation that sets a size"):
         precache.Loader(dataset, 8, transform=[t.RandomHorizontalFlip()]).set_size(8)
 
 

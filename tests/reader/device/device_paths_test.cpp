@@ -127,6 +127,43 @@ TEST_CASE("ranks, tails and centre crops are those of a Loader", "[device]") {
   }
 }
 
+TEST_CASE("epochs have the sizes that a Loader gives them, by every path", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);  // 8x6
+  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kAuto, DevicePath::kResident}) {
+    for (const bool normalizes : {false, true}) {
+      LoaderOptions options = shuffled(Shuffle::kFull);
+      options.transform.crop = Crop{8, 6};  // a copy, but for its sizes
+      if (normalizes) options.transform.normalize = kImagenet;
+      options.transform.sizes = {{0, {5, 4}}, {2, {8, 3}}, {3, {8, 6}}};
+      CAPTURE(name(path), normalizes);
+      Loader expected(dataset, options);
+      DeviceLoader loader(dataset, options, by_path(path));
+      const auto compare_epoch = [&] {
+        CHECK(loader.spec() == expected.spec());
+        const bool equal = epoch_of(loader) == epoch_of(expected);
+        CHECK(equal);
+      };
+      for (int epoch = 0; epoch < 4; ++epoch) compare_epoch();
+      for (const std::uint64_t epoch : {2U, 0U, 3U}) {
+        loader.set_epoch(epoch);
+        expected.set_epoch(epoch);
+        compare_epoch();
+      }
+      (void)expected.next();
+      {
+        auto dropped = loader.next();
+        dropped->release(nullptr);
+      }
+      CHECK(loader.set_size({4, 5}) == expected.set_size({4, 5}));  // the next epoch is ahead
+      compare_epoch();
+      compare_epoch();
+      CHECK(loader.spec() == spec_of(4, 5, 3, normalizes ? DType::kFloat32 : DType::kUint8));
+    }
+  }
+}
+
 TEST_CASE("each batch has the path that it took", "[device]") {
   const FakeMachine machine;
   const test::TempFolder folder;

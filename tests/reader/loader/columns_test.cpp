@@ -90,6 +90,7 @@ TEST_CASE("batches have the columns that were asked for", "[reader][columns]") {
         if (crops) {
           options.transform.crop = Crop{5, 4};
           options.transform.flip = true;
+          options.transform.sizes = {{1, {3, 6}}};
         }
         std::optional<Loader> loader(std::in_place, Dataset::open(folder.path()), options);
         REQUIRE(loader->columns().size() == 3);

@@ -27,6 +27,12 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
+/// The size of tensors from an epoch on.
+struct EpochSize {
+  std::uint64_t epoch = 0;
+  ImageSize size{};
+};
+
 /// The changes that are made to stored tensors when they are copied into a batch; by default none.
 ///
 /// A uint8 pixel x that becomes a float is x/255, then (x/255 - mean) / std with `normalize`.
@@ -44,12 +50,16 @@ struct BatchTransform {
   /// Several tensors of each sample, each by its own list; instead of `augmentation`. The record is
   /// read once.
   std::vector<Augmentation> views{};
-  /// The largest size that set_size() may ask for; none: that of the options.
+  /// Other sizes of the first view's tensors as training proceeds, each up to the next epoch that
+  /// is named. The crop, or the last operation that sets a size, makes them.
+  std::vector<EpochSize> sizes{};
+  /// Batches have memory for this size, so set_size() may ask for as many pixels; none: the largest
+  /// of the options.
   std::optional<ImageSize> max_size{};
 
   [[nodiscard]] bool has_lists() const { return !augmentation.empty() || !views.empty(); }
-  /// The spec of transformed tensors, of the first view if there are several. Throws
-  /// InvalidArgument if the parts contradict each other or do not fit the stored tensors.
+  /// The spec of transformed tensors, of the first view if there are several, without `sizes`.
+  /// Throws InvalidArgument if the parts contradict each other or do not fit the stored tensors.
   [[nodiscard]] TensorSpec result(const TensorSpec& stored) const;
 };
 

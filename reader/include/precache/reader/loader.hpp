@@ -192,16 +192,19 @@ class LoaderBase {
   /// another size.
   void resume(const OrderState& state);
 
-  /// The type and shape of each row of a batch that is planned from now on.
+  /// The type and shape of each row of the next batch.
   [[nodiscard]] TensorSpec spec() const;
   /// The number of tensors of each sample, and the type and shape of one.
   [[nodiscard]] std::size_t views() const;
   [[nodiscard]] TensorSpec view_spec(std::size_t view) const;
-  /// Changes the size of the tensors of a view, from the next epoch on; from this one on if next()
-  /// has returned none of its batches. The last operation of the view that sets a size makes the
-  /// new one. Throws InvalidArgument if there is none, or if the size is larger than
+  /// Changes the size of the tensors of a view from an epoch on, up to the next one at which it was
+  /// set; by default from the first epoch of which next() has returned no batch. Returns that
+  /// epoch. Sizes belong to epochs: resume() and set_epoch() find those that the epoch had before.
+  /// The crop, or the last operation of the view that sets a size, makes the new one. Throws
+  /// InvalidArgument if there is none, or if the size has more pixels than
   /// BatchTransform::max_size.
-  void set_size(ImageSize size, std::size_t view = 0);
+  std::uint64_t set_size(ImageSize size, std::size_t view = 0,
+                         std::optional<std::uint64_t> epoch = {});
   /// The draws of a view's operations for a sample in an epoch, in their order. Rectangles count
   /// stored pixels.
   [[nodiscard]] std::vector<OperationDraw> draw(std::uint64_t sample, std::uint64_t epoch,

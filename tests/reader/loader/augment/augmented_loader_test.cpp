@@ -341,17 +341,110 @@ TEST_CASE("set_size() takes effect at the beginning of an epoch", "[reader][augm
   CHECK(epoch_sizes() == Sizes{{7, 9}});
   CHECK(epoch_sizes() == Sizes{{7, 9}});
   static_cast<void>(loader.next());
-  loader.set_size({3, 3});
-  loader.set_epoch(1);  // a jump, so the size is there at once
+  CHECK(loader.set_size({3, 3}) == 5);
+  CHECK(loader.spec() == spec_of(7, 9, 3));  // of the next batch
+  loader.set_epoch(1);
+  CHECK(epoch_sizes() == Sizes{{16, 16}});  // as it was
+  loader.set_epoch(6);
   CHECK(epoch_sizes() == Sizes{{3, 3}});
+  CHECK(loader.set_size({8, 32}, 0, 20) == 20);  // as many pixels as 16x16
+  CHECK(epoch_sizes() == Sizes{{3, 3}});
+  loader.set_epoch(20);
+  CHECK(epoch_sizes() == Sizes{{8, 32}});
   CHECK_THROWS_WITH(loader.set_size({17, 16}), test::contains("16x16"));
   CHECK_THROWS_AS(loader.set_size({0, 16}), InvalidArgument);
   CHECK_THROWS_AS(loader.set_size({9, 9}, 1), InvalidArgument);
-  options.transform.max_size = ImageSize{10, 20};
+  options.transform.max_size = ImageSize{10, 14};
   CHECK_THROWS_WITH(Loader(Dataset::open(made.folder), options), test::contains("`max_size`"));
   options = options_with({{RandomHorizontalFlip{}}});
   Loader fixed(Dataset::open(made.folder), options);
   CHECK_THROWS_WITH(fixed.set_size({8, 8}), test::contains("RandomResizedCrop"));
+}
+
+/// The bytes and the height of each batch, to the end of the epoch.
+std::vector<std::pair<std::uint32_t, Bytes>> rest_of_epoch(Loader& loader) {
+  std::vector<std::pair<std::uint32_t, Bytes>> batches;
+  while (const auto batch = loader.next()) {
+    const std::size_t bytes = batch->size() * batch->spec().size_bytes();
+    batches.emplace_back(batch->spec().height, Bytes(batch->data(), batch->data() + bytes));
+  }
+  return batches;
+}
+
+TEST_CASE("an epoch has its size and its bytes, whatever was read before it", "[reader][augment]") {
+  const TempFolder folder;
+  const MadeDataset made = make_data(folder);
+  LoaderOptions options = options_with(kTrain);
+  options.prefetch = 16;  // two epochs are ahead
+  options.transform.sizes = {{0, {8, 20}}, {2, {20, 8}}, {3, {9, 9}}};
+  if (GENERATE(false, true)) {
+    options.transform.augmentation = {};
+    options.transform.crop = Crop{6, 6, CropPosition::kRandom};
+    options.transform.flip = true;
+  }
+  const std::vector<std::uint32_t> heights{8, 8, 20, 9, 9};
+  Loader whole(Dataset::open(made.folder), options);
+  std::vector<std::vector<std::pair<std::uint32_t, Bytes>>> epochs;
+  for (const std::uint32_t height : heights) {
+    CHECK(whole.spec().height == height);
+    epochs.push_back(rest_of_epoch(whole));
+    REQUIRE(epochs.back().size() == 5);
+    CHECK(epochs.back()[4].first == height);
+  }
+  for (const std::uint64_t epoch : {3U, 0U, 2U, 1U, 4U}) {  // jumps
+    whole.set_epoch(epoch);
+    CHECK(rest_of_epoch(whole) == epochs[epoch]);
+  }
+  whole.set_epoch(1);
+  for (int i = 0; i < 5 + 1 + 2; ++i) static_cast<void>(whole.next());  // into epoch 2
+  Loader resumed(Dataset::open(made.folder), options);
+  resumed.resume(whole.state());
+  CHECK(resumed.spec().height == 20);
+  CHECK(rest_of_epoch(resumed) == std::vector(epochs[2].begin() + 2, epochs[2].end()));
+  CHECK(rest_of_epoch(resumed) == epochs[3]);
+  const std::string crop = options.transform.crop ? "RandomCrop" : "RandomResizedCrop";
+  for (const std::uint64_t epoch : {0U, 2U}) {
+    const auto here = resumed.draw(5, epoch);
+    Loader there(Dataset::open(made.folder), options);
+    there.set_epoch(epoch);
+    CHECK(numbers(drawn(here, crop)) == numbers(drawn(there.draw(5, epoch), crop)));
+    if (options.transform.crop) CHECK(numbers(drawn(here, crop))[2] == heights[epoch]);
+  }
+  options.transform.sizes.push_back({4, {0, 8}});
+  CHECK_THROWS_WITH(Loader(Dataset::open(made.folder), options), test::contains("`sizes`"));
+  options.transform.sizes.back().size = {8, 9};
+  options.transform.max_size = ImageSize{12, 13};  // less than 8x20
+  CHECK_THROWS_WITH(Loader(Dataset::open(made.folder), options), test::contains("`max_size`"));
+  options = options_with({{RandomHorizontalFlip{}}});
+  options.transform.sizes = {{1, {8, 8}}};
+  CHECK_THROWS_WITH(Loader(Dataset::open(made.folder), options),
+                    test::contains("RandomResizedCrop"));
+}
+
+TEST_CASE("each view keeps the sizes of its epochs", "[reader][augment]") {
+  const TempFolder folder;
+  const MadeDataset made = make_data(folder);
+  LoaderOptions options = options_with({});
+  options.transform.views = {kTrain, kTrain};
+  Loader loader(Dataset::open(made.folder), options);
+  const auto sizes = [&](std::uint64_t epoch) {
+    loader.set_epoch(epoch);
+    const auto batch = loader.next();
+    REQUIRE(batch);
+    return std::pair(batch->view(0).spec().height, batch->view(1).spec().height);
+  };
+  const std::uint32_t own = loader.view_spec(1).height;
+  loader.set_size({4, 4}, 0, 5);
+  loader.set_size({5, 5}, 1, 3);
+  loader.set_size({6, 6}, 0, 2);
+  loader.set_size({7, 7}, 1, 8);
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;
+  CHECK(sizes(1) == Pair{own, own});
+  CHECK(sizes(2) == Pair{6, own});
+  CHECK(sizes(4) == Pair{6, 5});
+  CHECK(sizes(7) == Pair{4, 5});
+  CHECK(sizes(9) == Pair{4, 7});
+  CHECK(loader.view_spec(1) == spec_of(7, 7, 3));
 }
 
 TEST_CASE("the shorthands can be drawn and sized too", "[reader][augment]") {
