@@ -19,7 +19,6 @@ namespace precache {
 
 class BufferPool;
 class ViewPasses;
-struct ColumnPasses;
 
 /// Memory that is aligned for vector instructions.
 class AlignedBuffer {

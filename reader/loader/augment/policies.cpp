@@ -108,11 +108,11 @@ PolicyChange random_change(OperationRandom& random) {
 }  // namespace
 
 std::string_view name_of(PolicyChange change) {
-  constexpr std::array<std::string_view, 15> kNames{
+  constexpr std::array<std::string_view, 15> kChangeNames{
       "Identity",  "ShearX",     "ShearY",       "TranslateX", "TranslateY",
       "Rotate",    "Brightness", "Color",        "Contrast",   "Sharpness",
       "Posterize", "Solarize",   "AutoContrast", "Equalize",   "Invert"};
-  return kNames[static_cast<std::size_t>(change)];
+  return kChangeNames[static_cast<std::size_t>(change)];
 }
 
 PolicyDraw choose(const TrivialAugmentWide& operation, OperationRandom& random, const ImageShape&) {
