@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from . import _options, _reader
+from . import _options, _paths, _reader
 from ._arrays import Column, Spec, as_tensors
 from ._errors import InvalidArgument
 from ._process import expected_command
@@ -178,6 +178,22 @@ class Dataset(Sequence[tuple[Array, int]]):
         'ant/1'
         """
         return Keys(self)
+
+    def paths(self, source: PathLike, *, check_times: bool = True) -> list[str]:
+        """The image file of each sample, for a dataset that was built from the folder `source`.
+
+        Keys are not paths: they lack the extension, and some characters are replaced. This lists the folder again, gives
+        each file its key as the build did, and returns the paths in the order of the samples.
+
+        Args:
+            source: The folder that the dataset was built from. It may have moved.
+            check_times: Refuse files that were modified after the dataset was built.
+
+        Raises:
+            InvalidArgument: A sample has no file, two files could be the same sample, or a file has changed.
+        """
+        folder = os.path.abspath(_options.paths(source)[0])
+        return _paths.find_files(self, folder, _options.truth("check_times", check_times))
 
     @property
     def labels(self) -> Array:
