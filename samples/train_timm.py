@@ -40,7 +40,9 @@ def main():
     common = {"batch_size": args.batch_size, "normalize": (config["mean"], config["std"])}
     train = precache.torch.Loader(dataset, shuffle=True, crop=args.size, flip=True,
                                   batch_transform=lambda images, labels: mixup(images, labels), **common)  # fmt: skip
-    check = precache.torch.Loader(dataset, crop=precache.Crop(args.size, args.size, "center"), **common)
+    # "keep": no image is read twice, because the processes add up what they have seen.
+    check = precache.torch.Loader(dataset, crop=precache.Crop(args.size, args.size, "center"), last_batch="keep",
+                                  **common)  # fmt: skip
 
     optimizer = create_optimizer_v2(model, "adamw", lr=3e-3)
     schedule = CosineLRScheduler(optimizer, args.epochs * len(train), warmup_t=len(train), t_in_epochs=False)

@@ -40,6 +40,8 @@ class LoaderOptions(TypedDict, total=False):
     shuffle: Literal["block", "full"] | bool | None
     weights: Sequence[float] | Array | None
     seed: int
+    rank: int | None
+    world_size: int | None
     last_batch: Literal["drop", "pad", "keep", "even"] | None
     drop_last: bool | None
     transform: Any
@@ -64,11 +66,23 @@ class HookOptions(LoaderOptions, total=False):
     as_dict: tuple[str, str] | None
 
 
-class PlacedLoaderOptions(LoaderOptions, total=False):
-    """The same, for loaders that also take a rank and a layout."""
+class TorchLoaderOptions(HookOptions, total=False):
+    """The same with those arguments of torch's DataLoader that have no effect."""
 
-    rank: int
-    world_size: int
+    num_workers: int
+    persistent_workers: bool
+    prefetch_factor: int | None
+    worker_init_fn: Callable[[int], Any] | None
+    generator: Any
+    multiprocessing_context: Any
+    timeout: float
+    pin_memory_device: str
+    in_order: bool
+
+
+class LayoutOptions(LoaderOptions, total=False):
+    """The same, for loaders that take a layout."""
+
     views: Sequence[Any] | None
     layout: Literal["chw", "hwc"] | None
     writable: bool

@@ -16,6 +16,7 @@ from ._errors import InvalidArgument
 from ._iteration import Iteration, Sampler
 from ._options import Crop, Normalization
 from ._pixels import Schedule, pixels
+from ._place import current_place
 from ._translate import Translation
 
 if TYPE_CHECKING:
@@ -57,12 +58,15 @@ class Loader:
             ranges and suits datasets that do not fit into the page cache. None or False keeps the stored order.
         weights: A weight for each sample. Samples are then drawn with replacement, in proportion to their weights.
         seed: Seed of the order and of all draws.
-        rank, world_size: Which slice of each step belongs to this process.
+        rank, world_size: Which slice of each step belongs to this process. By default those of torch's process group, of
+            `jax.distributed`, or of the environment variables RANK and WORLD_SIZE. The first `for` fixes them; if they
+            differ later, the loader raises InvalidArgument.
         last_batch: What to do with samples at the end of an epoch that do not fill a batch on every rank: "drop" (the
-            default with a shuffle); "keep" (the default without), where the ranks share them in shorter batches; "even",
-            where some of the epoch's first samples make the shorter batches of all ranks equal, as in torch's
-            DistributedSampler; or "pad", where the epoch's first samples fill up the batches.
-        drop_last: The name that torch uses: True is "drop", False is "keep".
+            default with a shuffle); "keep" (the default of one rank without a shuffle), where the ranks share them in
+            shorter batches; "even" (the default of several ranks without a shuffle), where some of the epoch's first
+            samples make the shorter batches of all ranks equal, as in torch's DistributedSampler; or "pad", where the
+            epoch's first samples fill up the batches.
+        drop_last: The name that torch uses: True is "drop", False is "keep", or "even" for several ranks.
         transform: A list of operations of `precache.transforms`, or the Compose of torchvision that you have. What cannot
             run is refused by name; `loader.transforms` says what runs.
         views: A list of such lists: each sample gives as many images, and the loader yields a tuple of arrays.
@@ -105,8 +109,8 @@ class Loader:
         shuffle: Literal["block", "full"] | bool | None = None,
         weights: Sequence[float] | Array | None = None,
         seed: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
+        rank: int | None = None,
+        world_size: int | None = None,
         last_batch: Literal["drop", "pad", "keep", "even"] | None = None,
         drop_last: bool | None = None,
         transform: Any = None,
@@ -139,7 +143,7 @@ class Loader:
             kind = "none"  # weighted draws are in random order
         # Shuffled samples can be neighbours by chance; whether a batch is writable must not depend on that.
         self._shuffled = kind != "none" or weights is not None
-        self.last_batch = _options.last_batch(last_batch, drop_last, "weighted" if weights is not None else kind)
+        self._end = (last_batch, drop_last, "weighted" if weights is not None else kind)
         if batch_transform is not None and not callable(batch_transform):
             raise TypeError(f"batch_transform is {batch_transform!r}, not a function")
         self._batch_transform = batch_transform
@@ -155,7 +159,6 @@ class Loader:
             "block_rows": _options.count("block_rows", block_rows, least=1),
             "window_blocks": _options.count("window_blocks", window_blocks, least=1),
             "seed": _options.count("seed", seed),
-            "last_batch": self.last_batch,
             **made.native,
             "sizes": [] if self._schedule is None else self._schedule.changes,
             "max_size": None if max_size is None else _ranges.sides("max_size", max_size),
@@ -168,7 +171,11 @@ class Loader:
             "weights": None if weights is None else _options.weights(weights),
             "columns": self._columns,
         }
-        self._place = (_options.count("rank", rank), _options.count("world_size", world_size, _LARGEST_WORLD, least=1))
+        self._given_place = (
+            None if rank is None else _options.count("rank", rank),
+            None if world_size is None else _options.count("world_size", world_size, _LARGEST_WORLD, least=1),
+        )
+        self._place = self._current_place()
         self._native: AnyLoader | None = self._make()
         _ = self.spec.numpy_dtype if type(self) is Loader else None  # raises now, not at the first batch
         self._has_begun = False  # from then on, rank and world size are fixed
@@ -181,7 +188,10 @@ class Loader:
 
     def _make(self) -> AnyLoader:
         rank, world_size = self._place
-        native = self._make_native(_reader.LoaderOptions(**self._options, rank=rank, world_size=world_size))
+        self.last_batch = _options.last_batch(*self._end, world_size)
+        native = self._make_native(
+            _reader.LoaderOptions(**self._options, last_batch=self.last_batch, rank=rank, world_size=world_size)
+        )
         if self.last_batch == "drop" and len(self.dataset) != 0 and native.batches_per_epoch == 0:
             step = f"{world_size} x {self.batch_size}" if world_size != 1 else f"{self.batch_size}"
             raise InvalidArgument(
@@ -201,7 +211,11 @@ class Loader:
 
     def _current_place(self) -> tuple[int, int]:
         """Rank and world size, as of now."""
-        return self._place
+        rank, world_size = self._given_place
+        if rank is not None and world_size is not None:
+            return rank, world_size
+        current_rank, current_size = current_place()
+        return current_rank if rank is None else rank, current_size if world_size is None else world_size
 
     @property
     def spec(self) -> Spec:
@@ -215,7 +229,7 @@ class Loader:
         >>> from precache import transforms
         >>> print(Loader(dataset, transform=[transforms.Resize(32), transforms.RandomHorizontalFlip()]).transforms)
         runs     RandomHorizontalFlip(p=0.5, alternate=False)
-        dropped  Resize(32): Build resized the shorter side to 32 already.
+        dropped  Resize(32): The stored images are 32x32 already.
         """
         made = self._pixels.transforms
         return made if self._pixels.has_views else made[0]
@@ -305,7 +319,8 @@ class Loader:
         return self._open().batches_per_epoch
 
     def _rank_samples(self) -> int:
-        rank, world_size = self._current_place()
+        self._open()  # the process group may be new
+        rank, world_size = self._place
         steps, left = divmod(len(self.dataset), self.batch_size * world_size)
         of_last_step = {
             "drop": 0,

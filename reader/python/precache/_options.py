@@ -81,14 +81,18 @@ def shuffle(value: Any) -> str:
     return one_of("shuffle", value, ("none", "block", "full"))
 
 
-def last_batch(value: Any, drop_last: Any, shuffle: str) -> str:
-    """ "drop", "pad", "keep" or "even", or the same by torch's drop_last. Only shuffled epochs drop samples by default."""
+def last_batch(value: Any, drop_last: Any, shuffle: str, world_size: int = 1) -> str:
+    """ "drop", "pad", "keep" or "even", or the same by torch's drop_last. Only shuffled epochs drop samples by default.
+
+    Without a choice, several ranks get equal batches, because a rank that has one more waits forever for the others.
+    """
+    keeps = "keep" if world_size == 1 else "even"
     if drop_last is None:
-        default = "keep" if shuffle == "none" else "drop"
+        default = keeps if shuffle == "none" else "drop"
         return default if value is None else one_of("last_batch", value, ("drop", "pad", "keep", "even"))
     if value is not None:
-        raise InvalidArgument("both last_batch and drop_last are given", hint="drop_last=False is last_batch='keep'.")
-    return "drop" if truth("drop_last", drop_last) else "keep"
+        raise InvalidArgument("both last_batch and drop_last are given", hint=f"drop_last=False is {keeps!r}.")
+    return "drop" if truth("drop_last", drop_last) else keeps
 
 
 def names(value: Any) -> tuple[str, str]:

@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +22,13 @@ import tensorflow as tf
 from . import _dataset, _options
 from ._arrays import Column, Spec
 from ._dataset import Array, PathLike
+from ._errors import InvalidArgument
 from ._loader import Loader
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
 
-    from ._keywords import PlacedLoaderOptions
+    from ._keywords import LayoutOptions
 
 __all__ = ["dataset"]
 
@@ -35,7 +38,7 @@ def dataset(
     batch_size: int = 256,
     *,
     epoch: int = 0,
-    **options: Unpack[PlacedLoaderOptions],
+    **options: Unpack[LayoutOptions],
 ) -> tf.data.Dataset:
     """A `tf.data.Dataset` of (images, labels), or of dicts if there are `columns`. Each iteration over it is the next
     epoch.
@@ -44,14 +47,19 @@ def dataset(
         source: A `precache.Dataset`, or a path that `precache.open` takes.
         batch_size: Samples in a batch of this rank.
         epoch: The first epoch, to resume training.
+        rank, world_size: By default those of the environment variable TF_CONFIG, if it has several workers, or else as in
+            `precache.Loader`. With several ranks, tf.distribute does not shard the dataset a second time.
         **options: All other options of `precache.Loader`. `writable` makes no difference: every batch is a copy.
     """
     if hooks := {"batch_transform", "as_dict"} & set(options):
         raise TypeError(f"precache.tensorflow.dataset has no {hooks.pop()}: use the map() of tf.data")
     opened = _dataset.opened(source, options.pop("split", None))
 
+    if options.get("rank") is None and options.get("world_size") is None and (place := _worker_place()) is not None:
+        options["rank"], options["world_size"] = place
+
     # DLPack needs writable memory without gaps between rows, so no batch may be a view of a shard.
-    copied: PlacedLoaderOptions = {**options, "writable": True}
+    copied: LayoutOptions = {**options, "writable": True}
 
     def make_loader() -> Loader:
         return Loader(opened, batch_size, **copied)
@@ -63,7 +71,8 @@ def dataset(
     epochs = itertools.count(_options.count("epoch", epoch))
     passing: dict[int, Any] = {}
     specs = [Spec(*idle[0]._open().view_spec(view)) for view in range(len(idle[0]._pixels.lists))]
-    columns = [Column(*column) for column in idle[0]._open().columns]
+    native: Any = idle[0]._open()
+    columns = [Column(*column) for column in native.columns]
     column_names = [column.name for column in columns]
     types = [*(spec.dtype for spec in specs), tf.int64, *(column.dtype for column in columns)]
     shapes = [(rows, *(spec.shape if options.get("size") is None else _any_size(spec))) for spec in specs]
@@ -100,7 +109,30 @@ def dataset(
 
     # tf.data copies the arrays of a generator several times. So this one yields numbers, and batches pass by DLPack.
     made = tf.data.Dataset.from_generator(numbers, output_signature=tf.TensorSpec((), tf.int64)).map(fetch)
-    return made.apply(tf.data.experimental.assert_cardinality(batches)).prefetch(1)
+    made = made.apply(tf.data.experimental.assert_cardinality(batches)).prefetch(1)
+    if idle[0]._place[1] == 1:
+        return made
+    mine = tf.data.Options()
+    mine.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return made.with_options(mine)
+
+
+def _worker_place() -> tuple[int, int] | None:
+    """Number of this worker and of all workers, if TF_CONFIG has several that train on slices of the data."""
+    text = os.environ.get("TF_CONFIG", "")
+    try:
+        config = json.loads(text) if text else {}
+        cluster, task = config.get("cluster", {}), config.get("task", {})
+        chiefs, workers = len(cluster.get("chief", [])), len(cluster.get("worker", []))
+        kind, index = task.get("type"), int(task.get("index", 0))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InvalidArgument(
+            f"the environment variable TF_CONFIG is not a cluster and a task: {error}",
+            hint="Correct or unset it, or give rank and world_size.",
+        ) from None
+    if "ps" in cluster or kind not in ("chief", "worker") or chiefs + workers == 1:
+        return None  # a parameter server's workers read what their coordinator tells them
+    return index + (chiefs if kind == "worker" else 0), chiefs + workers
 
 
 def _any_size(spec: Spec) -> tuple[int | None, ...]:

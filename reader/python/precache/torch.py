@@ -24,6 +24,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 from . import _dataset, _loader, _options, _reader
 from ._arrays import Spec, as_tensors
+from ._dataloader import without_arguments
 from ._dataset import Array, PathLike
 from ._device import DeviceTensor
 from ._errors import InvalidArgument, Unsupported, name_arguments
@@ -31,7 +32,7 @@ from ._errors import InvalidArgument, Unsupported, name_arguments
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
 
-    from ._keywords import HookOptions, SplitOptions
+    from ._keywords import SplitOptions, TorchLoaderOptions
 
 __all__ = ["Dataset", "Loader"]
 
@@ -42,11 +43,8 @@ _PATHS = ("auto", "staged", "strided", "gather", "resident")
 class Loader(_loader.Loader):
     """A `precache.Loader` of torch tensors: images of (batch, channels, height, width), labels of int64.
 
-    In a process group of `torch.distributed`, the default rank and world size are the group's. They are fixed by the first
-    `for`; if the group changes after that, the loader raises InvalidArgument.
-
-    In addition to the attributes of `precache.Loader` it has `batch_sampler` and `pin_memory`, so that Lightning, Accelerate, the
-    Trainer of transformers and timm take it in place of a DataLoader.
+    In addition to the attributes of `precache.Loader` it has `batch_sampler` and `pin_memory`, so that Lightning,
+    Accelerate, the Trainer of transformers and timm take it in place of a DataLoader.
 
     Args:
         dataset: A `precache.Dataset`, or a path that `precache.open` takes.
@@ -67,6 +65,9 @@ class Loader(_loader.Loader):
             no conversion as views of the shard's pages, which is faster. Torch has no read-only tensors: writing to such a
             batch in place kills the process.
         **options: All other options of `precache.Loader` except `layout`. Without `views=True` all batches are writable.
+            Arguments of torch's DataLoader are taken, too: `num_workers` says nothing, because threads fill the batches;
+            others without effect, such as `generator`, are a warning; `collate_fn`, `sampler` and `batch_sampler` are
+            refused with what to use instead.
     """
 
     def __init__(
@@ -74,8 +75,6 @@ class Loader(_loader.Loader):
         dataset: _dataset.Dataset | PathLike | Sequence[PathLike],
         batch_size: int = 256,
         *,
-        rank: int | None = None,
-        world_size: int | None = None,
         channels_last: bool | None = None,
         device: torch.device | str | None = None,
         device_batches: int = 3,
@@ -85,10 +84,11 @@ class Loader(_loader.Loader):
         pin_memory: bool | None = None,
         writable: bool = False,
         views: bool | Sequence[Any] = False,
-        **options: Unpack[HookOptions],
+        **options: Unpack[TorchLoaderOptions],
     ):
         if "layout" in options:
             raise TypeError("precache.torch.Loader has no layout: use channels_last for the memory format")
+        rest = without_arguments(options)
         lists = views if isinstance(views, Sequence) else None
         pages = lists is None and _options.truth("views", views)
         if pages and _options.truth("writable", writable):
@@ -117,29 +117,14 @@ class Loader(_loader.Loader):
             raise InvalidArgument(
                 f"device_path is {device_path!r}, but device is {device!r}", hint="Use a CUDA device."
             )
-        self._given_place = (rank, world_size)
-        rank, world_size = self._current_place()
         super().__init__(
             dataset,
             batch_size,
-            rank=rank,
-            world_size=world_size,
             layout=None if channels_last is None else "hwc" if channels_last else "chw",
             writable=not pages,
             views=lists,
-            **options,
+            **rest,
         )
-
-    def _current_place(self) -> tuple[int, int]:
-        rank, world_size = self._given_place
-        if rank is not None and world_size is not None:
-            return rank, world_size
-        in_group = torch.distributed.is_available() and torch.distributed.is_initialized()
-        if rank is None:
-            rank = torch.distributed.get_rank() if in_group else 0
-        if world_size is None:
-            world_size = torch.distributed.get_world_size() if in_group else 1
-        return rank, world_size
 
     @property
     def batch_sampler(self) -> BatchSampler:
@@ -204,11 +189,11 @@ class Loader(_loader.Loader):
             labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
             return _channels_first(images, self.spec), labels
         views = range(len(self._pixels.lists))
-        images = [
+        placed = [
             self._placed(_tensors(self._rows(batch, view, may_write=True), Spec(*batch.spec(view)))) for view in views
         ]
         labels = self._placed(torch.from_numpy(batch.labels()))
-        return (tuple(images) if self._pixels.has_views else images[0]), labels
+        return (tuple(placed) if self._pixels.has_views else placed[0]), labels
 
     def _column_arrays(self, batch: Any) -> dict[str, Any]:
         return {name: self._placed(torch.from_numpy(array)) for name, array in super()._column_arrays(batch).items()}

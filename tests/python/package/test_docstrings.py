@@ -166,22 +166,18 @@ def test_wrong_options_are_type_errors(tmp_path):
 def test_typed_options_are_those_of_the_functions():
     import precache.tensorflow
     import precache.torch
-    from precache import _keywords
+    from precache import _dataloader, _keywords
 
     def named(function, *others):
         return set(inspect.signature(function).parameters) - {"dataset", "path", "source", "options", *others}
 
-    placed = set(_keywords.PlacedLoaderOptions.__annotations__)
+    laid_out = set(_keywords.LayoutOptions.__annotations__)
     assert set(_keywords.SplitOptions.__annotations__) == named(precache.open) == named(precache.Dataset)
     hooks = {"batch_transform", "as_dict"}  # tf.data has map() for these
-    assert placed | hooks == named(precache.Loader, "batch_size")
+    assert laid_out | hooks == named(precache.Loader, "batch_size")
     assert set(_keywords.HookOptions.__annotations__) == set(_keywords.LoaderOptions.__annotations__) | hooks
-    of_torch = {
-        "rank",
-        "world_size",
-        "layout",
-        "writable",
-        "views",
-    }  # precache.torch.Loader declares these itself, or has none
-    assert placed - of_torch == set(_keywords.LoaderOptions.__annotations__)
-    assert not named(precache.tensorflow.dataset) & placed
+    of_torch = {"layout", "writable", "views"}  # precache.torch.Loader declares these itself, or has none
+    assert laid_out - of_torch == set(_keywords.LoaderOptions.__annotations__)
+    assert not named(precache.tensorflow.dataset) & laid_out
+    taken = set(_keywords.TorchLoaderOptions.__annotations__) - set(_keywords.HookOptions.__annotations__)
+    assert taken == {"num_workers", *_dataloader._DO_NOTHING}

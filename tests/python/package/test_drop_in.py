@@ -340,13 +340,13 @@ GROUP = """
         errors = [message(lambda: iter(early)), message(lambda: iter(fixed))]
         running = iter(loader)
         next(running)
-        even = precache.torch.Loader(folder, 4, last_batch="even")
+        even = precache.torch.Loader(folder, 4)
         gathered = []
         for _, labels in even:
             parts = [torch.empty_like(labels) for _ in range(2)]
             dist.all_gather(parts, labels)
             gathered.append(sum(map(len, parts)))
-        kept = [len(labels) for _, labels in precache.torch.Loader(folder, 4)]
+        kept = [len(labels) for _, labels in precache.torch.Loader(folder, 4, last_batch="keep")]
         dist.destroy_process_group()
         errors += [message(lambda: next(running)), message(lambda: iter(loader))]
         results.put((rank, lengths, seen, errors, gathered, kept, loader.state_dict()["epoch"]))
