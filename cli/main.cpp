@@ -23,6 +23,7 @@
 #include "cli/commands.hpp"
 #include "cli/events.hpp"
 #include "cli/help.hpp"
+#include "cli/stop_on_signal.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/version.hpp"
 #ifdef PRECACHE_WITH_HDF5
@@ -169,6 +170,7 @@ void prepare_process() {
   default_terminate = std::set_terminate(on_terminate);
   // At the limit on file sizes (ulimit -f) a write must fail, not end the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  StopOnSignal::reset();
   open_standard_streams();
 }
 

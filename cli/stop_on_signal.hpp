@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <csignal>
 
@@ -13,24 +15,33 @@ class StopOnSignal {
   explicit StopOnSignal(std::atomic<bool>& flag) {
     static_assert(std::atomic<bool>::is_always_lock_free);  // or a handler may not touch it
     flag_ = &flag;
-    for (const int number : {SIGINT, SIGTERM}) {
-      // A shell ignores signals for jobs in the background; that stays so.
-      if (std::signal(number, on_signal) == SIG_IGN) std::signal(number, SIG_IGN);
-    }
+    handle(on_signal);
   }
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
   ~StopOnSignal() { reset(); }
 
-  /// Ends the process by the signal that was received, so that the shell sees it.
-  static void raise_again() { std::raise(signal_); }
+  /// Lets signals end the process. They do that by default, but not for the first process of a
+  /// container: the kernel ignores its signals without a handler.
+  static void reset() { handle(::getpid() == 1 ? end_at_once : SIG_DFL); }
+
+  /// Ends the process by the signal that was received, so that the shell sees it. The first process
+  /// of a container ends with the status that a shell would show.
+  [[noreturn]] static void raise_again() {
+    std::raise(signal_);
+    end_at_once(signal_);
+  }
 
  private:
-  static void reset() {
+  using Handler = void (*)(int);
+
+  static void handle(Handler handler) {
     for (const int number : {SIGINT, SIGTERM}) {
-      if (std::signal(number, SIG_DFL) == SIG_IGN) std::signal(number, SIG_IGN);
+      // A shell ignores signals for jobs in the background; that stays so.
+      if (std::signal(number, handler) == SIG_IGN) std::signal(number, SIG_IGN);
     }
   }
+  [[noreturn]] static void end_at_once(int number) { ::_exit(128 + number); }
   static void on_signal(int number) {
     reset();
     signal_ = number;

@@ -8,7 +8,9 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -167,6 +169,47 @@ def test_a_second_signal_ends_the_build_at_once(tool, interference, few, undistu
         assert process.wait(10) == -second  # the gate is shut: it cannot end by itself
     tool.build(few, out, *ORDERED)
     assert differing(files(out), undisturbed["tar"]) == []
+
+
+def first_process(process, tool):
+    """The process that runs the tool as the first of its container, seen from outside."""
+
+    def found():
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        return [int(child) for child in children if os.path.samefile(f"/proc/{child}/exe", tool.path)]
+
+    wait_until(lambda: len(found()) == 1, process)
+    return found()[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("signals", [1, 2])
+def test_signals_end_the_first_process_of_a_container_too(
+    tool, interference, few, undisturbed, tmp_path, number, signals
+):
+    """The kernel ignores signals to it that have no handler."""
+    container = ("unshare", "--pid", "--fork", "--kill-child")
+    if subprocess.run([*container, "true"], capture_output=True).returncode != 0:
+        pytest.skip("process namespaces are not permitted here")
+    out = tmp_path / "out"
+    command = ("build", few, out, *ORDERED)
+    with interference.hold(tool, *command, path="class0/04.png", before=container) as (process, gate):
+        inner = first_process(process, tool)
+        for _ in range(signals):
+            os.kill(inner, number)
+            wait_until(lambda: not has_pending(inner), process)
+        if signals == 1:
+            gate.open()
+        assert finish(process).code == 128 + number
+    tool.run(*command)
+    assert differing(files(out), undisturbed["tar"]) == []
+
+
+def has_pending(process):
+    with contextlib.suppress(FileNotFoundError):
+        status = Path(f"/proc/{process}/status").read_text()
+        return int(status.split("ShdPnd:")[1].split()[0], 16) != 0
+    return False
 
 
 def test_an_interrupted_overwriting_build_resumes_as_its_message_says(tool, interference, few, undisturbed, tmp_path):
