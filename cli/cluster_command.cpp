@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
 #include "precache/formats/error.hpp"
+#include "precache/version.hpp"
 
 namespace precache {
 namespace {
@@ -20,9 +22,9 @@ using cluster::KubernetesJob;
 using cluster::SlurmJob;
 
 /// Options of build that each job sets itself, or that do not fit a job.
-constexpr std::array kOptionsOfSteps{"--prepare", "--part",  "--parts",    "--finish",
-                                     "--status",  "--watch", "--jobs",     "--dry-run",
-                                     "--quiet",   "--json",  "--overwrite"};
+constexpr std::array kOptionsOfSteps{"--prepare", "--part",  "--parts",         "--finish",
+                                     "--status",  "--watch", "--watch-seconds", "--jobs",
+                                     "--dry-run", "--quiet", "--json",          "--overwrite"};
 
 /// A subcommand with the options of build. Its own are those that are added after it was made.
 struct Scheduler {
@@ -181,30 +183,64 @@ void check_mounted(const KubernetesJob& job, const std::string& out) {
                         "Pods share only what is mounted.");
 }
 
+/// Claims with made-up names for the folder that has both SOURCE and OUT, or for one of each if
+/// only the root has both.
+std::vector<std::pair<std::string, std::string>> placeholder_claims(
+    const std::filesystem::path& source, const std::filesystem::path& out) {
+  for (const auto& path : {source, out}) {
+    if (path.is_absolute()) continue;
+    throw InvalidArgument(
+        fmt::format("SOURCE and OUT must be absolute paths without --claim; got '{}'",
+                    path.string()),
+        "Pods have only what is mounted: give paths as Pods see them, and --claim NAME:PATH.");
+  }
+  const auto folder_of = [](const std::filesystem::path& path) {
+    const auto folder = path.lexically_normal().parent_path();
+    return folder == folder.root_path() ? path : folder;
+  };
+  const auto folder = folder_of(out);
+  if (is_below(source, folder)) return {{"precache-data", folder.string()}};
+  if (is_below(out, folder_of(source))) return {{"precache-data", folder_of(source).string()}};
+  return {{"precache-source", folder_of(source).string()}, {"precache-shards", folder.string()}};
+}
+
+void fill_placeholders(KubernetesJob& job, const CLI::App& app) {
+  std::vector<std::string> made_up;
+  if (job.image.empty()) {
+    job.image = fmt::format("registry.example/precache:{}", kVersion);
+    made_up.push_back("the image");
+  }
+  if (job.claims.empty()) {
+    job.claims = placeholder_claims(app.get_option("SOURCE")->as<std::string>(),
+                                    app.get_option("OUT")->as<std::string>());
+    made_up.push_back("claimName");
+  }
+  job.placeholders = fmt::format("{}", fmt::join(made_up, " and "));
+}
+
 Printer add_kubernetes(CLI::App& app) {
   const Scheduler scheduler =
       add_scheduler(app, "kubernetes", "Print the Jobs of a build on Kubernetes");
   auto job = std::make_shared<KubernetesJob>();
   add_job_options(*scheduler.app, *job);
-  cli::add(*scheduler.app, "--image", "IMAGE", "Container image with precache and sh",
-           [job](const std::string& text) { job->image = checked_text("--image", text); })
-      ->required();
-  cli::add(*scheduler.app, "--claim", "NAME:PATH[,NAME:PATH...]",
+  cli::add(*scheduler.app, "--image", "IMAGE [a placeholder]", "Container image with precache",
+           [job](const std::string& text) { job->image = checked_text("--image", text); });
+  cli::add(*scheduler.app, "--claim", "NAME:PATH[,NAME:PATH...] [a placeholder]",
            "Persistent volume claims, and the paths where Pods mount them; several Pods must be "
            "able to write to that of OUT",
-           [job](const std::string& text) { job->claims = read_claims(text); })
-      ->required();
+           [job](const std::string& text) { job->claims = read_claims(text); });
   scheduler.app->footer(
       "Examples:\n"
       "  precache cluster kubernetes /data/images /data/shards --parts 64 --image "
       "registry/precache "
       "--claim imagenet:/data > job.yaml\n"
-      "  kubectl apply --filename job.yaml\n"
       "\n"
+      "The first lines of the output have the commands that start the Jobs one after another. "
       "Needs Kubernetes 1.29 or newer; a comment in the output says what to change for older "
       "ones.");
   return {scheduler.app, [scheduler, job] {
             complete(scheduler, *job);
+            fill_placeholders(*job, *scheduler.app);
             check_mounted(*job, scheduler.app->get_option("OUT")->as<std::string>());
             print_raw(cluster::kubernetes_yaml(*job));
             return ExitCode::kDone;

@@ -31,6 +31,7 @@ struct KubernetesJob : ClusterJob {
   std::string image;
   /// The names of persistent volume claims and the paths where they are mounted.
   std::vector<std::pair<std::string, std::string>> claims;
+  std::string placeholders;  // what the user has to replace, as text
 };
 
 /// How often a job that ended with status 3 runs again.

@@ -10,11 +10,21 @@ namespace precache::cluster {
 namespace {
 
 constexpr std::string_view kHead =
-    R"(# Builds shards on Kubernetes. Submit with: kubectl apply --filename THIS_FILE
+    R"(# Builds shards on Kubernetes with three Jobs: {name}-prepare lists the source once, the Pods of
+# {name}-parts make the shards, and {name}-finish writes the manifest. The last two are suspended;
+# start each when the one before is complete:
 #
-# Three Jobs: {name}-prepare lists the source once, the Pods of {name}-parts make the shards, and
-# {name}-finish writes the manifest. Pods wait in an init container for the Job before.
+#   kubectl apply --filename THIS_FILE
+#   kubectl wait --for=condition=complete --timeout=-1s job/{name}-prepare
+#   kubectl patch job {name}-parts --patch '{{"spec":{{"suspend":false}}}}'
+#   kubectl wait --for=condition=complete --timeout=-1s job/{name}-parts
+#   kubectl patch job {name}-finish --patch '{{"spec":{{"suspend":false}}}}'
+#
+# If a Job fails, kubectl describe job says why. Then delete the Jobs and begin again: complete
+# shards are kept.
 )";
+
+constexpr std::string_view kPlaceholders = "#\n# Placeholders to replace: {}.\n";
 
 // The rules need Kubernetes 1.26. A Pod that was evicted or whose node was drained does not count.
 constexpr std::string_view kFailurePolicy = R"(  podFailurePolicy:
@@ -52,11 +62,9 @@ std::string list_item(std::string_view indent, std::string_view scalar) {
 }
 
 /// The command of a container that does a step.
-std::string command(const KubernetesJob& job, std::initializer_list<std::string_view> step,
-                    std::initializer_list<std::string_view> before = {}) {
+std::string command(const KubernetesJob& job, std::initializer_list<std::string_view> step) {
   constexpr std::string_view kIndent = "          ";
   std::string text = "          command:\n";
-  for (const std::string_view word : before) text += list_item(kIndent, container_word(word));
   for (const std::string& word : job.build) text += list_item(kIndent, container_word(word));
   for (const std::string_view word : step) text += list_item(kIndent, yaml_text(word));
   return text;
@@ -71,37 +79,18 @@ std::string mounts(const KubernetesJob& job) {
   return text;
 }
 
-std::string container(const KubernetesJob& job, std::string_view name, const std::string& command,
-                      const std::string& resources) {
-  return fmt::format("        - name: {}\n          image: {}\n{}{}{}", name, yaml_text(job.image),
-                     command, resources, mounts(job));
-}
-
-std::string init_container(const KubernetesJob& job, const std::string& command) {
-  return "      initContainers:\n" + container(job, "wait", command, "");
-}
-
-/// Waits until the plan is frozen: without it, each of the first Pods would list the source.
-std::string wait_for_plan(const KubernetesJob& job) {
-  constexpr std::string_view kLoop =
-      R"(while s=$("$@") || exit; do case $s in *"not prepared"*) sleep 15;; *) exit 0;; esac; done)";
-  return init_container(job, command(job, {"--status"}, {"sh", "-c", kLoop, "wait"}));
-}
-
-std::string wait_for_parts(const KubernetesJob& job) {
-  return init_container(job, command(job, {"--status", "--watch"}));
-}
-
-std::string main_container(const KubernetesJob& job, std::initializer_list<std::string_view> step) {
+std::string container(const KubernetesJob& job, std::initializer_list<std::string_view> step) {
   const std::string cpus = std::to_string(job.cpus);
-  std::string text = command(job, step);
-  text += list_item("          ", "--jobs") + list_item("          ", yaml_text(cpus));
-  return "      containers:\n" +
-         container(job, "precache", text,
-                   fmt::format("          resources:\n"
-                               "            requests: {{cpu: {}, memory: {}Mi}}\n"
-                               "            limits: {{memory: {}Mi}}\n",
-                               yaml_text(cpus), job.memory_mib, job.memory_mib));
+  return fmt::format("      containers:\n        - name: precache\n          image: {}\n",
+                     yaml_text(job.image)) +
+         command(job, step) + list_item("          ", "--jobs") +
+         list_item("          ", yaml_text(cpus)) +
+         fmt::format(
+             "          resources:\n"
+             "            requests: {{cpu: {}, memory: {}Mi}}\n"
+             "            limits: {{memory: {}Mi}}\n",
+             yaml_text(cpus), job.memory_mib, job.memory_mib) +
+         mounts(job);
 }
 
 std::string volumes(const KubernetesJob& job) {
@@ -114,16 +103,18 @@ std::string volumes(const KubernetesJob& job) {
 }
 
 std::string document(const KubernetesJob& job, std::string_view step, const std::string& counts,
-                     const std::string& containers) {
+                     std::initializer_list<std::string_view> words) {
   return fmt::format("---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {}-{}\nspec:\n",
                      job.name, step) +
-         counts + std::string(kFailurePolicy) + std::string(kTemplate) + containers + volumes(job);
+         counts + std::string(kFailurePolicy) + std::string(kTemplate) + container(job, words) +
+         volumes(job);
 }
 
 }  // namespace
 
 std::string kubernetes_yaml(const KubernetesJob& job) {
   const std::string one = fmt::format("  backoffLimit: {}\n", kMostRetries);
+  const std::string suspended = "  suspend: true\n";
   const std::string all =
       fmt::format(kParts, fmt::arg("parts", job.parts), fmt::arg("retries", kMostRetries),
                   fmt::arg("at_once", job.at_once == 0 ? job.parts : job.at_once),
@@ -131,9 +122,10 @@ std::string kubernetes_yaml(const KubernetesJob& job) {
   // In the words of a container's command, Kubernetes replaces $(NAME) by the variable's value.
   const std::string part = fmt::format("$(JOB_COMPLETION_INDEX)/{}", job.parts);
   return fmt::format(kHead, fmt::arg("name", job.name)) +
-         document(job, "prepare", one, main_container(job, {"--prepare"})) +
-         document(job, "parts", all, wait_for_plan(job) + main_container(job, {"--part", part})) +
-         document(job, "finish", one, wait_for_parts(job) + main_container(job, {"--finish"}));
+         (job.placeholders.empty() ? "" : fmt::format(kPlaceholders, job.placeholders)) +
+         document(job, "prepare", one, {"--prepare"}) +
+         document(job, "parts", suspended + all, {"--part", part}) +
+         document(job, "finish", suspended + one, {"--finish"});
 }
 
 }  // namespace precache::cluster

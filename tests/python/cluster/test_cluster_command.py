@@ -12,7 +12,18 @@ pytest_plugins = ("tool_fixtures",)
 
 KUBERNETES = ("--image", "r/p:1", "--claim", "data:/data")
 OWN = {"--parts", "--at-once", "--cpus", "--memory", "--name"}
-STEPS = {"--prepare", "--part", "--finish", "--status", "--watch", "--jobs", "--dry-run", "--quiet", "--json"}
+STEPS = {
+    "--prepare",
+    "--part",
+    "--finish",
+    "--status",
+    "--watch",
+    "--watch-seconds",
+    "--jobs",
+    "--dry-run",
+    "--quiet",
+    "--json",
+}
 # Each would be harmful, or lost, if it were not quoted.
 WORDS = ["it's", "$HOME", "$(touch x)", "`touch x`", 'a"b', "a b", "a;b", "*", "~", "#x", "!", "a\\b", "é", "$$", "{x}"]
 
@@ -63,6 +74,29 @@ def test_the_script_is_valid_for_bash_and_has_what_was_asked(tool):
     assert "\nparts=40\n" in script and '--array="0-$((parts - 1))%7"' in script and '--job-name="my-job-$1"' in script
 
 
+CLAIMS = [
+    ("/data/images", "/data/shards", {"precache-data": "/data"}),
+    ("/data/a/images", "/data/shards", {"precache-data": "/data"}),
+    ("/data/images", "/data/b/shards", {"precache-data": "/data"}),
+    ("/in/images", "/out/shards", {"precache-source": "/in", "precache-shards": "/out"}),
+    ("/images", "/shards", {"precache-source": "/images", "precache-shards": "/shards"}),
+]
+
+
+@pytest.mark.parametrize("source, out, expected", CLAIMS)
+def test_placeholders_stand_for_image_and_claims_that_were_not_given(tool, source, out, expected):
+    text = tool.run("cluster", "kubernetes", source, out, "--parts", "3").out
+    assert "\n# Placeholders to replace: the image and claimName.\n" in text
+    for job in yaml.safe_load_all(text):
+        pod = job["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert container["image"].startswith("registry.example/precache:")
+        names = {volume["name"]: volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"]}
+        assert {names[each["name"]]: each["mountPath"] for each in container["volumeMounts"]} == expected
+    given = tool.run("cluster", "kubernetes", source, out, "--parts", "3", "--image", "i", "--claim", "c:/").out
+    assert "laceholder" not in given
+
+
 WRONG = [
     ("slurm a b", "--parts"),
     ("slurm a b --parts 0", "--parts"),
@@ -72,8 +106,8 @@ WRONG = [
     ("slurm a b --parts 3 --memory big", "--memory"),
     ("slurm a b --parts 3 --name A", "--name"),
     ("slurm - b --parts 3", "standard input"),
-    ("kubernetes /data/a /data/b --parts 3 --claim data:/data", "--image"),
-    ("kubernetes /data/a /data/b --parts 3 --image x", "--claim"),
+    ("kubernetes data/a /data/b --parts 3", "absolute paths without --claim; got 'data/a'"),
+    ("kubernetes /data/a data/b --parts 3 --image x", "absolute paths without --claim; got 'data/b'"),
     ("kubernetes /data/a /data/b --parts 3 --image x --claim data", "NAME:PATH"),
     ("kubernetes /data/a /data/b --parts 3 --image x --claim data:data", "NAME:PATH"),
     ("kubernetes /data/a /other/b --parts 3 --image x --claim data:/data", "OUT"),

@@ -2,8 +2,10 @@
 """The Jobs of `precache cluster kubernetes`: they match the schemas of Kubernetes, and their command lines make the bytes
 of a single build. No real cluster runs here."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -64,11 +66,13 @@ def pod(spec):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_jobs_match_the_schema(printed, tmp_path, version):
+def test_the_jobs_match_the_schema(run, printed, version):
     need(packages=("kubernetes_validate",))
     import kubernetes_validate
 
-    for job in [*yaml.safe_load_all(printed), yaml.safe_load(SAMPLE.read_text())]:
+    placeholders = run("cluster", "kubernetes", "/data/images", "/data/shards", "--parts", "3").stdout.decode()
+    texts = (printed, placeholders, SAMPLE.read_text())
+    for job in [job for text in texts for job in yaml.safe_load_all(text)]:
         kubernetes_validate.validate(job, version, strict=True)
         misspelt = {**job, "spec": {**job["spec"], "backofLimit": 1}}
         with pytest.raises(kubernetes_validate.ValidationError):
@@ -81,26 +85,25 @@ def test_the_command_lines_make_the_bytes_of_a_single_build(jobs, path, whole, t
     succeed(prepare["containers"][0], path)
     for index in reversed(range(PARTS)):
         variables = {"JOB_COMPLETION_INDEX": str(index)}
-        succeed(parts["initContainers"][0], path, **variables)
         # By default, Kubernetes replaces a Pod while the old one still runs.
         old = start(parts["containers"][0], path, **variables)
         succeed(parts["containers"][0], path, **variables)
         old.communicate(timeout=TIMEOUT_SECONDS)
         assert old.returncode == 0
-    succeed(finish["initContainers"][0], path)
     succeed(finish["containers"][0], path)
     assert differing(files(tmp_path / "out"), whole) == []
 
 
-def test_a_part_waits_for_the_plan(jobs, path, tmp_path):
-    wait = pod(jobs["precache-parts"])["initContainers"][0]
-    # Stands for the pause of the loop: another Pod prepares meanwhile.
-    prepare = pod(jobs["precache-prepare"])["containers"][0]["command"]
-    words = " ".join("'" + expanded(word, {}).replace("'", "'\\''") + "'" for word in prepare)
-    (path / "sleep").write_text(f"#!/bin/sh\necho slept >> '{tmp_path}/slept'\n{words} > /dev/null 2>&1\n")
-    (path / "sleep").chmod(0o755)
-    succeed(wait, path)
-    assert (tmp_path / "slept").read_text() == "slept\n"
+def test_no_job_starts_before_the_one_before_it_is_complete(jobs, printed):
+    """The first lines say how to start them."""
+    assert [bool(spec.get("suspend")) for spec in jobs.values()] == [False, True, True]
+    wait, patch = "wait --for=condition=complete --timeout=-1s job/", "patch job "
+    steps = re.findall(r"^#   kubectl (.*)", printed, re.MULTILINE)
+    said = [step.removeprefix(wait).removeprefix(patch).split()[0] for step in steps]
+    assert said == ["apply", "precache-prepare", "precache-parts", "precache-parts", "precache-finish"]
+    assert [step.startswith(wait) for step in steps] == [False, True, False, True, False]
+    for step in steps[2::2]:
+        assert json.loads(shlex.split(step)[-1]) == {"spec": {"suspend": False}}
 
 
 def test_attempts_that_cannot_succeed_are_not_repeated(jobs):
