@@ -44,6 +44,24 @@ void refuse_link(const fs::path& path) {
       "link, or choose another `out`.");
 }
 
+/// The shares that were listed: their numbers by how many there are in all.
+using ShareNumbers = std::map<std::uint64_t, std::set<std::uint64_t>>;
+
+/// Shares of one count do not fit those of another, and nothing tells which of them are meant.
+[[noreturn]] void refuse_shares_of_several_counts(const ShareNumbers& shares,
+                                                  const fs::path& folder) {
+  std::string text;
+  for (const auto& [count, there] : shares) {
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ",
+                        ranges_text({there.begin(), there.end()}), count);
+  }
+  throw InvalidArgument(
+      fmt::format("the source was listed in different numbers of shares: '{}' has {}",
+                  folder.string(), text),
+      "Remove the files found-I-of-N there for each N but one, or set `overwrite` to list all of "
+      "the source.");
+}
+
 }  // namespace
 
 WorkFolder::WorkFolder(const fs::path& out, const std::string& job, bool shared)
@@ -161,7 +179,7 @@ std::array<std::uint64_t, 3> WorkFolder::job_stamp() const {
 }
 
 std::vector<fs::path> WorkFolder::found_shares() const {
-  std::map<std::uint64_t, std::set<std::uint64_t>> indexes;  // by count
+  ShareNumbers indexes;
   if (!fs::exists(folder_)) return {};
   for (const Folder::Entry& entry : Folder(Folder(root_), job_).entries()) {
     if (const auto share = work_names::found_by(entry.name)) {
@@ -169,21 +187,20 @@ std::vector<fs::path> WorkFolder::found_shares() const {
     }
   }
   if (indexes.empty()) return {};
-  const auto complete = std::ranges::find_if(
-      indexes, [](const auto& entry) { return entry.second.size() == entry.first; });
-  if (complete == indexes.end()) {
-    const auto& [count, there] = *indexes.rbegin();
-    std::vector<std::uint64_t> missing;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      if (!there.contains(i)) missing.push_back(i);
-    }
+  if (indexes.size() > 1) refuse_shares_of_several_counts(indexes, folder_);
+  const auto& [count, there] = *indexes.begin();
+  std::vector<std::uint64_t> missing;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (!there.contains(i)) missing.push_back(i);
+  }
+  if (!missing.empty()) {
     throw InvalidArgument(fmt::format("shares {} of {} of the listing are missing in '{}'",
                                       ranges_text(missing), count, root_.parent_path().string()),
                           "Run `prepare` for these, or set `overwrite` to list all of the source.");
   }
   std::vector<fs::path> files;
-  for (std::uint64_t i = 0; i < complete->first; ++i) {
-    files.push_back(folder_ / work_names::found(i, complete->first));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    files.push_back(folder_ / work_names::found(i, count));
   }
   return files;
 }

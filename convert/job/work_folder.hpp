@@ -58,7 +58,7 @@ class WorkFolder {
   [[nodiscard]] std::filesystem::path make_folder() const;
 
   /// The files that prepared shares of the listing left, in order; none if there are none. Throws
-  /// InvalidArgument if some are missing.
+  /// InvalidArgument if some are missing, or if there are shares of different numbers.
   [[nodiscard]] std::vector<std::filesystem::path> found_shares() const;
   /// The file with the plan of this identity.
   [[nodiscard]] std::filesystem::path plan_path(const std::string& plan) const;

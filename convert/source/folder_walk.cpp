@@ -58,7 +58,11 @@ class Walker {
     tasks_.run_and_wait([&] { visit("", nullptr, status); });
     std::vector<FolderWalk> parts;
     std::ranges::move(parts_, std::back_inserter(parts));
-    parts.emplace_back().top_folders = std::move(top_folders_);
+    times_[""] = mtime_ns(status);
+    parts.push_back({.images = {},
+                     .top_folders = std::move(top_folders_),
+                     .times = std::move(times_),
+                     .left_out = {}});
     return joined(std::move(parts));
   }
 
@@ -157,7 +161,10 @@ class Walker {
   /// Links to folders of further links multiply the number of paths to a folder.
   void note_folder(const std::string& path, bool is_top, const struct stat& status) {
     const std::scoped_lock lock(mutex_);
-    if (is_top) top_folders_.push_back(path);
+    if (is_top) {
+      top_folders_.push_back(path);
+      times_[path] = mtime_ns(status);
+    }
     const bool is_new = known_folders_.emplace(status.st_dev, status.st_ino).second;
     if (is_new || ++met_again_ <= kMostMetAgain) return;
     throw InvalidArgument(
@@ -173,6 +180,7 @@ class Walker {
   tbb::enumerable_thread_specific<FolderWalk> parts_;
   std::mutex mutex_;
   std::vector<std::string> top_folders_;
+  FolderTimes times_;
   std::set<std::pair<dev_t, ino_t>> known_folders_;
   std::uint64_t met_again_ = 0;
 };
@@ -196,6 +204,7 @@ FolderWalk joined(std::vector<FolderWalk> walks) {
     all.images.append(std::move(walk.images));
     for (const auto& [reason, count] : walk.left_out) all.left_out[reason] += count;
     std::ranges::move(walk.top_folders, std::back_inserter(all.top_folders));
+    all.times.merge(walk.times);
   }
   std::ranges::sort(all.top_folders);
   return all;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,9 +11,14 @@
 
 namespace precache {
 
+/// Modification times in nanoseconds of the root, "", and of the folders in it: they change when
+/// names in these folders do.
+using FolderTimes = std::map<std::string, std::int64_t>;
+
 struct FolderWalk {
   Listing images;  // not sorted, without labels
   std::vector<std::string> top_folders;
+  FolderTimes times;
   LeftOut left_out;
 };
 

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "convert/source/slice.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/little_endian.hpp"
@@ -55,12 +53,15 @@ Listing listing_of(const Json& json, std::uint32_t shard) {
 Json to_json(const FolderWalk& walk) {
   return {{"images", to_json(walk.images)},
           {"top_folders", walk.top_folders},
+          {"times", walk.times},
           {"left_out", walk.left_out}};
 }
 
 FolderWalk walk_of(const Json& json) {
-  return {listing_of(json.at("images"), 0), json.at("top_folders").get<std::vector<std::string>>(),
-          left_out_of(json.at("left_out"))};
+  return {.images = listing_of(json.at("images"), 0),
+          .top_folders = json.at("top_folders").get<std::vector<std::string>>(),
+          .times = json.at("times").get<FolderTimes>(),
+          .left_out = left_out_of(json.at("left_out"))};
 }
 
 Json to_json(const TarImages& images) {
@@ -155,31 +156,34 @@ void save(const fs::path& path, const std::string& source, const Json& json) {
   temporary.commit();
 }
 
-Shares::Shares(const std::vector<fs::path>& files, const std::string& source) {
-  for (const fs::path& path : files) {
-    const auto bytes = read_file(path);
-    const auto body = std::span(bytes).subspan(std::min(kHeadBytes, bytes.size()));
-    if (bytes.size() < kHeadBytes || !as_text(bytes).starts_with(kMagic) ||
-        crc32c::value(body) != little_endian(std::span(bytes).subspan(8, 4))) {
-      throw CorruptData(path, 0, "this share of the source is damaged");
-    }
-    try {
-      const auto text = as_text(body);
-      Json json = Json::from_cbor(text.begin(), text.end());
-      if (json.at("source").get<std::string>() != source) {
-        throw InvalidArgument(
-            fmt::format("'{}' was listed from another source or with other options", path.string()),
-            "List all shares again with the same options, or set `overwrite` to ignore them.");
-      }
-      shares_.push_back(std::move(json.at("found")));
-    } catch (const Json::exception& error) {
-      throw CorruptData(path, kHeadBytes, error.what());
-    }
+Json Shares::read(std::uint64_t index) const {
+  const fs::path& path = files_[index];
+  const auto bytes = read_file(path);
+  const auto body = std::span(bytes).subspan(std::min(kHeadBytes, bytes.size()));
+  if (bytes.size() < kHeadBytes || !as_text(bytes).starts_with(kMagic) ||
+      crc32c::value(body) != little_endian(std::span(bytes).subspan(8, 4))) {
+    throw CorruptData(path, 0, "this share of the source is damaged");
   }
+  try {
+    const auto text = as_text(body);
+    Json json = Json::from_cbor(text.begin(), text.end());
+    if (json.at("source").get<std::string>() == source_) return std::move(json.at("found"));
+  } catch (const Json::exception& error) {
+    throw CorruptData(path, kHeadBytes, error.what());
+  }
+  throw InvalidArgument(
+      fmt::format("'{}' was listed from another source or with other options", path.string()),
+      "List all shares again with the same options, or set `overwrite` to ignore them.");
 }
 
-const Json& Shares::item(std::uint64_t number) const {
-  return shares_[number % shares_.size()].at("shards").at(number / shares_.size());
+void Shares::refuse(std::uint64_t index, const fs::path& what) const {
+  throw InvalidArgument(
+      fmt::format("share {} of {} does not fit the source: '{}' has changed since the share was "
+                  "listed",
+                  index, count(), what.string()),
+      fmt::format("List share {}/{} again, and the others that have changed, or set `overwrite` to "
+                  "ignore them all.",
+                  index, count()));
 }
 
 }  // namespace precache::found

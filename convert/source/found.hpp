@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "convert/source/folder_walk.hpp"
@@ -43,19 +44,22 @@ struct Shard {
 /// Writes one share through a temporary. `source` names what it belongs to. Throws IoError.
 void save(const std::filesystem::path& path, const std::string& source, const Json& json);
 
-/// All shares of a source, in their order.
+/// All shares of a source, in their order. Lists are dealt out to the shares in turn.
 class Shares {
  public:
-  /// Throws IoError, CorruptData, and InvalidArgument if a share belongs to another source.
-  Shares(const std::vector<std::filesystem::path>& files, const std::string& source);
+  Shares(std::vector<std::filesystem::path> files, std::string source)
+      : files_(std::move(files)), source_(std::move(source)) {}
 
-  [[nodiscard]] std::uint64_t count() const { return shares_.size(); }
-  [[nodiscard]] const Json& share(std::uint64_t index) const { return shares_[index]; }
-  /// Item `number` of a list that is dealt out to the shares in turn.
-  [[nodiscard]] const Json& item(std::uint64_t number) const;
+  [[nodiscard]] std::uint64_t count() const { return files_.size(); }
+  /// Reads one share, because all of them may be too large. Throws IoError, CorruptData, and
+  /// InvalidArgument if the share belongs to another source.
+  [[nodiscard]] Json read(std::uint64_t index) const;
+  /// Says that `what` is not as it was when this share was listed. Throws InvalidArgument.
+  [[noreturn]] void refuse(std::uint64_t index, const std::filesystem::path& what) const;
 
  private:
-  std::vector<Json> shares_;
+  std::vector<std::filesystem::path> files_;
+  std::string source_;
 };
 
 }  // namespace precache::found

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,11 +68,13 @@ class ShardSource {
         shares_(shares),
         is_stream_(what.kind == SourcePath::Kind::kStream),
         shards_(what.files.size()) {
+    if (shares_ != nullptr) {
+      take_shares(what.files);
+      return;
+    }
     tbb::parallel_for(std::size_t{0}, shards_.size(),
                       [&](std::size_t i) { open(i, what.files[i]); });
-    if (shares_ == nullptr) {
-      for (const SourceShard& shard : shards_) find_format(shard, format_in(shard));
-    }
+    for (const SourceShard& shard : shards_) find_format(shard, format_in(shard));
   }
 
   /// The content of each shard, for found::save().
@@ -111,7 +114,6 @@ class ShardSource {
 
  private:
   void open(std::size_t number, const fs::path& path) {
-    if (shares_ != nullptr) return take_found(number, path);
     const File file = open_shard(path);
     SourceShard& shard = shards_[number];
     shard.given = stamp_of(file);
@@ -129,15 +131,40 @@ class ShardSource {
     }
   }
 
-  void take_found(std::size_t number, const fs::path& path) {
-    const found::Shard found = found::shard_of(shares_->item(number));
-    if (found.stamp.path != path.filename()) {
-      throw InvalidArgument(
-          fmt::format("the shares do not have '{}': the source has changed", path.string()),
-          "List all shares again, or set `overwrite` to ignore them.");
+  /// The content of all shards, as the runs that listed the shares have found it.
+  void take_shares(const std::vector<fs::path>& files) {
+    tars_.resize(files.size());
+    record_files_.resize(files.size());
+    const std::size_t count = shares_->count();
+    for (std::size_t share = 0; share < count; ++share) {
+      const found::Json json = shares_->read(share);
+      const found::Json& list = json.at("shards");
+      if (list.size() != (files.size() + count - 1 - share) / count) {
+        shares_->refuse(share, root_);
+      }
+      tbb::parallel_for(std::size_t{0}, list.size(), [&](std::size_t i) {
+        take_found(share, share + i * count, files[share + i * count], list[i]);
+      });
+    }
+  }
+
+  void take_found(std::size_t share, std::size_t number, const fs::path& path,
+                  const found::Json& json) {
+    const found::Shard found = found::shard_of(json);
+    struct stat status {};
+    if (found.stamp.path != path.filename() || ::stat(path.c_str(), &status) != 0 ||
+        static_cast<std::uint64_t>(status.st_size) != found.stamp.bytes ||
+        mtime_ns(status) != found.stamp.mtime_ns) {
+      shares_->refuse(share, path);
     }
     shards_[number].given = {path, found.stamp.bytes, found.stamp.mtime_ns};
     shards_[number].data = shards_[number].given;
+    const auto shard = static_cast<std::uint32_t>(number);
+    if (found.format == Format::kTar) {
+      tars_[number] = found::tar_images_of(found.images, shard);
+    } else {
+      record_files_[number] = found::record_images_of(found.images, shard);
+    }
     const std::scoped_lock lock(mutex_);
     find_format(shards_[number], found.format);
   }
@@ -228,26 +255,15 @@ class ShardSource {
     });
   }
 
-  /// The content of each shard, as the runs that listed the shares have found it.
-  template <typename Result, typename Read>
-  std::vector<Result> found_images(const Read& read) {
-    std::vector<Result> results(shards_.size());
-    tbb::parallel_for(std::size_t{0}, shards_.size(), [&](std::size_t i) {
-      results[i] = read(shares_->item(i).at("images"), static_cast<std::uint32_t>(i));
-    });
-    return results;
-  }
-
   Source list_tars() {
-    auto tars = shares_ != nullptr ? found_images<TarImages>(found::tar_images_of) : scan_tars();
+    auto tars = shares_ != nullptr ? std::move(tars_) : scan_tars();
     Source source = list_tar_images(std::move(tars), root_, labelling_);
     source.shards = std::move(shards_);
     return source;
   }
 
   Source list_records() {
-    const auto files = shares_ != nullptr ? found_images<RecordImages>(found::record_images_of)
-                                          : scan_record_files();
+    const auto files = shares_ != nullptr ? std::move(record_files_) : scan_record_files();
     for (std::size_t i = 0; i < files.size(); ++i) {
       shards_[i].form = {SampleForm::Kind::kRecord, files[i].image_key, {}};
     }
@@ -256,8 +272,7 @@ class ShardSource {
 
   Source list_messages() {
     const MessagePaths paths = message_paths(labelling_);
-    const auto files = shares_ != nullptr ? found_images<RecordImages>(found::record_images_of)
-                                          : scan_message_files();
+    const auto files = shares_ != nullptr ? std::move(record_files_) : scan_message_files();
     if (std::ranges::none_of(files, &RecordImages::has_image)) {
       throw InvalidArgument(
           fmt::format("no record of '{}' has bytes in '{}', the `image_key`", root_.string(),
@@ -299,6 +314,8 @@ class ShardSource {
   std::mutex mutex_;  // for format_
   std::vector<SourceShard> shards_;
   std::optional<Format> format_;
+  std::vector<TarImages> tars_;  // of shares
+  std::vector<RecordImages> record_files_;
 };
 
 /// "3 .txt files" or "1 dangling link".

@@ -2,6 +2,7 @@
 #include "convert/source/source.hpp"
 
 #include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -260,6 +261,18 @@ void name_classes(Source& source, const std::vector<std::string>& names) {
 
 namespace {
 
+/// Refuses a share if the names in the folders that it lists have changed.
+void check_times(const FolderTimes& times, const fs::path& root, const found::Shares& shares,
+                 std::uint64_t share) {
+  const std::vector<FolderTimes::value_type> folders(times.begin(), times.end());
+  tbb::parallel_for(std::size_t{0}, folders.size(), [&](std::size_t i) {
+    const auto& [folder, time] = folders[i];
+    struct stat status {};
+    const fs::path path = folder.empty() ? root : root / folder;
+    if (::stat(path.c_str(), &status) != 0 || mtime_ns(status) != time) shares.refuse(share, path);
+  });
+}
+
 Source label_walk(FolderWalk walk, const fs::path& root, const Labelling& labelling) {
   Source source = label_by_folder(std::move(walk), root, labelling);
   if (labelling.kind == Labelling::Kind::kRegex) label_by_regex(source, root, labelling);
@@ -283,7 +296,8 @@ Source open_folder_shares(const fs::path& root, const Labelling& labelling,
                           const found::Shares& shares) {
   std::vector<FolderWalk> walks;
   for (std::uint64_t i = 0; i < shares.count(); ++i) {
-    walks.push_back(found::walk_of(shares.share(i)));
+    walks.push_back(found::walk_of(shares.read(i)));
+    check_times(walks.back().times, root, shares, i);
   }
   FolderWalk walk = joined(std::move(walks));
   if (labelling.kind != Labelling::Kind::kCsv) return label_walk(std::move(walk), root, labelling);

@@ -199,6 +199,70 @@ def test_a_missing_share_is_named(tool, source, tmp_path, whole):
     assert differing(files(out), whole) == []
 
 
+def test_shares_of_another_number_are_named(tool, source, tmp_path, whole):
+    out = tmp_path / "out"
+    for share in ("0/2", "1/2", "0/3", "2/3"):
+        tool.run("build", source, out, *OPTIONS, "--prepare", share)
+    text = tool.refuse(source, out, *OPTIONS, "--prepare")
+    assert f"'{work_folder(out)}' has 0-1 of 2, 0,2 of 3" in text and "found-I-of-N" in text
+    for path in work_folder(out).glob("found-*-of-3"):
+        path.unlink()
+    tool.run("build", source, out, *OPTIONS, "--prepare")
+    tool.run("build", source, out, *OPTIONS)
+    assert differing(files(out), whole) == []
+
+
+def change_a_class(folder):
+    images.draw_unique(folder / "class1" / "new.png", 99)
+    return "class1"
+
+
+def remove_an_image(folder):
+    (folder / "class2" / "05.png").unlink()
+    return "class2"
+
+
+def add_a_class(folder):
+    images.draw_unique(folder / "class00" / "new.png", 99)
+    return "source"
+
+
+@pytest.mark.parametrize("change", [change_a_class, remove_an_image, add_a_class])
+def test_shares_of_an_earlier_state_of_a_folder_are_named(tool, source, tmp_path, change):
+    changed, out = tmp_path / "source", tmp_path / "out"
+    shutil.copytree(source, changed, copy_function=shutil.copy2)
+    for share in range(3):
+        tool.run("build", changed, out, *OPTIONS, "--prepare", f"{share}/3")
+    name = change(changed)
+    text = tool.refuse(changed, out, *OPTIONS, "--prepare")
+    share = re.search(rf"share (\d) of 3 does not fit the source: '\S*{name}' has changed", text)[1]
+    assert f"share {share}/3 again" in text
+    prepare_in_shares(tool, changed, out, 3, *OPTIONS)
+    tool.run("build", changed, out, *OPTIONS)
+    tool.run("build", changed, tmp_path / "whole", *OPTIONS)
+    assert differing(files(out), files(tmp_path / "whole")) == []
+
+
+@pytest.mark.parametrize("change", ["content", "more", "fewer"])
+def test_shares_of_an_earlier_state_of_shards_are_named(tool, source, tmp_path, change):
+    packed, out = tmp_path / "packed", tmp_path / "out"
+    tool.run("pack", source, packed, "--shards", "5", "--quiet")
+    pattern = packed / "train-*.tar"
+    for share in range(2):
+        tool.run("build", pattern, out, *OPTIONS, "--prepare", f"{share}/2")
+    victim = packed / "train-000003.tar"
+    if change == "content":
+        os.utime(victim, ns=(1, 1))
+    elif change == "more":
+        shutil.copy(victim, packed / "train-000005.tar")
+    else:
+        (packed / "train-000004.tar").unlink()
+    text = tool.refuse(pattern, out, *OPTIONS, "--prepare")
+    share = 0 if change == "fewer" else 1
+    assert f"share {share} of 2 does not fit the source" in text
+    assert ("train-000003.tar" in text) == (change == "content")
+
+
 # --- status -----------------------------------------------------------------------------------------------------------
 
 
@@ -219,14 +283,66 @@ def test_the_status_names_missing_parts(step, status):
     assert (status()["status"], status()["shards_done"]) == ("complete", 6)
 
 
+def test_the_status_counts_each_split(tool, source, tmp_path):
+    out = tmp_path / "out"
+    options = ("--size", "8", "--shards", "3", "--max-bad", "50%", "--quiet", "--val-fraction", "0.3")
+
+    def status(*more):
+        return tool.run("build", source, out, "--status", "--json", *more).json()
+
+    def numbers(state):
+        return {name: (split["shards_done"], split["missing_shards"]) for name, split in state["splits"].items()}
+
+    assert status("--val-fraction", "0.3")["splits"] == {}
+    tool.run("build", source, out, *options, "--prepare")
+    tool.run("build", source, out, *options, "--part", "1/3")
+    (out / "val-000001.tar").unlink()
+    now = status("--val-fraction", "0.3")
+    assert numbers(now) == {"train": (1, "0,2"), "val": (0, "0-2")}
+    assert (now["split"], now["shards"], now["shards_done"], now["shards_missing"]) == (None, 6, 1, 5)
+    assert (now["missing_shards"], now["missing_parts"]) == ("train 0,2; val 0-2", "0-2")
+    text = tool.run("build", source, out, "--status", "--val-fraction", "0.3").out
+    assert re.search(r"^train +1 of 3 shards done", text, re.MULTILINE)
+    for part in range(3):
+        tool.run("build", source, out, *options, "--part", f"{part}/3")
+    tool.run("build", source, out, *options, "--finish")
+    now = status("--val-fraction", "0.3")
+    assert (now["status"], now["samples"], now["shards_done"]) == ("complete", 12, 6)
+    assert numbers(now) == {"train": (3, ""), "val": (3, "")}
+    assert numbers(status("--split", "val")) == {"val": (3, "")}
+
+
+def test_a_part_that_comes_back_after_the_end_does_not_change_the_status(
+    tool, interference, source, step, status, tmp_path
+):
+    step("--prepare")
+    out = tmp_path / "out"
+    with interference.hold(
+        tool, "build", source, out, *OPTIONS, "--part", "1/2", calls="pwrite", path="train-000001.tar."
+    ) as (process, gate):
+        for part in ("0/2", "1/2"):
+            step("--part", part)
+        step("--finish")
+        before = status()
+        assert (before["status"], before["shards_done"], before["missing_shards"]) == ("complete", 6, "")
+        gate.open()
+        finish(process)
+    step("--part", "1/2")
+    assert status() == before
+
+
 def test_watching_ends_when_all_parts_are_done(tool, source, tmp_path, step):
     step("--prepare")
     step("--part", "0/2")
-    with tool.start("build", source, tmp_path / "out", "--status", "--watch") as watch:
+    words = ("--status", "--watch", "--watch-seconds", "0.1")
+    with tool.start("build", source, tmp_path / "out", *words) as watch:
         assert b"3 of 6" in watch.stdout.readline()
         step("--part", "1/2")
         text = watch.communicate(timeout=60)[0]
     assert watch.returncode == 0 and b"parts done" in text
+    for wrong, telling in [(words[1:2], "--watch needs --status"), (words[2:], "--watch-seconds needs --watch")]:
+        assert telling in tool.run("build", source, tmp_path / "out", *wrong, expect=2).err
+    assert "from 0.1" in tool.run("build", source, tmp_path / "out", *words[:-1], "0", expect=2).err
 
 
 def test_finish_names_missing_parts(step, tool, source, tmp_path):
