@@ -39,6 +39,7 @@ struct BuildCommand : JobCommand {
   bool takes_part_of_environment = false;
   bool status = false;
   bool watch = false;
+  std::optional<double> watch_seconds;
 };
 
 /// Finds out which step of the build is asked for.
@@ -57,6 +58,9 @@ void read_step(BuildCommand& command) {
   }
   if (command.watch && !command.status) {
     throw InvalidArgument("`watch` needs `status`", "It repeats what that prints.");
+  }
+  if (command.watch_seconds && !command.watch) {
+    throw InvalidArgument("`watch_seconds` needs `watch`", "It says how often that looks.");
   }
 }
 
@@ -85,10 +89,12 @@ void read_dependent_options(BuildCommand& command) {
 ExitCode run_build(const BuildCommand& command) {
   const BuildOptions& options = command.options;
   if (command.status) {
+    const bool is_one_split = !options.val_fraction && options.split_file.empty();
     return report_state({.out = options.out,
-                         .split = options.split,
+                         .split = is_one_split ? options.split : "",
                          .parts = options.parts,
                          .watch = command.watch,
+                         .watch_seconds = command.watch_seconds.value_or(2),
                          .json = command.json});
   }
   if (command.dry_run) {
@@ -180,14 +186,16 @@ void add_step_options(CLI::App& app, BuildCommand& command) {
                    "Only list SOURCE and freeze the plan for --part. With I/N: only list the I-th "
                    "of N shares of SOURCE; --prepare alone then puts the shares together")
           ->option_text("[I/N]");
-  auto* part = add(app, "--part", "I/N|auto",
-                   "Make only every N-th shard, for several machines with one OUT; I from 0 to "
-                   "N-1. auto: as Slurm, Kubernetes, AWS Batch, Cloud Run or MPI say",
-                   [&](const std::string& text) {
-                     options.step = JobStep::kPart;
-                     command.takes_part_of_environment = text == "auto";
-                     if (text != "auto") options.share = option_values::part(text, "part");
-                   });
+  auto* part =
+      add(app, "--part", "I/N|auto",
+          "Make only every N-th shard, for several machines with one OUT; I from 0 to "
+          "N-1. auto: as Slurm, Kubernetes, AWS Batch, Cloud Run, PBS, LSF, Grid Engine or "
+          "MPI say",
+          [&](const std::string& text) {
+            options.step = JobStep::kPart;
+            command.takes_part_of_environment = text == "auto";
+            if (text != "auto") options.share = option_values::part(text, "part");
+          });
   auto* finish = app.add_flag_callback(
       "--finish", [&] { options.step = JobStep::kFinish; },
       "Write the manifest after all parts are done");
@@ -198,6 +206,10 @@ void add_step_options(CLI::App& app, BuildCommand& command) {
   auto* status = app.add_flag("--status", command.status,
                               "Only print how many shards are done and which parts are missing");
   app.add_flag("--watch", command.watch, "With --status: repeat it until all parts are done");
+  add(app, "--watch-seconds", "S [2]", "With --watch: pause between two looks, 0.1 to 86400",
+      [&](const std::string& text) {
+        command.watch_seconds = option_values::decimal("--watch-seconds", text, 0.1, 86'400);
+      });
   prepare->excludes(part)->excludes(finish)->excludes(status);
   part->excludes(finish)->excludes(status);
   finish->excludes(status)->excludes(app.get_option("--overwrite"));

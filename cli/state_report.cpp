@@ -19,20 +19,41 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::chrono::seconds kWatchPeriod{2};
+/// The numbers of the missing shards, with the name of their split if there are several.
+std::string missing_text(const JobState& state) {
+  std::string text;
+  for (const SplitState& split : state.splits) {
+    if (split.missing_shards.empty()) continue;
+    if (!text.empty()) text += "; ";
+    if (state.splits.size() > 1) text += split.name + " ";
+    text += ranges_text(split.missing_shards);
+  }
+  return text;
+}
+
+Json to_json(const SplitState& split) {
+  return {{"samples", split.samples},
+          {"shards", split.shards},
+          {"shards_done", split.shards_done},
+          {"shards_missing", split.missing_shards.size()},
+          {"missing_shards", ranges_text(split.missing_shards)}};
+}
 
 Json to_json(const JobState& state, const StateRequest& request) {
   const auto or_null = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json();
   };
+  Json splits = Json::object();
+  for (const SplitState& split : state.splits) splits[split.name] = to_json(split);
   return {{"status", name(state.phase)},
           {"out", request.out.string()},
-          {"split", request.split},
+          {"split", request.split.empty() ? Json() : Json(request.split)},
           {"samples", state.samples},
           {"shards", state.shards},
           {"shards_done", state.shards_done},
-          {"shards_missing", state.missing_shards.size()},
-          {"missing_shards", ranges_text(state.missing_shards)},
+          {"shards_missing", state.shards - state.shards_done},
+          {"missing_shards", missing_text(state)},
+          {"splits", std::move(splits)},
           {"parts", state.parts},
           {"parts_missing", state.missing_parts.size()},
           {"missing_parts", ranges_text(state.missing_parts)},
@@ -41,12 +62,11 @@ Json to_json(const JobState& state, const StateRequest& request) {
           {"seconds_since_last", or_null(state.seconds_since_last)}};
 }
 
-std::string progress_text(const JobState& state) {
-  const double share = state.shards == 0 ? 0
-                                         : 100.0 * static_cast<double>(state.shards_done) /
-                                               static_cast<double>(state.shards);
-  return fmt::format("{} of {} done ({:.0f} %)", human::count(state.shards_done),
-                     human::count(state.shards, "shard"), share);
+std::string progress_text(std::uint64_t done, std::uint64_t shards) {
+  const double share =
+      shards == 0 ? 0 : 100.0 * static_cast<double>(done) / static_cast<double>(shards);
+  return fmt::format("{} of {} done ({:.0f} %)", human::count(done), human::count(shards, "shard"),
+                     share);
 }
 
 std::string rate_text(const JobState& state) {
@@ -63,9 +83,16 @@ std::string rate_text(const JobState& state) {
 }
 
 void print_rows(const JobState& state, const StateRequest& request) {
-  print_row("status", fmt::format("{}, {}", request.split, name(state.phase)));
+  print_row("status", request.split.empty()
+                          ? std::string(name(state.phase))
+                          : fmt::format("{}, {}", request.split, name(state.phase)));
   if (state.phase == JobPhase::kNotPrepared) return;
-  print_row("shards", progress_text(state));
+  print_row("shards", progress_text(state.shards_done, state.shards));
+  if (state.splits.size() > 1) {
+    for (const SplitState& split : state.splits) {
+      print_row(split.name, progress_text(split.shards_done, split.shards));
+    }
+  }
   if (state.phase == JobPhase::kComplete || state.phase == JobPhase::kPartsDone) return;
   print_row("rate", rate_text(state));
   if (state.parts == 0) return;
@@ -76,7 +103,8 @@ void print_rows(const JobState& state, const StateRequest& request) {
 
 /// One line that a terminal replaces; lines one after another elsewhere.
 void print_watch_line(const JobState& state) {
-  std::string line = fmt::format("{}: {}", name(state.phase), progress_text(state));
+  std::string line =
+      fmt::format("{}: {}", name(state.phase), progress_text(state.shards_done, state.shards));
   if (const std::string rate = rate_text(state); !rate.empty()) line += ", " + rate;
   const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
   print_raw(is_terminal ? "\r\x1b[K" + line : line + "\n");
@@ -98,7 +126,7 @@ ExitCode report_state(const StateRequest& request) {
     } else {
       print_watch_line(state);
     }
-    std::this_thread::sleep_for(kWatchPeriod);
+    std::this_thread::sleep_for(std::chrono::duration<double>(request.watch_seconds));
     state = job_state(request.out, request.split, request.parts);
   }
   if (request.watch && !request.json && ::isatty(STDOUT_FILENO) != 0) print_raw("\r\x1b[K");

@@ -11,9 +11,10 @@ namespace precache {
 /// A request of `build --status`.
 struct StateRequest {
   std::filesystem::path out;
-  std::string split;
+  std::string split;  // empty: a job of several splits
   std::uint64_t parts = 0;
   bool watch = false;  // until all parts are done
+  double watch_seconds = 2;
   bool json = false;
 };
 

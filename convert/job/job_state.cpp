@@ -47,13 +47,48 @@ void find_rate(JobState& state, const std::vector<double>& times) {
   const double shards_per_second = static_cast<double>(later) * scale / seconds;
   const double samples = static_cast<double>(state.samples) / static_cast<double>(state.shards);
   state.samples_per_second = shards_per_second * samples;
-  state.seconds_left = static_cast<double>(state.missing_shards.size()) / shards_per_second;
+  state.seconds_left = static_cast<double>(state.shards - state.shards_done) / shards_per_second;
 }
 
 std::unordered_set<std::string> names_in(const fs::path& folder, Folder::Links links) {
   std::unordered_set<std::string> names;
   for (Folder::Entry& entry : Folder(folder, links).entries()) names.insert(std::move(entry.name));
   return names;
+}
+
+void add(JobState& state, SplitState split) {
+  state.samples += split.samples;
+  state.shards += split.shards;
+  state.shards_done += split.shards_done;
+  state.splits.push_back(std::move(split));
+}
+
+SplitState finished_state(const std::string& name, const SplitEntry& entry) {
+  return {name, entry.samples, entry.shards.size(), entry.shards.size(), {}};
+}
+
+/// `split` as the manifest lists it. If it is empty, all splits of the job, or without a job all of
+/// the dataset. None if one is not finished.
+std::vector<SplitState> finished_splits(const fs::path& out, const std::string& split,
+                                        const std::optional<FrozenJob>& frozen) {
+  const OutFolder folder(out, split);
+  if (!split.empty()) {
+    const auto entry = folder.finished();
+    return entry ? std::vector{finished_state(split, *entry)} : std::vector<SplitState>();
+  }
+  std::vector<SplitState> splits;
+  if (!folder.manifest()) return splits;
+  const auto& entries = folder.manifest()->splits;
+  if (!frozen) {
+    for (const auto& [name, entry] : entries) splits.push_back(finished_state(name, entry));
+    return splits;
+  }
+  for (const SplitEstimate& plan : frozen->facts.splits) {
+    const auto entry = entries.find(plan.name);
+    if (entry == entries.end()) return {};
+    splits.push_back(finished_state(plan.name, entry->second));
+  }
+  return splits;
 }
 
 }  // namespace
@@ -75,47 +110,51 @@ std::string_view name(JobPhase phase) {
 }
 
 JobState job_state(const fs::path& out, const std::string& split, std::uint64_t parts) {
-  check_split_name(split);
+  if (!split.empty()) check_split_name(split);
   JobState state;
   std::string work_name = split;
-  auto frozen = frozen_job(out, work_name);
+  auto frozen = split.empty() ? std::nullopt : frozen_job(out, work_name);
   if (!frozen) {
     frozen = frozen_job(out, work_name = work_names::kSeveralSplits);
     const auto has_split = [&](const SplitEstimate& made) { return made.name == split; };
-    if (frozen && std::ranges::none_of(frozen->facts.splits, has_split)) frozen.reset();
+    if (frozen && !split.empty() && std::ranges::none_of(frozen->facts.splits, has_split)) {
+      frozen.reset();
+    }
   }
-  const auto finished = OutFolder(out, split).finished();
-  if (finished && (!frozen || !frozen->is_replacing)) {
-    state.phase = JobPhase::kComplete;
-    state.samples = finished->samples;
-    state.shards = state.shards_done = finished->shards.size();
-    return state;
+  if (!frozen || !frozen->is_replacing) {
+    for (SplitState& finished : finished_splits(out, split, frozen)) {
+      add(state, std::move(finished));
+    }
+    if (!state.splits.empty()) {
+      state.phase = JobPhase::kComplete;
+      return state;
+    }
   }
   if (!frozen) return state;
   state.parts = parts != 0 ? parts : frozen->parts;
-  for (const SplitEstimate& plan : frozen->facts.splits) {
-    state.samples += plan.samples;
-    state.shards += plan.shards;
-  }
   // A result is written before its shard gets its name, and one alone may be of another job.
   const auto results = names_in(out / kWorkFolderName / work_name, Folder::Links::kRefuse);
   const auto shards = names_in(out, Folder::Links::kFollow);
   std::vector<std::string> done;
+  std::vector<std::uint64_t> missing;
   for (const SplitEstimate& plan : frozen->facts.splits) {
+    SplitState now{plan.name, plan.samples, plan.shards, 0, {}};
     for (std::uint64_t number = 0; number < plan.shards; ++number) {
       std::string shard = work_names::shard(plan.name, number, frozen->facts.format);
       if (shards.contains(shard) && results.contains(shard + work_names::kResultEnding)) {
         done.push_back(std::move(shard));
+        ++now.shards_done;
       } else {
-        state.missing_shards.push_back(number);
+        now.missing_shards.push_back(number);
+        missing.push_back(number);
       }
     }
+    add(state, std::move(now));
   }
-  state.shards_done = done.size();
-  if (state.parts != 0) state.missing_parts = parts_of(state.missing_shards, state.parts);
-  state.phase = done.empty()                   ? JobPhase::kPrepared
-                : state.missing_shards.empty() ? JobPhase::kPartsDone
-                                               : JobPhase::kRunning;
+  if (state.parts != 0) state.missing_parts = parts_of(missing, state.parts);
+  state.phase = done.empty()      ? JobPhase::kPrepared
+                : missing.empty() ? JobPhase::kPartsDone
+                                  : JobPhase::kRunning;
   find_rate(state, times_of(out, done));
   return state;
 }

@@ -38,6 +38,41 @@ TEST_CASE("each engine says which part a process is", "[cli]") {
   CHECK(part_in({{"CLOUD_RUN_TASK_INDEX", "9"}, {"CLOUD_RUN_TASK_COUNT", "10"}}) == Part{9, 10});
 }
 
+TEST_CASE("arrays of PBS, LSF and Grid Engine are parts, whatever number they begin with",
+          "[cli]") {
+  CHECK(part_in({{"PBS_ARRAY_INDEX", "0"}, {"PRECACHE_PARTS", "64"}}) == Part{0, 64});
+  CHECK(part_in({{"PBS_ARRAY_INDEX", "63"}}, 64) == Part{63, 64});
+  CHECK_THAT(refusal_of({{"PBS_ARRAY_INDEX", "3"}}), test::contains("how many parts"));
+  CHECK_THAT(refusal_of({{"PBS_ARRAY_INDEX", "64"}}, 64), test::contains("from 0 to 63"));
+
+  const Variables lsf{
+      {"LSB_JOBINDEX", "64"}, {"LSB_JOBINDEX_END", "64"}, {"LSB_JOBINDEX_STEP", "1"}};
+  CHECK(part_in(lsf) == Part{63, 64});
+  CHECK(part_in(lsf, 100) == Part{63, 100});
+  CHECK(part_in({{"LSB_JOBINDEX", "1"}}, 64) == Part{0, 64});
+  CHECK_THAT(refusal_of({{"LSB_JOBINDEX", "1"}}), test::contains("LSB_JOBINDEX_END"));
+  CHECK_THAT(refusal_of({{"LSB_JOBINDEX", "65"}}, 64), test::contains("from 1 to 64"));
+
+  const Variables sge{{"SGE_TASK_ID", "7"},
+                      {"SGE_TASK_FIRST", "3"},
+                      {"SGE_TASK_LAST", "9"},
+                      {"SGE_TASK_STEPSIZE", "2"}};
+  CHECK(part_in(sge) == Part{2, 4});
+  CHECK(part_in(sge, 64) == Part{6, 64});
+  CHECK_THAT(refusal_of({{"SGE_TASK_ID", "7"}}), test::contains("SGE_TASK_LAST"));
+}
+
+TEST_CASE("a process that belongs to no array has no part", "[cli]") {
+  Variables variables{{"LSB_JOBINDEX", "0"},
+                      {"LSB_JOBINDEX_END", "0"},
+                      {"SGE_TASK_ID", "undefined"},
+                      {"SGE_TASK_LAST", "undefined"}};
+  CHECK_THAT(refusal_of(variables), test::contains("finds no part"));
+  variables["OMPI_COMM_WORLD_RANK"] = "2";
+  variables["OMPI_COMM_WORLD_SIZE"] = "3";
+  CHECK(part_in(variables) == Part{2, 3});
+}
+
 TEST_CASE("a job array may begin at any number and have steps", "[cli]") {
   const Variables array{{"SLURM_ARRAY_TASK_ID", "16"},
                         {"SLURM_ARRAY_TASK_COUNT", "4"},

@@ -135,7 +135,7 @@ def build(
         prepare: True only lists the source and freezes the plan for `part`. (i, n) or "I/N" only lists a share of the
             source; True then puts the shares together.
         part: (i, n) or "I/N", counted from 0: only every n-th shard, for several machines that share one `out`. "auto"
-            takes both from the environment of Slurm, Kubernetes, AWS Batch, Cloud Run or MPI.
+            takes both from the environment of Slurm, Kubernetes, AWS Batch, Cloud Run, PBS, LSF, Grid Engine or MPI.
         finish: Write the manifest once all parts are complete.
         parts: The number of parts, for "auto", and for what `finish` and `status` say about missing parts.
         status: Only return how many shards are done, and which parts are missing.

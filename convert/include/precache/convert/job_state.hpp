@@ -22,12 +22,22 @@ enum class JobPhase {
 /// "not prepared", "prepared", "running", "parts done" or "complete".
 [[nodiscard]] std::string_view name(JobPhase phase);
 
-struct JobState {
-  JobPhase phase = JobPhase::kNotPrepared;
+/// How far one split of a build is.
+struct SplitState {
+  std::string name;
   std::uint64_t samples = 0;  // of the plan, or of the finished split
   std::uint64_t shards = 0;
   std::uint64_t shards_done = 0;
   std::vector<std::uint64_t> missing_shards;  // their numbers
+};
+
+struct JobState {
+  JobPhase phase = JobPhase::kNotPrepared;
+  std::vector<SplitState> splits;  // none if no run has listed the source
+  /// The sums of all splits.
+  std::uint64_t samples = 0;
+  std::uint64_t shards = 0;
+  std::uint64_t shards_done = 0;
   /// How many parts `missing_parts` counts: as asked, else as many as ran last; 0: none ran.
   std::uint64_t parts = 0;
   std::vector<std::uint64_t> missing_parts;
@@ -38,10 +48,11 @@ struct JobState {
   std::optional<double> seconds_since_last;
 };
 
-/// Looks at the names in OUT and in its work folder, and at the times of a few shards: neither the
-/// source nor the content of shards is read, so a run that finishes may still find a shard damaged.
-/// Throws InvalidArgument if `split` is not a valid name, IoError, CorruptData, and Unsupported for
-/// a job of another version.
+/// The state of the job that makes `split`, other splits included. An empty name stands for a job
+/// of several splits. Looks at the names in OUT and in its work folder, and at the times of a few
+/// shards: neither the source nor the content of shards is read, so a run that finishes may still
+/// find a shard damaged. Throws InvalidArgument if `split` is not a valid name, IoError,
+/// CorruptData, and Unsupported for a job of another version.
 [[nodiscard]] JobState job_state(const std::filesystem::path& out, const std::string& split,
                                  std::uint64_t parts = 0);
 
