@@ -15,7 +15,7 @@ namespace precache {
 /// with_size() name. An epoch always has the same passes, whatever was read before it.
 class EpochPasses {
  public:
-  /// Throws the exceptions of ViewPasses, also for sizes that the transform cannot make.
+  /// Throws the exceptions of ViewPasses, and the same for sizes that the transform cannot make.
   EpochPasses(const TensorSpec& stored, const BatchTransform& transform,
               NamedColumns columns = nullptr);
 

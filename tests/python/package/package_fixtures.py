@@ -73,8 +73,8 @@ def package_with(tmp_path, precache):
         (module,) = (MODULES / folder).glob("_reader*.so")
         package = tmp_path / folder / "precache"
         (package / "bin").mkdir(parents=True)
-        for file in (REPOSITORY / "reader" / "python" / "precache").glob("*.py"):
-            (package / file.name).symlink_to(file)
+        for entry in (REPOSITORY / "reader" / "python" / "precache").iterdir():  # modules and folders of them
+            (package / entry.name).symlink_to(entry)
         (package / module.name).symlink_to(module)
         (package / "bin" / "precache").symlink_to(precache)
         return {"PYTHONPATH": str(package.parent), "PRECACHE_FAKE_GPU": str(module.parent)}
