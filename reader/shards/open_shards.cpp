@@ -74,10 +74,10 @@ std::shared_ptr<const ShardSet> open_shards(std::vector<ListedShard> listed,
   const std::size_t threads = std::ranges::none_of(listed, is_scanned) ? 1
                               : options.scan_threads != 0              ? options.scan_threads
                                                                        : usable_threads();
+  StoredRecipe recipe = common_recipe(listed);  // before the shards take the manifests
   std::vector<ShardSet::Shard> shards(listed.size());
   run_tasks(listed.size(), threads,
             [&](std::size_t i) { shards[i] = open_shard(std::move(listed[i]), options); });
-  StoredRecipe recipe = common_recipe(listed);
   listed = {};  // there may be hundreds of thousands
   for (const auto& shard : shards) {
     if (options.spec) check_spec(shard, *options.spec);

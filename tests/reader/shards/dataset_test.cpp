@@ -48,6 +48,18 @@ void check_whole(const Dataset& dataset, const MadeDataset& made) {
   CHECK(dataset.shard_count() == made.shards.size());
 }
 
+TEST_CASE("a dataset has the recipe that all of its shards have", "[reader][dataset]") {
+  const TempFolder folder;
+  MadeDataset made = make_dataset(folder / "one", {});
+  const StoredRecipe recipe = StoredRecipe::parse(R"({"size": [8, 6], "fit": "stretch"})");
+  made.manifest.recipe = recipe;
+  made.write_manifest();
+  CHECK(Dataset::open(folder / "one").recipe() == recipe);
+  CHECK(Dataset::open(made.shards[1]).recipe() == recipe);
+  std::filesystem::remove(folder / "one" / kManifestName);
+  CHECK(Dataset::open(folder / "one").recipe().is_empty());
+}
+
 TEST_CASE("every sample is found in every format", "[reader][dataset]") {
   const TempFolder folder;
   for (const Format format : kFormats) {
