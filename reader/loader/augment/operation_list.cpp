@@ -67,6 +67,18 @@ bool moves_pixels(const Operation::Kind& operation, const ImageShape& in) {
   return border.left == 0 && border.top == 0 && border.right == 0 && border.bottom == 0;
 }
 
+/// Whether the result shows all of the image, and nothing else.
+template <typename T>
+bool keeps_whole(const T& operation, const ImageShape& in, const ImageSize& size) {
+  if constexpr (std::is_same_v<T, Resize>) {
+    return true;
+  } else if constexpr (std::is_same_v<T, RandomResizedCrop>) {
+    return false;
+  } else {
+    return moves_pixels(operation, in) && size == ImageSize{in.height, in.width};
+  }
+}
+
 class StepMaker {
  public:
   explicit StepMaker(const TensorSpec& stored) : stored_(stored) {}
@@ -129,9 +141,10 @@ class StepMaker {
     } else {
       check(operation, shape_);
     }
-    if constexpr (kSetsSize<T> || std::is_same_v<T, RandomQuarterTurn>) sees_whole_ = false;
+    if constexpr (std::is_same_v<T, RandomQuarterTurn>) sees_whole_ = false;
     if constexpr (kSetsSize<T>) {
       const ImageSize size = result_size(operation, shape_);
+      sees_whole_ = sees_whole_ && keeps_whole(operation, shape_, size);
       if constexpr (kResamples<T>) {
         step.resampler = std::make_unique<Resampler>(ImageSize{shape_.height, shape_.width}, size,
                                                      operation.interpolation);

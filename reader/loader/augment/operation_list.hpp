@@ -21,7 +21,7 @@ struct Step {
   OperationKey key;
   std::string label;  // the name; from the second of a name on with its number
   ImageShape in;
-  bool sees_whole = false;  // no operation before it has chosen a part or turned the image
+  bool sees_whole = false;  // no operation before it has cut off a part or turned the image
   ImageShape out;
   /// Of a RandomApply: the number of steps that follow and are skipped if it is not applied.
   std::size_t nested = 0;

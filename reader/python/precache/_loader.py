@@ -183,7 +183,8 @@ class Loader:
         self._has_failed = False
         self._iteration: object = None
         self._interruption = ""  # why an iteration that is not the current one is over
-        for warning in self._native.warnings:
+        translated = (warning for each in made.lists for warning in each.warnings)
+        for warning in dict.fromkeys((*self._native.warnings, *translated)):
             warnings.warn(warning, stacklevel=2 if type(self) is Loader else 3)
 
     def _make(self) -> AnyLoader:

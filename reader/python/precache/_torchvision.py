@@ -55,6 +55,24 @@ class Nothing(Step):
     reason: str
 
 
+@dataclasses.dataclass(frozen=True)
+class ResizeByFilter(Step):
+    """A Resize with a filter that only build has, such as lanczos."""
+
+    size: int | tuple[int, int]
+    interpolation: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PaddedTwice(Step):
+    """A crop of the first version that adds what an image lacks to the border it has added before.
+
+    It mirrors the mirrored border then, where the second version mirrors the image.
+    """
+
+    crop: ours.RandomCrop
+
+
 def refused(what: str, hint: str = KEEP) -> InvalidArgument:
     """The error for a step that cannot run."""
     return InvalidArgument(f"transform has {what}, which precache cannot run", hint=hint)
@@ -112,6 +130,9 @@ def _resize(value: Any) -> Any:
         raise refused(f"Resize with max_size={value.max_size}", "Give both sides: Resize((height, width)).")
     if value.size is None:
         raise refused("Resize without a size", "Give both sides: Resize((height, width)).")
+    found = getattr(value.interpolation, "value", value.interpolation)
+    if found in ("box", "hamming", "lanczos"):
+        return ResizeByFilter(ours.Resize(value.size).size, found)  # type: ignore[arg-type]
     return ours.Resize(value.size, value.interpolation)
 
 
@@ -123,10 +144,13 @@ def _refuse_aliasing(value: Any) -> None:
 
 def _crop(value: Any) -> Any:
     padding = value.padding
-    if padding is not None and module_of(value).startswith("torchvision.transforms.v2"):
+    is_second = module_of(value).startswith("torchvision.transforms.v2")
+    if padding is not None and is_second:
         left, right, top, bottom = padding  # the second version keeps them in this order
         padding = (left, top, right, bottom)
-    return ours.RandomCrop(value.size, padding, value.pad_if_needed, value.fill, value.padding_mode)
+    crop = ours.RandomCrop(value.size, padding, value.pad_if_needed, value.fill, value.padding_mode)
+    mirrors = crop.padding_mode in ("reflect", "symmetric") and crop.padding is not None
+    return PaddedTwice(crop) if mirrors and crop.pad_if_needed and not is_second else crop
 
 
 def _pad(value: Any) -> Pad:

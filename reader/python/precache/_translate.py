@@ -12,8 +12,10 @@ import numpy as np
 from . import _torchvision
 from . import transforms as ours
 from ._arrays import Spec
-from ._torchvision import Grayscale, Nothing, Pad, Step, ToFloat, refused
+from ._stored import Size, Stored, short
+from ._torchvision import Grayscale, Nothing, Pad, PaddedTwice, ResizeByFilter, Step, ToFloat, refused
 
+_SETS_SIZE = (ours.RandomResizedCrop, ours.Resize, ours.CenterCrop, ours.RandomCrop, ResizeByFilter, PaddedTwice)
 # These give the same result before and after Normalize.
 _MOVES_PIXELS = (ours.RandomHorizontalFlip, ours.RandomVerticalFlip, ours.RandomQuarterTurn, ours.CenterCrop)
 
@@ -29,6 +31,7 @@ class Translation:
         dtype: The type that the list asks for, or None.
         dropped: (step, reason) of each step that does not run.
         notes: What differs from the list.
+        warnings: What differs because of the way the shards were built. The loader warns of it when it is made.
     """
 
     operations: tuple[ours.Operation, ...] = ()
@@ -37,6 +40,7 @@ class Translation:
     dtype: str | None = None
     dropped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         before = len(self.operations) - self.after_normalize
@@ -45,6 +49,7 @@ class Translation:
         lines += [f"runs     {each}" for each in self.operations[before:]]
         lines += [f"dropped  {step}: {reason}" for step, reason in self.dropped]
         lines += [f"note     {note}" for note in self.notes]
+        lines += [f"warning  {warning}" for warning in self.warnings]
         return "\n".join(lines) or "nothing runs"
 
 
@@ -53,9 +58,11 @@ def translate(transform: Any, stored: Spec, recipe: Mapping[str, Any]) -> Transl
 
     Raises InvalidArgument for a step that cannot run, with its name and what to do.
     """
-    reading = _Reading(stored, recipe)
-    for step in _steps(transform):
-        reading.add(step)
+    reading = _Reading(Stored.of(stored, recipe))
+    steps = _steps(transform)
+    for number, step in enumerate(steps):
+        following = next((each for each in steps[number + 1 :] if isinstance(each, _SETS_SIZE)), None)
+        reading.add(step, before_random_resized_crop=isinstance(following, ours.RandomResizedCrop))
     return reading.result()
 
 
@@ -95,11 +102,11 @@ def _operations_of_random_apply(steps: list[Any]) -> list[ours.Operation]:
 class _Reading:
     """The state while the steps of a list are read."""
 
-    def __init__(self, stored: Spec, recipe: Mapping[str, Any]):
-        self._recipe = recipe
-        height, width = stored.shape[1:] if stored.layout == "chw" else stored.shape[:2]
-        self._size = (height, width)
-        self._channels = stored.shape[0] if stored.layout == "chw" else stored.shape[2]
+    def __init__(self, stored: Stored):
+        self._stored = stored
+        self._size: Size = stored.size  # of the images after the steps that were read
+        self._resize_was_dropped = False
+        self._sets_size = False  # by an operation that runs
         self._stage: Literal["pixels", "floats", "normalized"] = "pixels"
         self._operations: list[ours.Operation] = []
         self._erasings: list[ours.RandomErasing] = []  # of the floats
@@ -108,6 +115,7 @@ class _Reading:
         self._pad: Pad | None = None
         self._dropped: list[tuple[str, str]] = []
         self._notes: list[str] = []
+        self._warnings: list[str] = []
 
     def result(self) -> Translation:
         if self._pad is not None:
@@ -119,9 +127,12 @@ class _Reading:
             dtype=self._dtype,
             dropped=tuple(self._dropped),
             notes=tuple(self._notes),
+            warnings=tuple(self._warnings),
         )
 
-    def add(self, step: Any) -> None:
+    def add(self, step: Any, *, before_random_resized_crop: bool) -> None:
+        if isinstance(step, PaddedTwice):
+            step = self._padded_once(step.crop)
         if self._pad is not None and not isinstance(step, (ours.RandomCrop, Nothing)):
             raise refused("Pad that no RandomCrop follows", "Build the shards with fit='pad', or crop after it.")
         if isinstance(step, Nothing):
@@ -136,9 +147,7 @@ class _Reading:
             self._set_normalize(step)
         elif isinstance(step, ours.RandomErasing):
             self._erase(step)
-        elif (reason := self._done_by_shards(step)) is not None:
-            self._dropped.append((_short(step), reason))
-        else:
+        elif not self._is_done_by_shards(step, before_random_resized_crop):
             self._run(step)
 
     def _to_float(self, step: ToFloat) -> None:
@@ -148,14 +157,14 @@ class _Reading:
 
     def _grayscale(self, step: Grayscale) -> None:
         wanted = step.channels or 3
-        if wanted == self._channels and (step.channels == 0 or wanted == 1):
+        if wanted == self._stored.channels and (step.channels == 0 or wanted == 1):
             self._dropped.append(("RGB" if step.channels == 0 else "Grayscale", f"Samples have {wanted} channels."))
-        elif wanted == 3 and self._channels == 3:
+        elif wanted == 3 and self._stored.channels == 3:
             self._run(ours.RandomGrayscale(1.0))
         else:
             color = "gray" if wanted == 1 else "rgb"
             raise refused(
-                f"a step that gives {wanted} channel{'s' if wanted != 1 else ''}, and samples have {self._channels}",
+                f"a step that gives {wanted} channel{'s' if wanted != 1 else ''}, and samples have {self._stored.channels}",
                 f"Build the shards with color='{color}'.",
             )
 
@@ -164,7 +173,7 @@ class _Reading:
             raise refused("two Normalize", "Combine their means and standard deviations in one.")
         self._erasings_become_pixels("Normalize")
         self._stage = "normalized"
-        known = self._recipe.get("normalize")
+        known = self._stored.normalize
         if isinstance(known, Mapping) and _equal(known.get("mean"), step.mean) and _equal(known.get("std"), step.std):
             self._dropped.append(("Normalize", "The shards are normalised with these numbers."))
         else:
@@ -185,23 +194,22 @@ class _Reading:
             self._operations.append(dataclasses.replace(step, value=pixels))
         self._erasings.clear()
 
-    def _done_by_shards(self, step: ours.Operation) -> str | None:
-        """Why a step at the beginning of the list is not needed; None if it is."""
-        if self._operations or not isinstance(step, (ours.Resize, ours.CenterCrop)):
-            return None
-        height, width = self._size
-        text = f"{height}x{width}"
-        if isinstance(step, ours.CenterCrop):
-            return f"The stored images are {text} already." if step.size == self._size else None
-        if isinstance(step.size, int) and step.size == self._recipe.get("resize"):
-            reason = f"build resized the shorter side to {step.size} already"
-        elif step.size in (self._size, min(self._size)):
-            reason = f"the stored images are {text} already"
-        else:
-            return None
-        used = self._recipe.get("filter")
-        differs = f", with the filter {used}" if used not in (None, step.interpolation) else ""
-        return f"{reason[0].upper()}{reason[1:]}{differs}."
+    def _is_done_by_shards(self, step: ours.Operation, before_random_resized_crop: bool) -> bool:
+        """Drops a step at the beginning of the list that is not needed."""
+        if self._operations:
+            if isinstance(step, ResizeByFilter):
+                raise refused(f"{short(step)} with the filter {step.interpolation}", "Use bilinear or bicubic.")
+            if isinstance(step, ours.Resize) and not self._sets_size and not before_random_resized_crop:
+                self._stored.check_aspect(step)
+            return False
+        done = self._stored.done(step, before_random_resized_crop)
+        if done is None:
+            return False
+        self._dropped.append((short(step), done.reason))
+        if done.warning is not None:
+            self._warnings.append(done.warning)
+        self._resize_was_dropped = self._resize_was_dropped or not isinstance(step, ours.CenterCrop)
+        return True
 
     def _run(self, step: ours.Operation) -> None:
         name = type(step).__name__
@@ -211,11 +219,48 @@ class _Reading:
         if isinstance(step, ours.RandomCrop) and self._pad is not None:
             step = self._padded(step, self._pad)
             self._pad = None
+        self._set_size(step)
         if self._stage == "floats":
             step = _of_pixels(step)
             if not isinstance(step, _MOVES_PIXELS) and not _is_plain_crop(step):
                 self._notes.append(f"{name} computes with pixels of 8 bits, as if it came before the step to floats.")
         self._operations.append(step)
+
+    def _set_size(self, step: ours.Operation) -> None:
+        if not isinstance(step, _SETS_SIZE):
+            return
+        if self._resize_was_dropped and isinstance(step, (ours.CenterCrop, ours.RandomCrop)):
+            self._check_room(step, getattr(step, "padding", None) or (0, 0, 0, 0))
+        self._sets_size = True
+        size: Any = step.size
+        if isinstance(size, int):
+            shorter = min(self._size)
+            size = tuple(size * side // shorter for side in self._size)
+        self._size = size
+
+    def _check_room(self, crop: ours.CenterCrop | ours.RandomCrop, padding: Any) -> None:
+        """Refuses a crop of what a dropped resize has made, if the shards did not keep enough of it."""
+        left, top, right, bottom = padding
+        size: Any = crop.size
+        if self._sets_size or (size[0] <= self._size[0] + top + bottom and size[1] <= self._size[1] + left + right):
+            return
+        wanted = f"{size[0]}x{size[1]}"
+        raise refused(
+            f"{short(crop)} after a Resize that the shards did, of whose result they keep {self._stored.text}",
+            f"Build the shards with a size of at least {wanted}, or crop less.",
+        )
+
+    def _padded_once(self, crop: ours.RandomCrop) -> ours.RandomCrop:
+        """The crop, if the images are large enough for it with its first border."""
+        padding: Any = crop.padding
+        left, top, right, bottom = padding
+        size: Any = crop.size
+        if size[0] > self._size[0] + top + bottom or size[1] > self._size[1] + left + right:
+            raise refused(
+                f"RandomCrop of torchvision.transforms with padding, pad_if_needed and padding_mode={crop.padding_mode!r}",
+                "It mirrors its own border. Use torchvision.transforms.v2, or give all of the border as padding.",
+            )
+        return crop
 
     def _padded(self, step: ours.RandomCrop, pad: Pad) -> ours.RandomCrop:
         if step.padding is not None and any(step.padding):  # type: ignore[arg-type]
@@ -259,8 +304,3 @@ def _equal(known: Any, given: Any) -> bool:
         return bool(np.array_equal(np.broadcast_to(np.asarray(known, np.float32), 3), np.asarray(given, np.float32)))
     except (TypeError, ValueError):
         return False
-
-
-def _short(step: ours.Operation) -> str:
-    size = step.size  # type: ignore[attr-defined]
-    return f"{type(step).__name__}({size if isinstance(size, int) or size[0] != size[1] else size[0]})"

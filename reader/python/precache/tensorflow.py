@@ -14,12 +14,12 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import tensorflow as tf
 
-from . import _dataset, _options
+from . import _dataset, _options, _reader
 from ._arrays import Column, Spec
 from ._dataset import Array, PathLike
 from ._errors import InvalidArgument
@@ -70,9 +70,10 @@ def dataset(
     rows = None if last_is_shorter else batch_size
     epochs = itertools.count(_options.count("epoch", epoch))
     passing: dict[int, Any] = {}
-    specs = [Spec(*idle[0]._open().view_spec(view)) for view in range(len(idle[0]._pixels.lists))]
-    native: Any = idle[0]._open()
+    native = cast(_reader.Loader, idle[0]._open())
+    specs = [Spec(*native.view_spec(view)) for view in range(len(idle[0]._pixels.lists))]
     columns = [Column(*column) for column in native.columns]
+    del native  # or its threads would outlive close()
     column_names = [column.name for column in columns]
     types = [*(spec.dtype for spec in specs), tf.int64, *(column.dtype for column in columns)]
     shapes = [(rows, *(spec.shape if options.get("size") is None else _any_size(spec))) for spec in specs]

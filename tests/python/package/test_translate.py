@@ -4,15 +4,19 @@
 import pickle
 import subprocess
 import sys
+import warnings
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 from torchvision import models
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
 import precache
+import precache.torch
 from precache import transforms
 from precache._native import augmentation
 from precache._translate import Translation, translate
@@ -347,6 +351,171 @@ def test_what_the_shards_did_is_dropped_and_said():
     translation = read([v1.Resize(256), v1.CenterCrop(224)], spec, cropped)
     assert not translation.operations and len(translation.dropped) == 2
     assert "note" in str(read([v1.ToTensor(), v1.ColorJitter(0.1)]))
+
+
+STRETCHED = {"size": [256, 256], "fit": "stretch", "filter": "bilinear"}
+CROPPED = {"size": [224, 224], "fit": "crop", "resize": 256, "filter": "bilinear"}
+CROPPED_SPEC = precache.Spec("uint8", "chw", (3, 224, 224))
+
+
+def cropped(*steps):
+    return read(list(steps), CROPPED_SPEC, CROPPED)
+
+
+def test_a_resize_of_stretched_images_would_keep_their_aspect():
+    with pytest.raises(
+        precache.InvalidArgument, match=r"Resize\(128\) of images that were stretched to 256x256"
+    ) as refused:
+        read([v1.Resize(128), v1.CenterCrop(96)], recipe=STRETCHED)
+    assert "fit='crop' and resize=128" in refused.value.hint
+    flipped = [v1.RandomHorizontalFlip(), v1.Resize(300), v1.RandomCrop(8)]
+    for steps in ([v1.Resize(300), v1.RandomCrop(8), v1.RandomResizedCrop(8)], [v1.Resize(300)], flipped):
+        with pytest.raises(precache.InvalidArgument, match=r"Resize\(300\) of images that were stretched"):
+            read(steps, recipe=STRETCHED)
+    assert names(read([v1.CenterCrop(200), v1.Resize(100)], recipe=STRETCHED)) == ["CenterCrop", "Resize"]
+    smaller = read([v1.Resize(128), v1.RandomHorizontalFlip(), v1.RandomResizedCrop(96)], recipe=STRETCHED)
+    assert names(smaller) == ["Resize", "RandomHorizontalFlip", "RandomResizedCrop"] and not smaller.warnings
+    larger = read([v1.Resize(300), v1.RandomResizedCrop(96)], recipe=STRETCHED)
+    assert names(larger) == ["RandomResizedCrop"] and not larger.warnings
+    assert larger.dropped == (("Resize(300)", "RandomResizedCrop cuts from the stored images, which are 256x256."),)
+    assert names(read([v1.Resize((128, 96)), v1.RandomCrop(8)], recipe=STRETCHED)) == ["Resize", "RandomCrop"]
+
+
+def test_a_dropped_resize_that_was_another_one_is_a_warning():
+    same = read([v1.Resize((256, 256)), v1.RandomCrop(224)], recipe=STRETCHED)
+    assert [step for step, _ in same.dropped] == ["Resize(256)"] and not same.warnings
+    kept = read([v1.Resize(256), v1.RandomCrop(224)], recipe=STRETCHED)
+    assert kept.warnings == (
+        "Resize(256) is dropped: it keeps the aspect of images, and build stretched them to 256x256.",
+    )
+    assert "warning  Resize(256) is dropped" in str(kept)
+    assert not read([v1.Resize(256), v1.RandomResizedCrop(224)], recipe=STRETCHED).warnings
+    assert not cropped(v1.Resize(256), v1.CenterCrop(224)).warnings
+    for size in (224, (224, 224)):
+        (warning,) = cropped(v1.Resize(size)).warnings
+        assert (
+            warning == "Resize(224) is dropped: the stored images of 224x224 are the centre of each image (fit='crop')."
+        )
+    (warning,) = cropped(v1.Resize(256, v1.InterpolationMode.BICUBIC)).warnings
+    assert warning == "Resize(256) is dropped: build resized with the filter bilinear, not bicubic."
+    assert not read(v1.Resize(256), recipe={}).warnings  # nothing is known
+
+
+def test_crops_larger_than_what_the_shards_kept_of_a_resize():
+    assert names(cropped(v1.Resize(256), v1.RandomCrop(224))) == ["RandomCrop"]
+    for crop in (v1.RandomCrop(240), v1.CenterCrop(240), v1.RandomCrop(240, pad_if_needed=True)):
+        name = type(crop).__name__
+        message = rf"{name}\(240\) after a Resize that the shards did, of whose result they keep 224x224"
+        with pytest.raises(precache.InvalidArgument, match=message) as refused:
+            cropped(v1.Resize(256), v1.RandomHorizontalFlip(), crop)
+        assert refused.value.hint == "Build the shards with a size of at least 240x240, or crop less."
+    bordered = cropped(v1.Resize(256), v1.RandomCrop(232, padding=4))
+    assert names(bordered) == ["RandomCrop"]
+    assert names(cropped(v1.Resize(256), v1.RandomResizedCrop(240), v1.CenterCrop(250))) == [
+        "RandomResizedCrop",
+        "CenterCrop",
+    ]
+
+
+@pytest.mark.parametrize("version", [v1, v2], ids=["v1", "v2"])
+def test_filters_that_only_build_has(version):
+    lanczos = version.Resize(256, version.InterpolationMode.LANCZOS)
+    done = read([lanczos, version.CenterCrop(224)], CROPPED_SPEC, CROPPED | {"filter": "lanczos"})
+    assert done.dropped[0] == ("Resize(256)", "Build resized the shorter side to 256 already.")
+    assert not done.operations and not done.warnings
+    with pytest.raises(precache.InvalidArgument, match=r"Resize\(256\) with the filter lanczos, which") as refused:
+        cropped(lanczos)
+    assert refused.value.hint == (
+        "The shards were built with filter='bilinear'. To resize, build the shards with filter='lanczos' and this size, "
+        "or use bilinear or bicubic."
+    )
+    for steps in ([version.Resize(99, version.InterpolationMode.BOX)], [version.RandomInvert(), lanczos]):
+        with pytest.raises(precache.InvalidArgument, match="with the filter (box|lanczos)"):
+            read(steps)
+    with pytest.raises(precache.InvalidArgument, match="RandomApply of ResizeByFilter"):
+        read(version.RandomApply([lanczos]))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+def test_the_first_version_mirrors_its_own_border(mode):
+    def padded(version, size):
+        return version.RandomCrop(size, padding=4, pad_if_needed=True, padding_mode=mode)
+
+    with pytest.raises(precache.InvalidArgument, match=f"padding, pad_if_needed and padding_mode='{mode}'") as refused:
+        read(padded(v1, 41), SMALL)
+    assert "torchvision.transforms.v2" in refused.value.hint
+    with pytest.raises(precache.InvalidArgument, match="pad_if_needed"):
+        read([v1.RandomResizedCrop(8), padded(v1, 20)], SMALL)
+    expected = transforms.RandomCrop(40, padding=4, pad_if_needed=True, padding_mode=mode)
+    assert read(padded(v1, 40), SMALL).operations == (expected,)  # large enough
+    assert names(read(padded(v2, 41), SMALL)) == ["RandomCrop"]
+    without = v1.RandomCrop(41, pad_if_needed=True, padding_mode=mode)
+    assert names(read(without, SMALL)) == ["RandomCrop"]
+
+
+def test_limits_of_policies():
+    assert read(v1.RandAugment(num_ops=0)).operations == (transforms.RandAugment(0),)
+    assert read(v1.TrivialAugmentWide(1000)).operations == (transforms.TrivialAugmentWide(1000),)
+    for make in (transforms.TrivialAugmentWide, transforms.RandAugment):
+        with pytest.raises(ValueError, match=f"num_magnitude_bins of {make.__name__} is 1001") as refused:
+            make(num_magnitude_bins=1001)
+        assert "from 2 to 1000" in refused.value.hint
+
+
+@pytest.mark.parametrize("format", ["tar", "tfrecord", "hdf5"])
+def test_shards_tell_how_they_were_built(pictures, tmp_path, format):
+    precache.build(pictures, tmp_path, size=24, resize=28, filter="lanczos", format=format, progress=False)
+    first = sorted(each for each in tmp_path.iterdir() if each.name.startswith("train-"))[0]
+    for path in (tmp_path, first, [first]):
+        steps = v1.Compose([v1.Resize(28, v1.InterpolationMode.LANCZOS), v1.CenterCrop(24), v1.RandomHorizontalFlip()])
+        loader = precache.torch.Loader(path, 2, transform=steps)
+        assert [step for step, _ in loader.transforms.dropped] == ["Resize(28)", "CenterCrop(24)"]
+    with pytest.raises(precache.InvalidArgument, match=r"RandomCrop\(26\) after a Resize that the shards did"):
+        precache.Loader(tmp_path, 2, transform=[transforms.Resize(24), transforms.RandomCrop(26)])
+
+
+def test_a_loader_warns_once(pictures, tmp_path):
+    precache.build(pictures, tmp_path, size=24, resize=28, progress=False)
+    steps = [transforms.Resize(28, "bicubic"), transforms.RandomCrop(20)]
+    with pytest.warns(UserWarning, match="not bicubic") as caught:
+        loader = precache.Loader(tmp_path, 2, views=[steps, steps])
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pickle.loads(pickle.dumps(loader))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    (folder / "a").mkdir()
+    for i in range(4):
+        pixels = np.random.default_rng(i).integers(0, 256, (30 + 10 * i, 50, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / "a" / f"{i}.png")
+    return folder
+
+
+STEPS_BEFORE = {
+    "none": [],
+    "a resize": [transforms.Resize((64, 64))],
+    "a centre crop": [transforms.RandomHorizontalFlip(0), transforms.CenterCrop(32)],
+    "a crop": [transforms.RandomHorizontalFlip(0), transforms.RandomCrop(32)],
+}
+
+
+@pytest.mark.parametrize("before", STEPS_BEFORE.values(), ids=STEPS_BEFORE)
+def test_rectangles_of_the_original_after_steps_that_keep_all_of_it(pictures, tmp_path, before):
+    precache.build(pictures, tmp_path, size=32, fit="stretch", progress=False)
+    dataset = precache.open(tmp_path)
+    rectangle = transforms.RandomResizedCrop(8, scale=(0.2, 0.5))
+    loader = precache.Loader(dataset, 2, transform=[*before, rectangle])
+    for sample in range(4):
+        original_height = dataset.column("size")[sample][0]
+        for epoch in range(20):
+            top, left, height, width = loader.draw(sample, epoch)["RandomResizedCrop"]
+            aspect = (width * 50) / (height * original_height)  # in the original
+            slack = 1.5 / min(height, width)  # of rounding to whole pixels
+            assert 3 / 4 * (1 - slack) <= aspect <= 4 / 3 * (1 + slack), (sample, epoch)
 
 
 def test_torchvision_is_not_imported(tmp_path):

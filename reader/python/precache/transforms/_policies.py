@@ -13,6 +13,9 @@ from ._colour import Normalize
 from ._operation import WARPS, Fill, Interpolation, Operation, WithProbability
 
 
+_MOST_BINS = 1000
+
+
 class _Policy(Operation):
     interpolation: Interpolation
     fill: Fill
@@ -35,7 +38,7 @@ class TrivialAugmentWide(_Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._keep(
-            num_magnitude_bins=_ranges.whole(self._name("num_magnitude_bins"), self.num_magnitude_bins, 2, 10000)
+            num_magnitude_bins=_ranges.whole(self._name("num_magnitude_bins"), self.num_magnitude_bins, 2, _MOST_BINS)
         )
 
 
@@ -51,9 +54,9 @@ class RandAugment(_Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        bins = _ranges.whole(self._name("num_magnitude_bins"), self.num_magnitude_bins, 2, 10000)
+        bins = _ranges.whole(self._name("num_magnitude_bins"), self.num_magnitude_bins, 2, _MOST_BINS)
         self._keep(
-            num_ops=_ranges.whole(self._name("num_ops"), self.num_ops, 1, 16),
+            num_ops=_ranges.whole(self._name("num_ops"), self.num_ops, 0, 16),
             magnitude=_ranges.whole(self._name("magnitude"), self.magnitude, 0, bins - 1),
             num_magnitude_bins=bins,
         )
