@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/shard/normalization_check.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -52,6 +53,7 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
     throw InvalidArgument("`normalize` needs standard deviations above 0",
                           "Choose values from 1.2e-38 to 3.4e38.");
   }
+  check_means(normalize);
 }
 
 }  // namespace

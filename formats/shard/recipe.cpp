@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "formats/shard/normalization_check.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -69,6 +70,7 @@ void Recipe::validate() const {
     throw InvalidArgument("`normalize` needs standard deviations above 0",
                           "Choose values from 1.2e-38 to 3.4e38.");
   }
+  if (normalize) check_means(*normalize);
 }
 
 std::uint32_t Recipe::shorter_side() const {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "formats/os/bus_fault.hpp"
+#include "formats/shard/normalization_check.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/usable_threads.hpp"
 #include "reader/loader/option_checks.hpp"
@@ -98,6 +99,7 @@ LoaderOptions validated(LoaderOptions options, std::uint64_t dataset_samples) {
                             "Set `shuffle` to block or full.");
     }
   }
+  if (options.transform.normalize) check_means(*options.transform.normalize);
   if (options.prefetch == 0) throw InvalidArgument("`prefetch` must be at least 1, got 0");
   if (options.threads == 0) options.threads = usable_threads();
   return options;

@@ -95,6 +95,10 @@ TEST_CASE("conversions that make no sense are refused", "[convert][tensor_conver
              test::contains("three channels"));
   gray.normalize->std = {0, 1, 1};
   CHECK_THAT(message(built(DType::kUint8), gray), test::contains("above 0"));
+  ReformatOptions of_pixels;
+  of_pixels.dtype = DType::kFloat32;
+  of_pixels.normalize = Normalization{{125.3F, 122.9F, 113.8F}, {51.5F, 50.8F, 51.2F}};
+  CHECK_THAT(message(built(DType::kUint8), of_pixels), test::contains("a mean of 125.3"));
   const TensorMeaning broken{built(DType::kFloat32).spec,
                              StoredRecipe::parse(R"({"dtype":"float32","normalize":5})")};
   CHECK_THAT(message(broken, pixels), test::contains("recipe of the dataset cannot be read"));

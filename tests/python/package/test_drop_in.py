@@ -15,6 +15,7 @@ from torchvision import transforms
 from torchvision.transforms import v2
 
 import precache
+import precache.tensorflow
 import precache.torch
 from documented_order import documented_draws, documented_order
 
@@ -160,12 +161,16 @@ def test_normalize_of_torchvision_is_accepted(stamps, kind, tmp_path):
         lambda path, normalize: precache.Loader(path, 4, normalize=normalize),
         lambda path, normalize: precache.torch.Loader(path, 4, normalize=transforms.Normalize(*normalize)),
         lambda path, normalize: precache.build(path, "nowhere", dtype="float32", normalize=normalize),
+        lambda path, normalize: precache.build(path.parent, "nowhere", dtype="float32", normalize="125.3/51"),
+        lambda path, normalize: precache.convert(path, "nowhere", dtype="float32", normalize=normalize),
+        lambda path, normalize: precache.convert(path, "nowhere", dtype="float32", normalize="125.3,0.5,0.5/51"),
+        lambda path, normalize: precache.tensorflow.dataset(path, 4, normalize=normalize),
     ],
-    ids=range(3),
+    ids=range(7),
 )
 def test_means_of_0_to_255_are_refused(stamps, call):
     with pytest.raises(
-        precache.InvalidArgument, match=r"normalize has a mean of 125.3, but it applies to x/255"
+        precache.InvalidArgument, match=r"normalize=? has a mean of 125.3, but it applies to x/255"
     ) as refused:
         call(stamps.out, ((125.3, 122.9, 113.8), (51.5, 50.8, 51.2)))
     assert refused.value.hint == "Divide means and standard deviations by 255."

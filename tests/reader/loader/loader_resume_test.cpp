@@ -241,6 +241,18 @@ TEST_CASE("weights decide how often a sample is drawn", "[reader][loader]") {
              test::contains("`weights`"));
 }
 
+TEST_CASE("means of pixels from 0 to 255 are refused", "[reader][loader][malformed]") {
+  const TempFolder folder;
+  const MadeDataset made = make_dataset(folder.path(), {.shards = {3}});
+  const Dataset dataset = Dataset::open(made.folder);
+  LoaderOptions options = options_of(Shuffle::kNone, LastBatch::kKeep, 3);
+  options.transform.normalize = Normalization{{125.3F, 122.9F, 113.8F}, {51.5F, 50.8F, 51.2F}};
+  const std::string message = test::message_of<InvalidArgument>([&] { Loader(dataset, options); });
+  CHECK_THAT(message, test::contains("`normalize` has a mean of 125.3"));
+  options.transform.normalize->mean = {1, 0.5F, -1};
+  CHECK_NOTHROW(Loader(dataset, options));
+}
+
 TEST_CASE("weights that make no sense are refused", "[reader][loader][malformed]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {3}});

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "precache/formats/normalization.hpp"
+
+namespace precache {
+
+/// Throws InvalidArgument for a mean above 1, which is one of pixels and not of x/255.
+void check_means(const Normalization& normalize);
+
+}  // namespace precache
