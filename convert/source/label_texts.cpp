@@ -47,6 +47,21 @@ bool is_decimal(std::string_view text) {
 
 }  // namespace
 
+bool is_label_list(std::string_view text) {
+  if (text.size() > 1 && text.starts_with('[') && text.ends_with(']')) return true;
+  const auto between = text.find_first_of(";|");
+  if (between != 0 && between < text.size() - 1) return true;
+  std::size_t numbers = 0;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find_first_of(" ,"));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    if (part.empty()) continue;
+    if (!parse_number<double>(part)) return false;
+    ++numbers;
+  }
+  return numbers > 1;
+}
+
 LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
                                        const Where& where) const {
   Numbers result{classes, {}};
@@ -60,8 +75,8 @@ LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
       throw InvalidArgument(
           fmt::format("{}: the label '{}' is a decimal number; labels are integers or class names",
                       where(decimal->first_sample), decimal->text),
-          "Targets for regression are not supported. For class names that look like numbers, list "
-          "them in a file and set `classes` to it.");
+          "For regression targets, give the column of a label file a type: path,label,age:float. "
+          "For class names that look like numbers, list them in a file and set `classes` to it.");
     }
     // Otherwise a typo among numbers would turn them all into names, which get other numbers.
     if (const auto number = std::ranges::find_if(texts_, is_integer); number != texts_.end()) {

@@ -22,6 +22,10 @@ class ClassNumbers {
   std::unordered_map<std::string, std::int64_t> numbers_;
 };
 
+/// Whether a text is a list of labels rather than one class name: `ant;red`, `ant|red`, `[1]`,
+/// `1 5 7`. Names may have spaces and commas.
+[[nodiscard]] bool is_label_list(std::string_view text);
+
 /// The labels of samples as a source writes them: all integers, or all names of classes.
 class LabelTexts {
  public:

@@ -77,6 +77,14 @@ CsvTable read_table(const fs::path& csv, const CsvColumns& columns, const fs::pa
   return table;
 }
 
+[[noreturn]] void refuse_list(const fs::path& csv, const CsvLabel& row) {
+  throw InvalidArgument(
+      fmt::format("{}: the label '{}' looks like a list; a label is one integer or one class name",
+                  place(csv, row), row.label),
+      "For several labels of an image, give the column a type: path,label,tags:multi. For class "
+      "names with such characters, list them in a file and set `classes` to it.");
+}
+
 using Find = std::function<ListedFile(const CsvLabel& row, const std::string& where)>;
 
 void list_rows(Source& source, const fs::path& root, const Labelling& labelling, const Find& find) {
@@ -85,6 +93,7 @@ void list_rows(Source& source, const fs::path& root, const Labelling& labelling,
   LabelTexts texts;
   for (const CsvLabel& row : rows) {
     listing.add(find(row, place(labelling.csv, row)));
+    if (labelling.classes.empty() && is_label_list(row.label)) refuse_list(labelling.csv, row);
     texts.add(row.label);
   }
   source.listing = std::move(listing);

@@ -371,6 +371,10 @@ WRONG_TABLES = {
     "text after a quote": ('"1.png"x,a\n', "line 1", "quote"),
     "decimals": ("1.png,0.5\na/2.png,1.5\n", "line 1", "'0.5' is a decimal number"),
     "decimals among names": ("1.png,cat\na/2.png,1.5\n", "line 2", "--classes"),
+    "decimals as regression targets": ("path,label\n1.png,10.5\na/2.png,9.5\n", "line 2", "path,label,age:float"),
+    "lists of names": ("1.png,ant\na/2.png,ant;red\n", "line 2", "the label 'ant;red' looks like a list"),
+    "lists of numbers": ('1.png,"1,5"\na/2.png,3\n', "line 1", "path,label,tags:multi"),
+    "lists in a column": ("path,label,age:float\n1.png,[3],0.5\n", "line 2", "'[3]' looks like a list"),
     "another header": ("image,breed\n1.png,cat\n", "line 1", "--path-column"),
 }
 
@@ -384,6 +388,12 @@ def test_a_wrong_row_is_named_with_its_line(table, refuse, tmp_path, text, line,
 def test_decimals_may_be_names_of_classes_that_are_fixed(table, take, tmp_path):
     (tmp_path / "names").write_text("1.5\n0.5\n")
     samples, _ = take(*table("1.png,0.5\na/2.png,1.5\n"), "--classes", tmp_path / "names")
+    assert labels_of(samples) == {"1": 1, "a/2": 0}
+
+
+def test_lists_may_be_names_of_classes_that_are_fixed(table, take, tmp_path):
+    (tmp_path / "names").write_text("ant;red\nant;big\n")
+    samples, _ = take(*table("1.png,ant;big\na/2.png,ant;red\n"), "--classes", tmp_path / "names")
     assert labels_of(samples) == {"1": 1, "a/2": 0}
 
 

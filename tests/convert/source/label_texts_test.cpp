@@ -60,6 +60,19 @@ TEST_CASE("decimal numbers are not class names unless they are fixed", "[convert
   CHECK(texts_of(names).number({}, where).classes == names);
 }
 
+TEST_CASE("lists of labels differ from class names", "[convert][labels]") {
+  for (const char* list : {"ant;red", "ant|red|big", "ant; red", "[ant]", "[]", "[1, 2]", "1 5 7",
+                           "1,5", "0.5 0.25", "1, 5,"}) {
+    CAPTURE(list);
+    CHECK(is_label_list(list));
+  }
+  for (const char* name : {"", "5", "-1", "0.5", "ant", "golden retriever", "tench, Tinca tinca",
+                           ";", "|", "ant;", ";ant", "[", "7 up", "1 2 three", " 5 "}) {
+    CAPTURE(name);
+    CHECK_FALSE(is_label_list(name));
+  }
+}
+
 TEST_CASE("labels of several parts are one list", "[convert][labels]") {
   LabelTexts all = texts_of({"b", "a"});
   all.append(texts_of({"c", "b"}));
