@@ -128,6 +128,12 @@ std::string fixed_text(const Recipe& recipe) {
   return text;
 }
 
+std::string turned_text(const BuildReport& report) {
+  if (report.turned == 0) return {};
+  return fmt::format("{} by EXIF; torchvision's ImageFolder would not turn {} (--exif ignore)",
+                     human::count(report.turned, "image"), report.turned == 1 ? "it" : "them");
+}
+
 /// Why tar records are larger than necessary, and some readers see cut names.
 std::string pax_text(const BuildEstimate& preview) {
   if (preview.pax_key.empty()) return {};
@@ -177,7 +183,8 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
                {"splits", splits_json(report)},
                {"samples", report.samples},
                {"skipped", report.skipped_count},
-               {"damaged", report.damaged}};
+               {"damaged", report.damaged},
+               {"turned", report.turned}};
   json.update(report_json(report, seconds));
   json.update(
       {{"images_per_second", seconds > 0 ? static_cast<double>(report.converted) / seconds : 0.0},
@@ -198,6 +205,7 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
   print_row("tensor", tensor_text(options));
   print_row("columns", fmt::format("{}", fmt::join(column_texts(preview), ", ")));
   print_row("fixed", fixed_text(options.recipe));
+  print_row("turned", turned_text(report));
   print_row("bytes",
             fmt::format("{}, overhead {:.2f} %", size_text(report.bytes),
                         overhead_percent(report.bytes, report.samples, preview.tensor_bytes)));

@@ -94,6 +94,7 @@ class ImageMaker {
                     "Use fewer `jobs`, or a lower `max_pixels` to skip it.");
     }
     made.warned = transform_.warned();
+    made.turned = transform_.turned();
     return made;
   }
 

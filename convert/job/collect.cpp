@@ -33,6 +33,7 @@ SplitResults collect_results(const WorkFolder& work, std::uint64_t shards,
       all.samples += result.entry.samples;
       all.bytes += result.entry.bytes;
       all.damaged += result.damaged;
+      all.turned += result.turned;
       content += result.content;
       all.skipped_count += result.skipped.size();
       for (SkippedSample& sample : result.skipped) {

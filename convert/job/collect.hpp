@@ -18,6 +18,7 @@ struct SplitResults {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
   std::uint64_t damaged = 0;
+  std::uint64_t turned = 0;
   std::string content_fingerprint;
   std::uint64_t skipped_count = 0;
   std::vector<SkippedSample> first_skipped;  // a thousand of them

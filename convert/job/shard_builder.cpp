@@ -41,10 +41,10 @@ std::string ShardResult::to_json() const {
     list.push_back(
         {{"path", std::move(path)}, {"stage", name(sample.stage)}, {"reason", sample.reason}});
   }
-  const nlohmann::ordered_json json = {{"plan", plan},         {"samples", entry.samples},
-                                       {"bytes", entry.bytes}, {"crc32c", entry.crc32c},
-                                       {"mtime_ns", mtime_ns}, {"content", content},
-                                       {"damaged", damaged},   {"skipped", std::move(list)}};
+  const nlohmann::ordered_json json = {
+      {"plan", plan},           {"samples", entry.samples}, {"bytes", entry.bytes},
+      {"crc32c", entry.crc32c}, {"mtime_ns", mtime_ns},     {"content", content},
+      {"damaged", damaged},     {"turned", turned},         {"skipped", std::move(list)}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -60,6 +60,8 @@ ShardResult ShardResult::from_json(std::string_view text, const std::filesystem:
     result.mtime_ns = strict_json::integer(json.at("mtime_ns"));
     result.content = strict_json::count(json.at("content"));
     result.damaged = strict_json::count(json.at("damaged"));
+    // Shards of a version that did not count them may be resumed.
+    if (json.contains("turned")) result.turned = strict_json::count(json["turned"]);
     for (const auto& sample : json.at("skipped")) {
       std::string sample_path;
       if (sample.at("path").is_string()) {
@@ -168,6 +170,7 @@ void ShardBuilder::complete(const std::function<SampleName(std::uint64_t)>& name
 
   for (auto& [slot, skipped] : skipped_) result_.skipped.push_back(std::move(skipped));
   result_.damaged = damaged_;
+  result_.turned = turned_;
   result_.content = content_;
   result_.entry = {final_path_.filename().string(), slots.size(), end + envelope.epilogue.size(),
                    crc, framing_.columns(slots.size())};

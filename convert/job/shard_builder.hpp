@@ -22,6 +22,7 @@ struct ShardResult {
   std::int64_t mtime_ns = 0;  // of the file, which a rename keeps
   std::uint64_t content = 0;  // sum of the content_term() of its samples
   std::uint64_t damaged = 0;  // samples that a decoder took with a warning
+  std::uint64_t turned = 0;   // samples that were turned by their EXIF orientation
   std::vector<SkippedSample> skipped;
 
   [[nodiscard]] std::string to_json() const;
@@ -49,6 +50,8 @@ class ShardBuilder {
   [[nodiscard]] bool reject(std::uint64_t slot, SkippedSample skipped);
   /// Notes the content_term() of a sample, before its write() or reject().
   void note_content(std::uint64_t term) { content_ += term; }
+  /// Notes that a sample was turned, before its write().
+  void note_turned() { ++turned_; }
 
   /// Closes the holes that rejected samples left, and writes prologue and epilogue. `name_of_slot`
   /// names the sample that was planned for a slot. With `keep_order`, all records after a hole move
@@ -71,6 +74,7 @@ class ShardBuilder {
   File file_;
   std::atomic<std::uint64_t> open_slots_;
   std::atomic<std::uint64_t> damaged_{0};
+  std::atomic<std::uint64_t> turned_{0};
   std::atomic<std::uint64_t> content_{0};
   std::vector<std::uint32_t> crcs_;                 // by slot
   std::vector<std::byte> values_;                   // by slot, if the framing keeps them

@@ -135,6 +135,7 @@ void ShardJob::add(const ShardResult& result, const std::string& split) {
   report_.samples += result.entry.samples;
   report_.bytes += result.entry.bytes;
   report_.damaged += result.damaged;
+  report_.turned += result.turned;
   for (SkippedSample skipped : result.skipped) {
     skipped.split = split;
     report_.skipped.push_back(std::move(skipped));
@@ -160,6 +161,7 @@ SplitResults ShardJob::results(const JobSplit& split, SkippedReport& skipped) {
   report_.samples += all.samples;
   report_.bytes += all.bytes;
   report_.damaged += all.damaged;
+  report_.turned += all.turned;
   report_.skipped_count += all.skipped_count;
   for (SkippedSample sample : all.first_skipped) {
     sample.split = split.name;

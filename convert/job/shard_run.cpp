@@ -199,6 +199,7 @@ class Run {
     name.values = values;
     const std::uint32_t crc = input_.framing.frame(
         record, name, made.tensor_crc ? *made.tensor_crc : crc32c::value(tensor));
+    if (made.turned) shard.note_turned();
     const bool last = shard.write(slot, record, crc, made.warned, values);
     progress_.bytes_written += record.size();
     ++converted_;

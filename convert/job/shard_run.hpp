@@ -22,6 +22,7 @@ struct MadeTensor {
   std::optional<Rejection> rejection{};
   std::uint32_t source_crc = 0;  // CRC-32C of the sample's bytes in the source; 0 if not readable
   bool warned = false;           // the decoder took the sample with a warning
+  bool turned = false;           // by its EXIF orientation
   std::optional<std::uint32_t> tensor_crc{};  // of the tensor, if it was copied as it was read
 };
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import images
 from reference import SMALL
@@ -561,3 +562,24 @@ def test_quiet_silences_the_progress(tool, interference, source, tmp_path):
         gate.open()
         assert finish(process).code == 0
         assert terminal.rest() == ""
+
+
+TURNED = "3 images by EXIF; torchvision's ImageFolder would not turn them (--exif ignore)"
+
+
+def test_the_summary_counts_the_images_that_exif_turned(run, tmp_path):
+    for number, orientation in enumerate([None, 1, 3, 6, 2, 1]):
+        image, exif = Image.new("RGB", (20, 10), (9, 9, 9)), Image.Exif()
+        if orientation is not None:
+            exif[0x0112] = orientation
+        path = tmp_path / "images" / f"{number}.{'png' if orientation == 3 else 'jpg'}"
+        path.parent.mkdir(exist_ok=True)
+        image.save(path, exif=exif)
+    words = ("build", tmp_path / "images", "--labels", "none", "--size", "8", "--shards", "3")
+    said = run(*words, tmp_path / "out").stdout.decode()
+    assert re.search(rf"^turned +{re.escape(TURNED)}$", said, re.MULTILINE)
+    assert b"turned" not in run(*words, tmp_path / "ignored", "--exif", "ignore").stdout
+    for part in range(2):
+        run(*words, tmp_path / "parts", "--part", f"{part}/2")
+    report = json.loads(run(*words, tmp_path / "parts", "--finish", "--json").stdout)
+    assert report["status"] == "complete" and report["turned"] == 3

@@ -33,6 +33,8 @@ class ImageTransform {
                                std::span<std::byte> tensor);
   /// Of the last image that was not rejected.
   [[nodiscard]] const ImageHeader& header() const { return header_; }
+  /// Whether its EXIF orientation turned or mirrored it.
+  [[nodiscard]] bool turned() const { return recipe_.apply_exif && header_.orientation != 1; }
   /// Whether the last image was decoded in spite of damage.
   [[nodiscard]] bool warned() const { return warned_; }
 

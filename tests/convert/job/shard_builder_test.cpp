@@ -278,6 +278,7 @@ ShardResult sample_result() {
   result.entry.bytes = UINT64_MAX;
   result.entry.crc32c = 0xffffffffU;
   result.damaged = 2;
+  result.turned = 1;
   result.skipped = {{"a/\xff\xfe\n.jpg", RejectionStage::kDecode, "it is \xc3\xa9 broken"},
                     {"", RejectionStage::kLimit, ""}};
   return result;
@@ -291,6 +292,7 @@ TEST_CASE("a shard's result survives a round trip through JSON", "[convert][shar
   CHECK(after.entry.bytes == UINT64_MAX);
   CHECK(after.entry.crc32c == 0xffffffffU);
   CHECK(after.damaged == 2);
+  CHECK(after.turned == 1);
   REQUIRE(after.skipped.size() == 2);
   CHECK(after.skipped[0].path == "a/\xff\xfe\n.jpg");  // paths are bytes
   CHECK(after.skipped[0].stage == RejectionStage::kDecode);
@@ -327,6 +329,7 @@ TEST_CASE("a shard's result with one wrong value is corrupt", "[convert][shard][
                                                         {"/crc32c", "4294967296"},
                                                         {"/mtime_ns", "null"},
                                                         {"/damaged", "0.5"},
+                                                        {"/turned", "-1"},
                                                         {"/skipped", "[5]"},
                                                         {"/skipped/0", R"({"path": "x"})"},
                                                         {"/skipped/0/path", "[256]"},

@@ -147,6 +147,7 @@ struct JobReport {
   std::uint64_t shards_planned = 0;                      // for this part
   std::uint64_t converted = 0;                           // samples written by this run
   std::uint64_t damaged = 0;        // samples in the shards that a decoder warned about
+  std::uint64_t turned = 0;         // samples in the shards that EXIF orientations turned
   std::uint64_t skipped_count = 0;  // rejected samples of this part, earlier runs included
   /// The same with their reasons: none for kAlreadyComplete, the first if the run only finishes.
   std::vector<SkippedSample> skipped;
