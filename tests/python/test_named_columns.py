@@ -5,8 +5,10 @@ import io
 import json
 import os
 import signal
+import struct
 import subprocess
 import tarfile
+import zlib
 
 import h5py
 import numpy as np
@@ -422,6 +424,43 @@ def test_a_bad_mask_skips_its_image(build, run, tmp_path, damage):
     run("verify", dataset.out)
     words = ("build", scene / "images", dataset.out, *options_of(scene, "hdf5", "crop"), "--max-bad", "50")
     assert b"already complete" in run(*words).stdout
+
+
+def packed_png(values, bits, palette):
+    """A PNG of numbers with so many bits, gray or with a palette. Pillow writes no gray of 2 or 4 bits."""
+    height, width = values.shape
+    shifts = np.arange(bits - 1, -1, -1)
+    rows = np.packbits((values[..., None] >> shifts & 1).astype(np.uint8).reshape(height, -1), axis=1)
+    header = struct.pack(">IIBBBBB", width, height, bits, 3 if palette else 0, 0, 0, 0)
+    colors = [(b"PLTE", bytes(range(1, 1 + 3 * 2**bits)))] if palette else []
+    pixels = zlib.compress(b"".join(b"\0" + row.tobytes() for row in rows))
+    chunks = [(b"IHDR", header), *colors, (b"IDAT", pixels), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
+
+
+@pytest.mark.parametrize("palette", [True, False], ids=["palette", "gray"])
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_masks_of_few_bits_are_their_numbers(build, tmp_path, bits, palette):
+    rng = np.random.default_rng(bits)
+    (tmp_path / "images").mkdir()
+    (tmp_path / "masks").mkdir()
+    masks = {}
+    for number, (height, width) in enumerate([(16, 16), (16, 13), (9, 16)]):
+        Image.new("RGB", (width, height), (9, 9, 9)).save(tmp_path / "images" / f"{number}.png")
+        values = rng.integers(0, 2**bits, (height, width), dtype=np.uint8)
+        path = tmp_path / "masks" / f"{number}.png"
+        path.write_bytes(packed_png(values, bits, palette))
+        if palette or bits == 1:  # what Pillow makes of it
+            assert (np.asarray(Image.open(path)) == values).all()
+        masks[str(number)] = np.asarray(Image.fromarray(values, "L").resize((SIZE, SIZE), Image.Resampling.NEAREST))
+    dataset = build(tmp_path / "images", tmp_path / "out", "--labels", "none", "--mask", tmp_path / "masks",
+                    "--size", str(SIZE), "--fit", "stretch")  # fmt: skip
+    found = read_columns(dataset)
+    assert found.keys() == masks.keys()
+    for key, mask in masks.items():
+        assert (found[key]["mask"] == mask).all()
 
 
 def test_the_plan_shows_columns(run, scene, tmp_path):

@@ -59,10 +59,10 @@ void ask_for_colors(png_structp png) {
 void ask_for_numbers(png_structp png, png_infop info) {
   const int type = png_get_color_type(png, info);
   const bool is_palette = type == PNG_COLOR_TYPE_PALETTE;
-  if (!is_palette && (type != PNG_COLOR_TYPE_GRAY || png_get_bit_depth(png, info) != 8)) {
-    png_error(png, "it has neither a palette nor 8-bit gray values");
+  if (!is_palette && (type != PNG_COLOR_TYPE_GRAY || png_get_bit_depth(png, info) > 8)) {
+    png_error(png, "it has neither a palette nor gray values of at most 8 bits");
   }
-  png_set_packing(png);  // one byte for each pixel
+  png_set_packing(png);  // one byte for each pixel; gray values are not scaled to 0..255
 }
 
 /// Turns a row of numbers, which begins the buffer, into pixels; from its end, as they are larger.

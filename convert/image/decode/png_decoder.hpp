@@ -18,7 +18,9 @@ class PngDecoder : public ImageDecoder {
  public:
   enum class Pixels {
     kColors,
-    kNumbers  // the gray value or the index in the palette, in all channels; rejects other images
+    /// The gray value as it is stored, or the index in the palette, in all channels: 0 and 1 for
+    /// pixels of one bit. Rejects other images.
+    kNumbers
   };
   explicit PngDecoder(Pixels pixels = Pixels::kColors) : kind_(pixels) {}
 
