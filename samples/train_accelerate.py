@@ -25,21 +25,19 @@ def main():
     parser.add_argument("--resume", action="store_true")
     args = parser.parse_args()
 
-    # len(loader) counts the batches of one process. So the schedule must advance once for each of them, not once for
-    # each process, which is Accelerate's default.
-    accelerator = Accelerator(gradient_accumulation_steps=args.accumulate, step_scheduler_with_optimizer=False)
+    accelerator = Accelerator(gradient_accumulation_steps=args.accumulate)
     device = accelerator.device if accelerator.device.type == "cuda" else None
     train = precache.torch.Loader(
         args.cache, args.batch_size, shuffle=True, flip=True, normalize="imagenet", device=device
     )
-    # "even": all ranks have equal batches, which can be gathered; gather_for_metrics removes the repeats.
-    check = precache.torch.Loader(args.cache, args.batch_size, last_batch="even", normalize="imagenet", device=device)
+    # Without a shuffle, all ranks have equal batches, which can be gathered; gather_for_metrics removes the repeats.
+    check = precache.torch.Loader(args.cache, args.batch_size, normalize="imagenet", device=device)
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 16, 5, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(),
                           nn.Linear(256, train.dataset.num_classes))  # fmt: skip
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    updates = -(-len(train) // args.accumulate) * args.epochs
+    updates = -(-len(train) // args.accumulate) * args.epochs  # len(train) counts the batches of this process
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=updates + 1)
     model, optimizer, train, check, schedule = accelerator.prepare(model, optimizer, train, check, schedule)
     accelerator.register_for_checkpointing(train)
@@ -52,8 +50,7 @@ def main():
             with accelerator.accumulate(model):
                 accelerator.backward(nn.functional.cross_entropy(model(images), labels))
                 optimizer.step()
-                if accelerator.sync_gradients:
-                    schedule.step()
+                schedule.step()
                 optimizer.zero_grad()
         model.eval()
         right = total = 0

@@ -48,7 +48,7 @@ def main():
 
     # With several devices, Lightning makes the process group later: the loaders take their rank at the first batch.
     train = precache.torch.Loader(args.cache, args.batch_size, shuffle=True, flip=True, normalize="imagenet")
-    check = precache.torch.Loader(args.cache, args.batch_size, last_batch="even", normalize="imagenet")
+    check = precache.torch.Loader(args.cache, args.batch_size, normalize="imagenet")
     lightning.seed_everything(0, verbose=False)
     trainer = lightning.Trainer(
         max_epochs=args.epochs, accelerator="cpu", devices=args.devices, strategy="ddp" if args.devices > 1 else "auto",

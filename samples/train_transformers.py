@@ -35,7 +35,7 @@ class CacheTrainer(Trainer):
         return self.loader(shuffle=True, flip=True)
 
     def get_eval_dataloader(self, eval_dataset=None):
-        return self.loader(last_batch="even")
+        return self.loader()
 
 
 def main():

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import operator
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +21,7 @@ import torch.utils.dlpack
 from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-from . import _dataset, _loader, _options, _reader
+from . import _accelerate, _dataset, _loader, _options, _reader
 from ._arrays import Spec, as_tensors
 from ._dataloader import without_arguments
 from ._dataset import Array, PathLike
@@ -125,6 +124,7 @@ class Loader(_loader.Loader):
             views=lists,
             **rest,
         )
+        _accelerate.join(Loader)
 
     @property
     def batch_sampler(self) -> BatchSampler:
@@ -132,19 +132,14 @@ class Loader(_loader.Loader):
         return BatchSampler(self)
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:  # type: ignore[override]
-        if (state := _gradient_state()) is not None:
-            state._remove_dataloader(self)
+        _accelerate.note_batch(self, is_over=True)
         batches: Iterator[Any] = super().__iter__()
         self._begin = self.state_dict()["position"]
         return batches
 
     def _next(self, iteration: object) -> Any:
         batch = super()._next(iteration)
-        if (state := _gradient_state()) is not None:
-            if batch is None:
-                state._remove_dataloader(self)
-            elif not any(loader is self for loader in state.dataloader_references):
-                state._add_dataloader(self)
+        _accelerate.note_batch(self, is_over=batch is None)
         return batch
 
     @property
@@ -382,12 +377,6 @@ def _collate_ready(batches: Sequence[_dataset.ReadyBatch], **_: Any) -> Any:
 
 default_collate_fn_map[_Sample] = _collate
 default_collate_fn_map[_dataset.ReadyBatch] = _collate_ready
-
-
-def _gradient_state() -> Any:
-    """Accelerate's record of the loaders that are being read, if the program uses Accelerate."""
-    module = sys.modules.get("accelerate.state")
-    return module.GradientState() if module is not None and module.GradientState._shared_state else None
 
 
 def _why_not_pinned() -> str:
