@@ -45,7 +45,7 @@ class Prepared:
 
 
 class EvenBatches:
-    """What `join_uneven_inputs` asks of a loader."""
+    """The attribute that `join_uneven_inputs` of Accelerate reads and sets."""
 
     def __init__(self, loader: Loader):
         self._loader = loader

@@ -30,7 +30,8 @@ IndexKind = Literal["dali", "wids", "vds", "tfds"]
 Channels = Union[float, Sequence[float]]
 Normalization = Union[str, "tuple[Channels, Channels]"]
 
-_RETRY_SECONDS = 0.3
+_FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 0.3, 5.0
+_SILENT_SECONDS = 10.0  # a wait that is worth a line
 _FLAGS = {"all", "dry_run", "finish", "overwrite", "shuffle", "size_column", "status"}
 
 
@@ -144,7 +145,8 @@ def build(
         wait: If another process is writing to `out`, wait for it. So all ranks of a training run may call `build`: one of
             them builds, the others find it done.
         progress: True shows a progress bar, False nothing; a function is called with each `Progress`. By default
-            the bar is shown on a terminal and in a notebook.
+            the bar is shown on a terminal and in a notebook; elsewhere a command that takes longer than 10 seconds
+            prints a line every minute.
 
     Returns:
         The report (docs/commands/build.md lists its keys), or the plan with `dry_run`.
@@ -166,6 +168,7 @@ def build(
     Give N for a square, or HEIGHTxWIDTH.
     """
     words, waits = _words(build, locals(), "source", "out"), _options.truth("wait", wait)
+    began, delay, has_said = time.monotonic(), _FIRST_RETRY_SECONDS, progress is False
     while True:
         try:
             report = run(words, progress)
@@ -174,7 +177,11 @@ def build(
                 raise
             if not waits:
                 raise IoError(error.message, f"{error.hint} wait=True waits for it.", error.path) from None
-            time.sleep(_RETRY_SECONDS)
+            if not has_said and time.monotonic() - began >= _SILENT_SECONDS:
+                say(f"precache: {error.message}; waiting for it")
+                has_said = True
+            time.sleep(delay)
+            delay = min(1.5 * delay, _LONGEST_RETRY_SECONDS)
             continue
         _say_left_out(report, progress)
         return report

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows the progress of a command: a bar on a terminal or in a notebook."""
+"""Shows the progress of a command: a bar on a terminal or in a notebook, lines in a log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Progress:
     """Seconds since the start."""
 
 
-# True: a bar. None: a bar on a terminal or in a notebook. False: nothing at all.
+# True: a bar. None: a bar on a terminal or in a notebook, lines elsewhere. False: nothing at all.
 ProgressOption = Union[bool, None, Callable[[Progress], Any]]
 
 
@@ -83,6 +83,27 @@ class TerminalBar:
     @staticmethod
     def _write(text: str) -> None:
         say(text, end="")
+
+
+class LogLines:
+    """A line of stderr every so often, for jobs whose output goes to a file. Short commands print none."""
+
+    FIRST_SECONDS = 10.0
+    EVERY_SECONDS = 60.0
+
+    def __init__(self) -> None:
+        self._due = self.FIRST_SECONDS
+        self._has_said = False
+
+    def show(self, progress: Progress) -> None:
+        is_last = progress.share == 1 and self._has_said
+        if progress.seconds >= self._due or is_last:
+            say(f"precache: {progress.text}")
+            self._has_said = not is_last
+            self._due = progress.seconds + self.EVERY_SECONDS
+
+    def close(self) -> None:
+        pass
 
 
 class NotebookBar:
@@ -143,4 +164,4 @@ def make_display(option: ProgressOption) -> Display:
         return Nowhere()
     if in_notebook():
         return NotebookBar()
-    return TerminalBar() if option or _is_terminal(sys.stderr) else Nowhere()
+    return TerminalBar() if option or _is_terminal(sys.stderr) else LogLines()

@@ -52,7 +52,7 @@ PROGRAM = """
     found |= {"rates": rates, "seen": seen, "ends": ends}
     found["gathered"] = [accelerator.gather_for_metrics(images[:, 2, 0, 0]).tolist() for images, _ in check]
 
-    # The functions behind prepare().
+    # The functions that prepare() calls.
     whole = numbers(make())
     prepared = prepare_data_loader(make(), torch.device("cpu"))
     found["prepared"] = [len(prepared), numbers(prepared) == whole]

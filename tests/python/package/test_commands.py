@@ -24,8 +24,10 @@ import torch
 
 import images
 import precache
+from precache import _commands
 from precache._commands import IndexKind
 from precache._errors import make_error
+from precache._progress import LogLines, Progress
 from shards import Dataset
 from terminal import Terminal, read_until
 from tool import Tool, differing, files
@@ -486,6 +488,21 @@ def test_the_progress_is_shown_only_on_a_terminal(python, source, tmp_path, opti
     assert (result.out, result.err) == ("", "")
 
 
+def test_the_progress_is_lines_in_a_log(python, source, tmp_path):
+    often = "import precache._progress as p; p.LogLines.FIRST_SECONDS = p.LogLines.EVERY_SECONDS = 0\n"
+    lines = python.run("-c", often + SCRIPT, source, tmp_path / "out", "{}").err.splitlines()
+    assert all(re.match(r"precache: \d+% \d+/12 |precache: ", line) and "\r" not in line for line in lines)
+    assert lines[-1].startswith("precache: 100% 12/12 ")
+    assert python.run("-c", often + SCRIPT, source, tmp_path / "b", "{'progress': False}").err == ""
+
+
+def test_lines_in_a_log_are_rare(capfd):
+    lines = LogLines()
+    for second in range(200):
+        lines.show(Progress(second / 199, second, 199, "images", f"at {second}", float(second)))
+    assert capfd.readouterr().err.splitlines() == [f"precache: at {second}" for second in (10, 70, 130, 190, 199)]
+
+
 def test_skipped_samples_are_reported(python, source, tmp_path):
     images.draw_unique(tmp_path / "source" / "a" / "good.png", 0)
     (tmp_path / "source" / "a" / "bad.png").write_bytes(b"")
@@ -576,7 +593,9 @@ def test_a_notebook_shows_a_bar(source, tmp_path):
 # --- several processes ------------------------------------------------------------------------------------------------
 
 
-def test_a_build_waits_for_another_one(python, interference, source, tmp_path):
+def test_a_build_waits_for_another_one(python, interference, source, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(_commands, "_SILENT_SECONDS", 0)
+
     def build(**options):
         return precache.build(source, tmp_path / "out", size=16, jobs=1, shuffle=False, **options)
 
@@ -593,6 +612,8 @@ def test_a_build_waits_for_another_one(python, interference, source, tmp_path):
         assert process.wait(60) == 0
         waiting.join(60)
     assert [report["status"] for report in reports] == ["complete"] and reports[0]["shards_resumed"] == 1
+    said = [line for line in capfd.readouterr().err.splitlines() if "waiting" in line]
+    assert len(said) == 1 and re.fullmatch("precache: another process is writing to '.*out.*'; waiting for it", said[0])
     with pytest.raises(TypeError, match="wait is 1"):
         build(wait=1)
 

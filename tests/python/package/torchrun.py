@@ -18,7 +18,7 @@ def free_port():
 
 
 def torchrun(program, folder, *arguments, processes=2):
-    """What `report(value)` got in each process of the program, by rank."""
+    """Returns the values that each process of the program gave to `report`, by rank."""
     path = folder / "program.py"
     path.write_text(PROLOGUE + textwrap.dedent(program))
     (reports := folder / "reports").mkdir(exist_ok=True)
