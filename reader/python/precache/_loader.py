@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -346,7 +345,7 @@ class Loader:
         return Iteration(self, self._iteration)
 
     def forever(self) -> Iterator[Any]:
-        """The batches of one epoch after another, without an end.
+        """The batches of one epoch after another, without an end: a generator, as the `fit` of Keras takes it.
 
         >>> batches = Loader(dataset, batch_size=23, shuffle=True).forever()
         >>> len([next(batches) for _ in range(3)])
@@ -354,7 +353,12 @@ class Loader:
         """
         if len(self) == 0:
             raise InvalidArgument("an epoch of this loader has no batches")
-        return itertools.chain.from_iterable(itertools.repeat(self))
+
+        def batches() -> Iterator[Any]:
+            while True:
+                yield from self
+
+        return batches()
 
     def _next(self, iteration: object) -> Any:
         """The next batch, or None at the end of the epoch."""

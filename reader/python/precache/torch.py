@@ -69,6 +69,14 @@ class Loader(_loader.Loader):
             refused with what to use instead.
     """
 
+    # As in a DataLoader without workers; those that make a DataLoader of another one copy them.
+    collate_fn = staticmethod(default_collate)
+    worker_init_fn = multiprocessing_context = generator = None
+    persistent_workers = False
+    pin_memory_device = ""
+    timeout = 0
+    in_order = True
+
     def __init__(
         self,
         dataset: _dataset.Dataset | PathLike | Sequence[PathLike],

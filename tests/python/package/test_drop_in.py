@@ -2,6 +2,7 @@
 """Loaders in place of torch's DataLoader: attributes, hooks, subsets, weights, pickling and process groups."""
 
 import copy
+import inspect
 import itertools
 import json
 import pickle
@@ -37,7 +38,8 @@ def full_order(stamps, seed=0, epoch=0):
 def test_a_loader_has_the_attributes_of_a_dataloader(stamps):
     loader = precache.torch.Loader(stamps.out, 4, shuffle=True)
     peer = DataLoader(precache.torch.Dataset(stamps.out), 4, shuffle=True, drop_last=True)
-    for name in ("batch_size", "drop_last", "num_workers", "pin_memory", "prefetch_factor"):
+    known = set(vars(peer)) - {"sampler", "batch_sampler", "dataset"}
+    for name in (*(name for name in known if not name.startswith("_")), "multiprocessing_context"):
         assert getattr(loader, name) == getattr(peer, name)
     assert len(loader) == len(peer) and len(loader.batch_sampler) == len(peer.batch_sampler)
     assert len(loader.dataset) == len(peer.dataset)
@@ -136,6 +138,7 @@ def test_batches_may_be_dicts(stamps):
 
 def test_forever(stamps):
     loader = precache.Loader(stamps.out, 10, shuffle=True)
+    assert inspect.isgenerator(loader.forever())
     batches = numbers_in(itertools.islice(loader.forever(), 5))
     assert batches == [full_order(stamps, epoch=i // 2)[i % 2 * 10 :][:10] for i in range(5)]
     empty = precache.Loader(precache.open(stamps.out, indices=[]), 10, shuffle=True)
