@@ -94,8 +94,8 @@ Share share_of_array(const Array& array, std::uint64_t index) {
 Share share_of_parts(const Engine& engine, std::uint64_t index, std::uint64_t parts) {
   if (index >= engine.base && index - engine.base < parts) return {index - engine.base, parts};
   throw InvalidArgument(
-      fmt::format("`part` auto: {} is {}, but there are only {} parts", engine.index, index, parts),
-      fmt::format("Number the jobs from {} to {}.", engine.base, engine.base + parts - 1));
+      fmt::format("`part` auto: {} is {}, but there are only {} parts: it must be from {} to {}",
+                  engine.index, index, parts, engine.base, engine.base + parts - 1));
 }
 
 }  // namespace
