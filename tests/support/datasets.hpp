@@ -84,6 +84,7 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
       make_framing(plan.format, plan.spec, limits_of(names), plan.classes, plan.columns);
   made.manifest.classes = plan.classes;
   made.manifest.spec = plan.spec;
+  made.manifest.recipe = StoredRecipe::of_unknown_origin(plan.spec);
   made.manifest.format = plan.format;
   SplitEntry& split = made.manifest.splits[plan.split];
   split.columns = plan.columns;

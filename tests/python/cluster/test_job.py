@@ -2,6 +2,7 @@
 """precache.cluster.Job with any map: a pool of processes, submitit and MPI."""
 
 import inspect
+import json
 import multiprocessing
 import pickle
 import subprocess
@@ -36,6 +37,17 @@ def test_a_pool_of_processes_makes_the_bytes_of_a_single_build(job, whole, tmp_p
     report = job.finish()
     assert (report["status"], report["samples"]) == ("complete", 24)
     assert differing(files(tmp_path / "out"), whole) == []
+
+
+def test_a_dataset_knows_its_recipe_however_it_was_built(job, source, tmp_path):
+    job.prepare()
+    for part in range(PARTS):
+        job.run(part)
+    job.finish()
+    precache.build(source, tmp_path / "plain", **OPTIONS)
+    in_parts, plain = (json.loads(precache.Dataset(tmp_path / out)._native.recipe) for out in ("out", "plain"))
+    assert in_parts == plain == json.loads((tmp_path / "out" / "dataset.json").read_text())["recipe"]
+    assert plain["size"] == [8, 8]
 
 
 def test_missing_parts_are_named(job):

@@ -45,6 +45,7 @@ void check_whole(const Dataset& dataset, const MadeDataset& made) {
   CHECK(dataset.has_spec());
   CHECK(dataset.spec() == made.manifest.spec);
   CHECK(dataset.classes() == made.manifest.classes);
+  CHECK(dataset.recipe() == made.manifest.recipe);
   CHECK(dataset.shard_count() == made.shards.size());
 }
 
