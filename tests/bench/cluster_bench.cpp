@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cost of a build on several machines apart from its images: the preparation of a plan, one
-// part of 64, and the end, on synthetic listings and shards of a few bytes.
+// part of 64, the end, and opening the dataset, on synthetic listings and shards of a few bytes.
 //
 //   cluster_bench FOLDER [ENTRIES...]     default: 1, 4 and 10 million
 //
@@ -25,8 +25,10 @@
 #include "convert/job/collect.hpp"
 #include "convert/job/out_folder.hpp"
 #include "convert/job/plan_file.hpp"
+#include "convert/job/shard_formats.hpp"
 #include "convert/job/work_folder.hpp"
 #include "formats/os/temporary_file.hpp"
+#include "precache/reader/dataset.hpp"
 
 namespace precache {
 namespace {
@@ -36,6 +38,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kParts = 64;
 constexpr std::uint64_t kSamplesPerShard = 3518;  // of 512 MiB, with uint8 tensors of 224x224
 constexpr std::uint64_t kFinishedShards = 100'000;
+constexpr std::uint64_t kOpenedShards = 300'000;
 const std::string kIdentity = "crc64:0123456789abcdef";
 
 struct Cost {
@@ -155,6 +158,36 @@ void make_finished_parts(const fs::path& out) {
   }
 }
 
+/// The columns of a shard of uint8 tensors of 224x224, as each shard of a dataset has them.
+SharedColumns columns_of(std::uint64_t samples) {
+  return make_framing(Format::kTar, Recipe().spec(), NameLimits{.longest_key = 31},
+                      std::vector<std::string>())
+      ->columns(samples);
+}
+
+void write_manifest(const fs::path& out) {
+  Manifest manifest{.classes = {}, .spec = Recipe().spec(), .recipe = Recipe(), .splits = {}};
+  SplitEntry& split = manifest.splits["train"];
+  const SharedColumns columns = columns_of(kSamplesPerShard);
+  for (std::uint64_t i = 0; i < kOpenedShards; ++i) {
+    ShardEntry& shard = split.shards.emplace_back();
+    shard.file = work_names::shard("train", i, Format::kTar);
+    shard.samples = kSamplesPerShard;
+    shard.bytes = std::uint64_t{512} << 20;
+    shard.crc32c = static_cast<std::uint32_t>(i * 0x9e3779b1);
+    shard.columns = columns;
+    split.samples += shard.samples;
+  }
+  write_file_atomically(out / kManifestName, manifest.to_json());
+}
+
+void open_dataset(const fs::path& out) {
+  const Dataset dataset = Dataset::open(out);
+  if (dataset.size() != kOpenedShards * kSamplesPerShard) {
+    throw std::runtime_error("the dataset lacks samples");
+  }
+}
+
 void finish(const fs::path& out) {
   WorkFolder work(out, "train", true);
   static_cast<void>(work.load("{}"));
@@ -170,6 +203,8 @@ void finish(const fs::path& out) {
   SplitEntry& entry = manifest.splits["train"];
   entry.samples = made.samples;
   entry.shards = std::move(made.shards);
+  const SharedColumns columns = columns_of(1);
+  for (ShardEntry& shard : entry.shards) shard.columns = columns;
   OutFolder(out, "train").publish(std::move(manifest));
   work.remove();
 }
@@ -186,10 +221,18 @@ int run(int argc, char** argv) {
   fmt::print("|---|---|---|---|---|---|---|\n");
   for (const std::uint64_t entries : sizes) measure_plan(folder, entries, idle.bytes);
   const fs::path out = folder / "out";
+  fs::remove_all(out);
   fs::create_directories(out);
   make_finished_parts(out);
   print_row("finish, warm", fmt::format("{} shards", kFinishedShards),
             cost_of([&] { finish(out); }), static_cast<double>(kFinishedShards), idle.bytes);
+  fs::remove_all(out);
+  fs::create_directories(out);
+  static_cast<void>(cost_of([&] { write_manifest(out); }));
+  fmt::print("the manifest of {} shards has {:.0f} MB\n", kOpenedShards,
+             static_cast<double>(fs::file_size(out / kManifestName)) / 1e6);
+  print_row("open", fmt::format("{} shards", kOpenedShards), cost_of([&] { open_dataset(out); }),
+            static_cast<double>(kOpenedShards), idle.bytes);
   fs::remove_all(out);
   return 0;
 }
