@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known about stored images, and which steps at the beginning of a list they make unnecessary."""
+"""Facts about stored images, and which steps at the beginning of a list they make unnecessary."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Stored:
         )
 
     def _difference(self, step: Any, before_random_resized_crop: bool) -> str | None:
-        """What a resize to the stored size would have made of the originals, if that is something else."""
+        """The difference between the stored images and a resize of the originals to their size, if there is one."""
         if self.fit is None or (self.fit == "stretch" and (step.size == self.size or before_random_resized_crop)):
             return None
         name = short(step)
