@@ -29,7 +29,7 @@ void check_views(const BatchTransform& transform) {
 
 ViewPasses::ViewPasses(const TensorSpec& stored, const BatchTransform& transform,
                        NamedColumns columns)
-    : columns_(std::move(columns)) {
+    : stored_(stored), stored_columns_(std::move(columns)), columns_(stored_columns_) {
   check_views(transform);
   if (!transform.has_lists()) {
     passes_.push_back(std::make_shared<ViewPass>(stored, transform, nullptr));
@@ -39,37 +39,35 @@ ViewPasses::ViewPasses(const TensorSpec& stored, const BatchTransform& transform
   for (const Augmentation& list : transform.views) {
     passes_.push_back(std::make_shared<ViewPass>(stored, transform, &list));
   }
-  if (columns_ != nullptr && std::ranges::any_of(*columns_, &NamedColumn::is_mask)) {
-    add_mask(stored);
-  }
+  set_mask();
 }
 
-/// REQUIRES: a column is a mask.
-void ViewPasses::add_mask(const TensorSpec& stored) {
-  const NamedColumn& first = *std::ranges::find_if(*columns_, &NamedColumn::is_mask);
+/// Follows the first view.
+void ViewPasses::set_mask() {
+  if (stored_columns_ == nullptr) return;
+  const auto first = std::ranges::find_if(*stored_columns_, &NamedColumn::is_mask);
+  if (first == stored_columns_->end()) return;
   if (size() > 1) {
     throw InvalidArgument(
         fmt::format("`columns` has the mask '{}', but `views` makes {} images of each sample, and "
                     "the mask can follow only one",
-                    first.name, size()),
+                    first->name, size()),
         "Use `augmentation` instead of `views`, or leave out the mask.");
   }
   ViewPass mask = view(0).for_masks();
+  mask_ = nullptr;
+  columns_ = stored_columns_;
   if (mask.is_copy()) return;
-  for (const NamedColumn& column : *columns_) {
-    if (!column.is_mask() || column.shape == std::vector{stored.height, stored.width}) continue;
+  for (const NamedColumn& column : *stored_columns_) {
+    if (!column.is_mask() || column.shape == std::vector{stored_.height, stored_.width}) continue;
     throw InvalidArgument(
         fmt::format("`columns` has '{}', a mask of {}x{}, but the images are {}x{}, and the "
                     "transform moves the pixels of both",
-                    column.name, column.shape[0], column.shape[1], stored.height, stored.width),
+                    column.name, column.shape[0], column.shape[1], stored_.height, stored_.width),
         "Leave out the mask, or the operations that crop, flip, resize or turn.");
   }
-  set_mask(std::move(mask));
-}
-
-void ViewPasses::set_mask(ViewPass mask) {
   const TensorSpec& result = mask.result();
-  std::vector<NamedColumn> columns = *columns_;
+  std::vector<NamedColumn> columns = *stored_columns_;
   for (NamedColumn& column : columns) {
     if (column.is_mask()) column.shape = {result.height, result.width};
   }
@@ -93,8 +91,8 @@ std::size_t ViewPasses::offset(std::size_t view, std::size_t rows) const {
 
 ViewPasses ViewPasses::with_view(std::size_t view, std::shared_ptr<const ViewPass> pass) const {
   ViewPasses result = *this;
-  if (mask_ != nullptr) result.set_mask(pass->for_masks());
   result.passes_[view] = std::move(pass);
+  result.set_mask();
   return result;
 }
 

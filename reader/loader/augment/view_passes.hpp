@@ -40,10 +40,11 @@ class ViewPasses {
   [[nodiscard]] ViewPasses with_view(std::size_t view, std::shared_ptr<const ViewPass> pass) const;
 
  private:
-  void add_mask(const TensorSpec& stored);
-  void set_mask(ViewPass mask);
+  void set_mask();
 
   std::vector<std::shared_ptr<const ViewPass>> passes_;
+  TensorSpec stored_;
+  NamedColumns stored_columns_;
   NamedColumns columns_;
   std::shared_ptr<const ViewPass> mask_;
 };

@@ -200,6 +200,23 @@ TEST_CASE("masks have the sizes of their epochs", "[reader][augment][columns]") 
   }
 }
 
+TEST_CASE("a crop of the whole image can become smaller with its mask",
+          "[reader][augment][columns]") {
+  const TempFolder folder;
+  (void)make_with_masks(folder);
+  LoaderOptions options = options_with({});
+  options.transform.crop = Crop{kSide, kSide, CropPosition::kCenter};
+  Loader loader(Dataset::open(folder.path()), options);
+  loader.set_size({8, 6});
+  CHECK(loader.columns()[0].shape == std::vector<std::uint32_t>{8, 6});
+  const auto batch = loader.next();
+  REQUIRE(batch);
+  const Masks masks = masks_of(*batch);
+  for (std::size_t i = 0; i < batch->size(); ++i) {
+    CHECK(std::ranges::equal(masks[i], batch->as<std::uint8_t>()[i].first(8 * 6)));
+  }
+}
+
 TEST_CASE("masks that cannot follow their images are refused", "[reader][augment][columns]") {
   const TempFolder folder;
   MadeDataset made = make_with_masks(folder);
