@@ -15,6 +15,7 @@ import images
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "python.md"
 NOT_RUN = "<!-- not run: FFCV has no wheels -->\n"
+COMING_FROM = [page.stem for page in (ROOT / "docs" / "guides").glob("*.md") if "# Coming from" in page.read_text()]
 ELSEWHERE = {"docs/indexes.md", "docs/formats/permutation.md"}  # test_docs.py runs these
 PAGES = [
     page
@@ -61,7 +62,7 @@ def run_page(text):
     for number, snippet in enumerate(snippets(text)):
         before = scope["train"].batches
         exec(compile(snippet, f"snippet {number}", "exec"), scope)
-        assert bool(re.search(r"\btrain\(", snippet)) == (scope["train"].batches > before), snippet
+        assert bool(re.search(r"(?<![.\w])train\(", snippet)) == (scope["train"].batches > before), snippet
     return types.SimpleNamespace(**scope)
 
 
@@ -83,7 +84,7 @@ def test_only_ffcv_is_not_run():
 
 
 @pytest.mark.filterwarnings("ignore")  # warnings of other libraries
-@pytest.mark.parametrize("page", ["imagefolder", "webdataset"])
+@pytest.mark.parametrize("page", ["imagefolder", "webdataset", "lightning", "accelerate", "timm"])
 def test_loaders_before_and_after_give_equal_batches(folder, page):
     scope = run_page((ROOT / "docs" / "guides" / f"{page}.md").read_text())
     assert first_of(scope.their_loader) == first_of(scope.loader) == ((64, 3, 224, 224), "float32", 64)
@@ -135,3 +136,12 @@ def test_the_page_names_all_options_of_loaders():
     torch_only = set(inspect.signature(precache.torch.Loader).parameters) - options - {"dataset", "options"}
     text = PAGE.read_text()
     assert all(re.search(rf"`{option}\b", text) for option in torch_only), torch_only
+
+
+@pytest.mark.parametrize("page", COMING_FROM)
+def test_pages_for_those_who_come_from_elsewhere_have_a_table_of_options(page):
+    """It names, for each transform or argument of the other, the option of `build` or of the loader."""
+    text = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
+    assert text.startswith("# Coming from ") and len(snippets(text)) >= 2
+    assert page == "ffcv" or re.search(r"^\| .* \| build \| loader \|$", text, re.MULTILINE)
+    assert page == "tf-data" or "imagefolder.md#transforms-and-options" in text or page == "imagefolder"
