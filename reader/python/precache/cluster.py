@@ -23,6 +23,7 @@ import inspect
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -42,6 +43,8 @@ __all__ = ["Job", "PartResult", "run_on_dask", "run_on_ray", "run_on_spark"]
 
 _MOST_PARTS = 1_000_000
 _POLL_SECONDS = 0.5
+# The properties that setJobGroup() sets for the thread of the caller.
+_SPARK_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _STEPS = {"dry_run", "finish", "part", "parts", "prepare", "progress", "status", "wait", "watch"}
 # Another attempt would end the same way, so engines are not asked for one.
 _FINAL = (InvalidArgument, CorruptDataError, Unsupported, TooManyBadImages)
@@ -133,6 +136,30 @@ class Job:
         """
         return run(_with_step(self._words, "--status", f"--parts={self.parts}"), False)
 
+    def watch(
+        self, progress: ProgressOption = None, *, every: float = 2.0, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Shows the progress of all parts in one bar until they are done: whatever runs them, and from any machine.
+
+        Args:
+            progress: As in `precache.build`; counts shards.
+            every: Seconds between two looks.
+            timeout: Stop after so many seconds, because a part that failed for good never ends.
+
+        Returns:
+            The last `status`.
+        """
+        begin, pause = time.monotonic(), _seconds("every", every)
+        end = None if timeout is None else begin + _seconds("timeout", timeout)
+        with contextlib.closing(make_display(progress)) as display:
+            while True:
+                status = self.status()
+                display.show(_progress_of(status, time.monotonic() - begin))
+                is_over = end is not None and time.monotonic() + pause > end
+                if is_over or status["status"] in ("parts done", "complete"):
+                    return status
+                time.sleep(pause)
+
     def finish(self, progress: ProgressOption = False) -> dict[str, Any]:
         """Writes the manifest when all parts are done.
 
@@ -148,8 +175,9 @@ class Job:
 def run_on_spark(spark: Any, job: Job, *, progress: ProgressOption = None) -> dict[str, Any]:
     """Runs all steps of a job as tasks of a Spark session.
 
-    Spark repeats a failed task as `spark.task.maxFailures` says. Speculative copies are harmless. Set `spark.task.cpus`
-    to the `jobs` of the job. Spark Connect is not supported: it has no `sparkContext`.
+    Spark repeats a failed task as `spark.task.maxFailures` says. An error that another attempt would meet again ends
+    all parts. Speculative copies are harmless. Set `spark.task.cpus` to the `jobs` of the job. Spark Connect is not
+    supported: it has no `sparkContext`.
 
     Args:
         spark: A `pyspark.sql.SparkSession`.
@@ -168,21 +196,55 @@ def run_on_spark(spark: Any, job: Job, *, progress: ProgressOption = None) -> di
 
     _value(call(functools.partial(_ignoring, job.prepare), range(1))[0])
     parts, images = context.accumulator(0), context.accumulator(0)
+    errors = context.accumulator([], _make_list_accumulator())
+    group = f"precache-{uuid.uuid4()}"
 
-    def run_part(part: int) -> PartResult:
-        result = job.run(part)
+    def run_part(part: int) -> PartResult | Error:
+        result = _outcome(job.run, part)
+        if isinstance(result, Error):
+            errors.add([result])
+            return result
         parts.add(1)  # the driver learns of it when the task has ended
         images.add(result.images)
         return result
 
+    def look() -> None:
+        bar.show(parts.value, images.value)
+        if errors.value:
+            context.cancelJobGroup(group)
+
     with contextlib.closing(make_display(progress)) as display:
         bar = _Bar(job, display)
-        with _repeating(lambda: bar.show(parts.value, images.value)):
-            outcomes = call(run_part, range(job.parts))
+        before = {name: context.getLocalProperty(name) for name in _SPARK_GROUP}
+        context.setJobGroup(group, f"precache: {job!r}", interruptOnCancel=True)
+        try:
+            with _repeating(look):
+                outcomes = call(run_part, range(job.parts))
+        except Exception as exception:
+            if errors.value:  # why the parts were cancelled
+                raise errors.value[0] from exception
+            raise
+        finally:
+            for name, value in before.items():
+                context.setLocalProperty(name, value)
         for outcome in outcomes:
             _value(outcome)
         bar.show(job.parts, images.value)
     return _value(call(functools.partial(_ignoring, job.finish), range(1))[0])
+
+
+def _make_list_accumulator() -> Any:
+    """Joins lists that tasks add to an accumulator of Spark."""
+    parameter: Any = importlib.import_module("pyspark.accumulators").AccumulatorParam
+
+    class Lists(parameter):  # type: ignore[misc]
+        def zero(self, _: list[Any]) -> list[Any]:
+            return []
+
+        def addInPlace(self, one: list[Any], other: list[Any]) -> list[Any]:
+            return one + other
+
+    return Lists()
 
 
 def run_on_ray(job: Job, *, retries: int = 4, progress: ProgressOption = None) -> dict[str, Any]:
@@ -268,9 +330,32 @@ class _Bar:
         seconds = max(time.monotonic() - self._begin, 1e-9)
         text = f"{done:,}/{self._parts:,} parts"
         if done:
-            left = round(seconds * (self._parts - done) / done)
-            text += f", {images / seconds:,.0f} images/s, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+            left = seconds * (self._parts - done) / done
+            text += f", {images / seconds:,.0f} images/s, {_clock(left)} left"
         self._display.show(Progress(done / self._parts, done, self._parts, "parts", text, seconds))
+
+
+def _progress_of(status: dict[str, Any], seconds: float) -> Progress:
+    """A status as a bar shows it."""
+    done, planned = status["shards_done"], status["shards"]
+    text = f"{status['status']}: {done:,}/{planned:,} shards" if planned else str(status["status"])
+    if status["parts"] and status["status"] == "running":
+        text += f", {status['parts_missing']:,} of {status['parts']:,} parts missing"
+    rate, left = status["samples_per_second"], status["seconds_left"]
+    if rate is not None and left is not None:
+        text += f", {rate:,.0f} images/s, {_clock(left)} left"
+    return Progress(done / planned if planned else None, done, planned, "shards", text, seconds)
+
+
+def _seconds(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise InvalidArgument(f"{name} is {value!r}", "It must be a number of seconds, more than 0.")
+    return float(value)
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
 
 
 @contextlib.contextmanager

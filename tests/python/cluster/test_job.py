@@ -7,7 +7,7 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 from engines import OPTIONS, PARTS, SAMPLES, WORDS, need
@@ -71,6 +71,31 @@ def test_steps_can_be_repeated_and_parts_counted_anew(job, source, whole, tmp_pa
     assert differing(files(tmp_path / "out"), whole) == []
     other.run(0)  # late, and harmless
     assert differing(files(tmp_path / "out"), whole) == []
+
+
+def test_all_parts_are_watched_in_one_bar(job):
+    with ThreadPoolExecutor() as pool:
+        seen = []
+        watching = pool.submit(job.watch, seen.append, every=0.01)
+        job.prepare()
+        for part in range(PARTS):
+            assert not watching.done()
+            job.run(part)
+        status = watching.result(TIMEOUT_SECONDS)
+    assert (status["status"], status["shards_done"]) == ("parts done", 12)
+    assert seen[-1].share == 1 and seen[-1].planned == 12 and seen[-1].unit == "shards"
+    assert [each.done for each in seen] == sorted(each.done for each in seen)
+    assert any(0 < each.done < 12 and "parts missing" in each.text for each in seen), seen
+
+
+def test_watching_ends_after_a_while_if_a_part_has_failed(job):
+    assert job.watch(False, every=0.01, timeout=0.05)["status"] == "not prepared"
+    job.prepare()
+    job.run(0)
+    assert job.watch(False, every=0.01, timeout=0.05)["missing_parts"] == "1-5"
+    for wrong in ({"every": 0}, {"every": "1"}, {"timeout": -1}):
+        with pytest.raises(precache.InvalidArgument, match=f"{min(wrong)} is"):
+            job.watch(**wrong)
 
 
 def test_a_job_is_pickled_and_shows_itself(job, source, tmp_path):

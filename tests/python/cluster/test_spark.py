@@ -91,14 +91,19 @@ def test_failures_and_speculative_copies_leave_the_bytes_of_a_single_build(spark
     assert seen[-1].done == PARTS
 
 
-def test_an_error_that_stays_ends_the_build(spark, source, tmp_path, every_cluster_test):
+def test_an_error_that_stays_ends_the_build_early(spark, source, tmp_path):
     import precache.cluster
     from scripted_job import ScriptedJob
 
-    job = ScriptedJob(source, tmp_path / "out", tmp_path / "attempts", {1: "refuse"}, parts=PARTS, **OPTIONS)
+    parts = 200  # minutes of work for two executors
+    spark.sparkContext.setJobGroup("mine", "of the caller")
+    job = ScriptedJob(source, tmp_path / "out", tmp_path / "attempts", {1: "refuse"}, parts=parts, **OPTIONS)
     with pytest.raises(precache.InvalidArgument, match="an argument is wrong"):
         precache.cluster.run_on_spark(spark, job, progress=False)
+    assert sum(job.attempts(part) > 0 for part in range(parts)) < parts, "the other parts were cancelled"
+    assert job.attempts(1) == 1
     assert not (tmp_path / "out" / "dataset.json").exists()
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") == "mine"
 
 
 def test_the_loss_of_an_executor_leaves_the_bytes_of_a_single_build(spark, source, whole, tmp_path, every_cluster_test):
