@@ -46,8 +46,11 @@ class Stored:
     def of(cls, spec: Spec, recipe: Mapping[str, Any]) -> Stored:
         """The facts by the spec of samples and the recipe of their dataset, which may lack keys."""
         channels = spec.shape[0] if spec.layout == "chw" else spec.shape[2]
-        known = {name: recipe.get(name) for name in ("fit", "resize", "filter", "normalize")}
-        return cls(size_of(spec), channels, **known)
+        size = size_of(spec)
+        # A recipe for another size does not tell how these images came to theirs.
+        names = ("fit", "resize", "filter") if recipe.get("size", list(size)) == list(size) else ("fit",)
+        known = {name: recipe.get(name) for name in (*names, "normalize")}
+        return cls(size, channels, **known)
 
     @property
     def text(self) -> str:
@@ -101,7 +104,9 @@ class Stored:
 
     def _difference(self, step: Any, before_random_resized_crop: bool) -> str | None:
         """The difference between the stored images and a resize of the originals to their size, if there is one."""
-        if self.fit is None or (self.fit == "stretch" and (step.size == self.size or before_random_resized_crop)):
+        if self.fit not in ("crop", "stretch", "pad") or (
+            self.fit == "stretch" and (step.size == self.size or before_random_resized_crop)
+        ):
             return None
         name = short(step)
         if self.fit == "stretch":

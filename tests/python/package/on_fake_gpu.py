@@ -3,6 +3,7 @@
 CUDA runtime. Without a driver torch rejects such tensors, so fake_gpu.py has a consumer that replaces it."""
 
 import gc
+import pickle
 
 from fake_gpu import Stream, fresh_machine, machine, report, take  # first: it decides how the package is loaded
 
@@ -142,6 +143,22 @@ def test_epochs_and_states(stamps, as_torch):
     there.close()
     with pytest.raises(precache.InvalidArgument, match="closed"):
         next(iterator)
+
+
+@pytest.mark.parametrize("path", ["staged", "resident"])
+def test_sizes_by_epoch(stamps, as_torch, path):
+    options = {"shuffle": "full", "crop": 9, "normalize": "imagenet", "size": {0: 5, 1: (4, 9), 3: 9}}
+    here = precache.torch.Loader(stamps.out, 4, **options)
+    there = precache.torch.Loader(stamps.out, 4, device="cuda", device_path=path, **options)
+    for epoch in (0, 1, 2, 3, 1):
+        there.set_epoch(epoch)
+        here.set_epoch(epoch)
+        assert there.spec == here.spec
+        for (images, _), (expected, _) in zip(there, here, strict=True):
+            assert torch.equal(images, expected)
+    copied = pickle.loads(pickle.dumps(there))
+    copied.set_epoch(0)
+    assert next(iter(copied))[0].shape == (4, 3, 5, 5)
 
 
 def test_a_second_device(stamps, monkeypatch):

@@ -401,6 +401,14 @@ def test_a_dropped_resize_that_was_another_one_is_a_warning():
     assert not read(v1.Resize(256), recipe={}).warnings  # nothing is known
 
 
+def test_a_recipe_for_another_size_tells_only_the_fit():
+    spec = precache.Spec("uint8", "chw", (3, 112, 112))
+    converted = read([v1.Resize(256)], spec, CROPPED)  # not the 256 of the originals
+    assert names(converted) == ["Resize"]
+    with pytest.raises(precache.InvalidArgument, match="stretched to 112x112"):
+        read([v1.Resize(256)], spec, STRETCHED)
+
+
 def test_crops_larger_than_what_the_shards_kept_of_a_resize():
     assert names(cropped(v1.Resize(256), v1.RandomCrop(224))) == ["RandomCrop"]
     for crop in (v1.RandomCrop(240), v1.CenterCrop(240), v1.RandomCrop(240, pad_if_needed=True)):
