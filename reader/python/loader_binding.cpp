@@ -78,11 +78,11 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
                   const std::optional<CropSize>& crop, bool flip,
                   const std::optional<Normalize>& normalize, const nb::list& augmentation,
                   const nb::list& views, const std::vector<SizeFrom>& sizes,
-                  const std::optional<Size>& max_size, std::uint32_t repeats,
-                  const std::optional<std::string>& dtype, const std::optional<std::string>& layout,
-                  unsigned threads, std::size_t prefetch, bool writable,
-                  const std::optional<Indices>& subset, const std::optional<Weights>& weights,
-                  const std::vector<std::string>& columns) {
+                  const std::optional<Size>& max_size, std::optional<std::uint8_t> mask_fill,
+                  std::uint32_t repeats, const std::optional<std::string>& dtype,
+                  const std::optional<std::string>& layout, unsigned threads, std::size_t prefetch,
+                  bool writable, const std::optional<Indices>& subset,
+                  const std::optional<Weights>& weights, const std::vector<std::string>& columns) {
   LoaderOptions options;
   options.batch_size = batch_size;
   options.order = {parse_shuffle(shuffle), block_rows, window_blocks};
@@ -101,6 +101,7 @@ void make_options(LoaderOptions* self, std::uint64_t batch_size, const std::stri
     options.transform.sizes.push_back({epoch, {height, width}});
   }
   if (max_size) options.transform.max_size = {max_size->first, max_size->second};
+  options.transform.mask_fill = mask_fill;
   options.repeats = repeats;
   if (dtype) options.transform.dtype = parse_dtype(*dtype);
   if (layout) options.transform.layout = parse_layout(*layout);
@@ -152,9 +153,10 @@ void add_loader(nb::module_& module) {
            nb::arg("block_rows"), nb::arg("window_blocks"), nb::arg("seed"), nb::arg("rank"),
            nb::arg("world_size"), nb::arg("last_batch"), nb::arg("crop").none(), nb::arg("flip"),
            nb::arg("normalize").none(), nb::arg("augmentation"), nb::arg("views"), nb::arg("sizes"),
-           nb::arg("max_size").none(), nb::arg("repeats"), nb::arg("dtype").none(),
-           nb::arg("layout").none(), nb::arg("threads"), nb::arg("prefetch"), nb::arg("writable"),
-           nb::arg("subset").none(), nb::arg("weights").none(), nb::arg("columns"));
+           nb::arg("max_size").none(), nb::arg("mask_fill").none(), nb::arg("repeats"),
+           nb::arg("dtype").none(), nb::arg("layout").none(), nb::arg("threads"),
+           nb::arg("prefetch"), nb::arg("writable"), nb::arg("subset").none(),
+           nb::arg("weights").none(), nb::arg("columns"));
 
   nb::class_<Held<Loader>> loader(module, "Loader");
   loader.def("__init__", &make_loader, nb::arg("dataset"), nb::arg("options"))

@@ -19,7 +19,7 @@ constexpr bool kIsOneOf = (std::is_same_v<T, Others> || ...);
 /// Makes the operation of one step that of the mask. False if it does not move pixels.
 class MaskStep {
  public:
-  explicit MaskStep(Step& step) : step_(step) {}
+  MaskStep(Step& step, std::optional<std::uint8_t> fill) : step_(step), fill_(fill) {}
 
   template <typename T>
   bool operator()(T& operation) const {
@@ -31,9 +31,11 @@ class MaskStep {
     } else if constexpr (kIsOneOf<T, RandomRotation, RandomAffine, TrivialAugmentWide, RandAugment,
                                   AutoAugment>) {
       operation.interpolation = Interpolation::kNearest;
-      require_one_value(operation.fill);
+      set(operation.fill);
     } else if constexpr (std::is_same_v<T, RandomCrop>) {
-      require_one_value(operation.fill);
+      set(operation.fill);
+    } else if constexpr (std::is_same_v<T, CenterCrop>) {
+      set(step_.mask_fill);
     }
     return kIsOneOf<T, RandomResizedCrop, Resize, CenterCrop, RandomCrop, RandomHorizontalFlip,
                     RandomVerticalFlip, RandomQuarterTurn, RandomRotation, RandomAffine,
@@ -41,31 +43,33 @@ class MaskStep {
   }
 
  private:
-  void require_one_value(const Fill& fill) const {
+  void set(Fill& fill) const {
+    if (fill_) fill = {*fill_};
     if (fill.size() <= 1) return;
     throw InvalidArgument(
         fmt::format("{}: `fill` must have one value for images with a mask, got {}", step_.label,
                     fill.size()),
-        "The mask is filled with the same value. Or leave out the mask.");
+        "The mask is filled with the same value; set `mask_fill` to fill it with another one.");
   }
 
   Step& step_;
+  std::optional<std::uint8_t> fill_;
 };
 
 void add_mask_steps(std::vector<Step>& from, std::size_t begin, std::size_t end,
-                    std::vector<Step>& to) {
+                    std::optional<std::uint8_t> fill, std::vector<Step>& to) {
   for (std::size_t i = begin; i < end; ++i) {
     Step& step = from[i];
     step.in.channels = step.out.channels = 1;
     step.is_of_mask = true;
     if (!std::holds_alternative<RandomApply>(step.operation)) {
-      if (std::visit(MaskStep(step), step.operation)) to.push_back(std::move(step));
+      if (std::visit(MaskStep(step, fill), step.operation)) to.push_back(std::move(step));
       continue;
     }
     const std::size_t nested = step.nested;
     const std::size_t at = to.size();
     to.push_back(std::move(step));
-    add_mask_steps(from, i + 1, i + 1 + nested, to);
+    add_mask_steps(from, i + 1, i + 1 + nested, fill, to);
     to[at].nested = to.size() - at - 1;
     if (to[at].nested == 0) to.pop_back();
     i += nested;
@@ -74,9 +78,9 @@ void add_mask_steps(std::vector<Step>& from, std::size_t begin, std::size_t end,
 
 }  // namespace
 
-std::vector<Step> mask_steps(std::vector<Step> image_steps) {
+std::vector<Step> mask_steps(std::vector<Step> image_steps, std::optional<std::uint8_t> fill) {
   std::vector<Step> steps;
-  add_mask_steps(image_steps, 0, image_steps.size(), steps);
+  add_mask_steps(image_steps, 0, image_steps.size(), fill, steps);
   return steps;
 }
 

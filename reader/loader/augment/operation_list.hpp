@@ -27,6 +27,7 @@ struct Step {
   std::size_t nested = 0;
   std::unique_ptr<Resampler> resampler;  // of RandomResizedCrop and Resize
   bool is_of_mask = false;               // mask_steps() made it
+  Fill mask_fill{};                      // of a CenterCrop of masks
 };
 
 /// The steps of a list, those in a RandomApply after it. Throws InvalidArgument if an operation

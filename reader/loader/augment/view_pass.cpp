@@ -94,7 +94,9 @@ struct Painter {
   }
   void operator()(const Resize&) const { canvas.resample(*step.resampler); }
   void operator()(const CenterCrop& operation) const {
-    canvas.crop(centre(operation, step.in), border_of(operation, step.in));
+    Border border = border_of(operation, step.in);
+    border.fill = &step.mask_fill;  // none for images
+    canvas.crop(centre(operation, step.in), border);
   }
   void operator()(const RandomCrop& operation) const {
     canvas.crop(drawn(operation, key, step), border_of(operation, step.in));
@@ -271,7 +273,7 @@ ViewPass ViewPass::for_masks() const {
   mask.channels = 1;
   ViewPass result(mask, {.crop = transform_.crop, .flip = transform_.flip}, nullptr);
   if (list_) {
-    result.steps_ = augment::mask_steps(augment::make_steps(*list_, stored_));
+    result.steps_ = augment::mask_steps(augment::make_steps(*list_, stored_), transform_.mask_fill);
     result.pass_ = PixelPass(spec_after(result.steps_, mask), {});
   }
   return result;

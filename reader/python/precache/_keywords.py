@@ -55,6 +55,7 @@ class LoaderOptions(TypedDict, total=False):
     threads: int
     prefetch: int
     columns: Sequence[str] | None
+    mask_fill: int | None
     block_rows: int
     window_blocks: int
 

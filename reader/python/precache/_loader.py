@@ -86,6 +86,8 @@ class Loader:
         layout: "chw" or "hwc"; by default as stored.
         columns: Named columns of the dataset, such as ["mask", "age"]. The loader then yields dicts: "image", "label" and
             these columns as arrays of (batch, *shape). A mask moves with its image, and its values never change.
+        mask_fill: The value of masks in borders and in places outside the image, such as the class that a loss ignores; by
+            default the `fill` of the operation.
         batch_transform: Called with the images and labels of each batch, or with the dict if there are `columns`, in the
             thread that asks for it; the loader yields what it returns. For MixUp, for example.
         as_dict: Two names, to yield dicts: ("pixel_values", "labels"). With `columns`, the names of these two.
@@ -123,6 +125,7 @@ class Loader:
         dtype: Any = None,
         layout: Literal["chw", "hwc"] | None = None,
         columns: Sequence[str] | None = None,
+        mask_fill: int | None = None,
         batch_transform: Callable[..., Any] | None = None,
         as_dict: tuple[str, str] | None = None,
         threads: int = 0,
@@ -162,6 +165,7 @@ class Loader:
             "sizes": [] if self._schedule is None else self._schedule.changes,
             "max_size": None if max_size is None else _ranges.sides("max_size", max_size),
             "repeats": _options.count("repeats", repeats, _MOST_REPEATS, least=1),
+            "mask_fill": None if mask_fill is None else _options.count("mask_fill", mask_fill, 255),
             "layout": None if layout is None else _options.one_of("layout", layout, _options.LAYOUTS),
             "threads": _options.count("threads", threads, _MOST_THREADS),
             "prefetch": _options.count("prefetch", prefetch, _MOST_BATCHES_AHEAD, least=1),

@@ -177,6 +177,22 @@ def test_masks_follow_repeats_sizes_and_a_compose(scenes):
         assert seen == COUNT
 
 
+def test_masks_have_a_fill_of_their_own(scenes):
+    """As the segmentation recipe of torchvision pads: images with a colour, masks with the class to ignore."""
+    operations = [t.RandomCrop((30, 36), 6, fill=(124, 116, 104)), t.CenterCrop((40, 40))]
+    loader = precache.torch.Loader(scenes, 5, columns=["mask"], mask_fill=255, transform=operations)
+    batches = list(loader)
+    images = torch.cat([batch["image"] for batch in batches])
+    masks = torch.cat([batch["mask"] for batch in batches])
+    for i, stored in enumerate(scenes.column("mask")):
+        top, left, height, width = loader.draw(i, 0)["RandomCrop"]
+        padded = F.crop(F.pad(mask_tensor(stored), 6, fill=255), top, left, height, width)
+        assert torch.equal(masks[i], F.pad(padded, [2, 5], fill=255)[0])
+        assert (images[i][:, :5] == 0).all()
+    with pytest.raises(precache.InvalidArgument, match="mask_fill is 256"):
+        precache.Loader(scenes, 4, mask_fill=256)
+
+
 def test_a_tf_dataset_has_masks_of_all_sizes(scenes):
     batches = precache.tensorflow.dataset(
         scenes, 4, columns=["mask"], transform=[t.RandomResizedCrop(16)], size={0: 8, 1: 12}, shuffle=True

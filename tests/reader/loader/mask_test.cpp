@@ -217,6 +217,39 @@ TEST_CASE("a crop of the whole image can become smaller with its mask",
   }
 }
 
+TEST_CASE("masks can have another fill than their images", "[reader][augment][columns]") {
+  const TempFolder folder;
+  (void)make_with_masks(folder);
+  const Dataset dataset = Dataset::open(folder.path());
+  const std::vector<Augmentation> lists{
+      {{RandomCrop{.height = 20, .width = 20, .padding = {9, 9, 9, 9}, .fill = {1, 2, 3}}}},
+      {{CenterCrop{30, 24}}},
+      {{RandomRotation{.degrees = {20, 70}, .fill = {1, 2, 3}}}},
+      {{RandomAffine{.translate = std::array{0.5, 0.5}, .fill = {1, 2, 3}}}},
+      {{TrivialAugmentWide{.fill = {1, 2, 3}}}},
+  };
+  for (const Augmentation& list : lists) {
+    CAPTURE(list.operations.front().name());
+    // The stored masks have all values, so those of one epoch are compared between two fills.
+    Masks with[2];
+    for (const int i : {0, 1}) {
+      LoaderOptions options = options_with(list);
+      options.transform.mask_fill = static_cast<std::uint8_t>(i == 0 ? 0 : 255);
+      with[i] = all_masks(dataset, options);
+    }
+    std::size_t filled = 0;
+    for (std::size_t mask = 0; mask < with[0].size(); ++mask) {
+      for (std::size_t pixel = 0; pixel < with[0][mask].size(); ++pixel) {
+        const int a = with[0][mask][pixel];
+        const int b = with[1][mask][pixel];
+        filled += a != b;
+        REQUIRE((a == b || (a == 0 && b == 255)));
+      }
+    }
+    CHECK(filled > 100);
+  }
+}
+
 TEST_CASE("masks that cannot follow their images are refused", "[reader][augment][columns]") {
   const TempFolder folder;
   MadeDataset made = make_with_masks(folder);

@@ -56,6 +56,9 @@ struct BatchTransform {
   /// Batches have memory for this size, so set_size() may ask for as many pixels; none: the largest
   /// of the options.
   std::optional<ImageSize> max_size{};
+  /// The value of masks where a border or a place outside the image is shown, such as the class
+  /// that losses ignore; none: the `fill` of each operation, which must then be one value, or 0.
+  std::optional<std::uint8_t> mask_fill{};
 
   [[nodiscard]] bool has_lists() const { return !augmentation.empty() || !views.empty(); }
   /// The spec of transformed tensors, of the first view if there are several, without `sizes`.
