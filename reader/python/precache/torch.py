@@ -134,6 +134,10 @@ class Loader(_loader.Loader):
         )
         _accelerate.join(Loader)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        _accelerate.join(Loader)
+
     @property
     def batch_sampler(self) -> BatchSampler:
         """For programs that make a DataLoader from `dataset` and `batch_sampler`, as Accelerate does to skip batches."""

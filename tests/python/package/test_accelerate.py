@@ -2,6 +2,7 @@
 """Loaders prepared by Accelerate, in one process and in two: schedules, metrics, skipped batches and checkpoints."""
 
 import math
+import pickle
 
 import pytest
 import torch
@@ -126,6 +127,19 @@ def test_a_prepared_loader_is_on_the_device_of_accelerate(stamps):
         assert images.device.type == labels.device.type == "cpu"
     finally:
         accelerator.state.device = own
+
+
+def test_a_loader_from_another_process_is_prepared(stamps, in_child, tmp_path):
+    (tmp_path / "loader").write_bytes(pickle.dumps(precache.torch.Loader(stamps.out, 4)))
+    program = """
+        import pickle, sys
+        import accelerate
+
+        loader = pickle.loads(open(sys.argv[1], "rb").read())
+        accelerator = accelerate.Accelerator(cpu=True)
+        print(accelerator.prepare(loader) is loader, len(accelerator._dataloaders))
+    """
+    assert in_child(program, tmp_path / "loader")[-1] == "True 1"
 
 
 def test_uneven_inputs_are_those_of_the_loader(stamps):
