@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,12 @@ def join(kind: type[Loader]) -> None:
 def _register(accelerator: Any, loader: Loader, device_placement: bool | None) -> None:
     if not any(getattr(known, "loader", None) is loader for known in accelerator._dataloaders):
         accelerator._dataloaders.append(Prepared(loader, accelerator.use_stateful_dataloader))
+        if not accelerator.even_batches and loader._place[1] > 1 and loader.last_batch in ("even", "pad"):
+            warnings.warn(
+                f"Accelerate has even_batches=False, but with last_batch={loader.last_batch!r} the loader repeats samples; "
+                "use last_batch='keep'",
+                stacklevel=4,
+            )
     places = accelerator.device_placement if device_placement is None else device_placement
     if places and loader.device is None and accelerator.device.type != "cpu":
         loader.device = accelerator.device

@@ -3,6 +3,7 @@
 
 import math
 import pickle
+import warnings
 
 import pytest
 import torch
@@ -156,6 +157,19 @@ def test_uneven_inputs_are_those_of_the_loader(stamps):
         samplers[0].even_batches = False
     with pytest.raises(precache.InvalidArgument, match="even_batches is True, but the loader has last_batch='keep'"):
         samplers[1].even_batches = True
+
+
+def test_repeats_that_were_not_wanted_are_a_warning(stamps):
+    import accelerate
+
+    configuration = accelerate.DataLoaderConfiguration(even_batches=False)
+    accelerator = accelerate.Accelerator(cpu=True, dataloader_config=configuration)
+    with pytest.warns(UserWarning, match="even_batches=False, but with last_batch='even' the loader repeats samples"):
+        accelerator.prepare(precache.torch.Loader(stamps.out, 4, rank=0, world_size=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        accelerator.prepare(precache.torch.Loader(stamps.out, 4, rank=0, world_size=2, last_batch="keep"))
+        accelerator.prepare(precache.torch.Loader(stamps.out, 4))
 
 
 def test_schedules_follow_the_loader_that_is_trained_on(stamps):
