@@ -94,9 +94,11 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
   std::uint64_t set_size(ImageSize size, std::size_t view,
                          std::optional<std::uint64_t> epoch) override {
     const std::uint64_t from = epoch.value_or(next_begun(state_));
-    passes_ = passes_.with_size(size, view, from);
+    EpochPasses changed = passes_.with_size(size, view, from);
+    std::swap(passes_, changed);
+    if (failure_) return from;
     // Batches that are ahead may have been made for the old size.
-    if (!failure_ && !core_->queue.empty()) resume(state_);
+    if (!passes_.agree(changed, state_.epoch, core_->loader.state().epoch)) resume(state_);
     return from;
   }
   [[nodiscard]] DeviceStats stats() const override {

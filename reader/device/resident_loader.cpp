@@ -87,9 +87,11 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
   std::uint64_t set_size(ImageSize size, std::size_t view,
                          std::optional<std::uint64_t> epoch) override {
     const std::uint64_t from = epoch.value_or(next_begun(consumed_.state_now()));
-    passes_ = passes_.with_size(size, view, from);
+    EpochPasses changed = passes_.with_size(size, view, from);
+    std::swap(passes_, changed);
+    if (failure_) return from;
     // Batches that are ahead may have been made for the old size.
-    if (!failure_ && planned_.state.epoch >= from) restart(consumed_);
+    if (!passes_.agree(changed, consumed_.state.epoch, planned_.state.epoch)) restart(consumed_);
     return from;
   }
   [[nodiscard]] DeviceStats stats() const override { return stats_; }

@@ -229,12 +229,12 @@ std::uint64_t BatchPipeline::set_size(ImageSize size, std::size_t view,
                                       std::optional<std::uint64_t> epoch) {
   const std::uint64_t from = epoch.value_or(next_begun(state()));
   EpochPasses changed = passes_.with_size(size, view, from);
-  const bool differs =
-      passes_.at(from)->view(view).result() != changed.at(from)->view(view).result();
   std::unique_lock lock(mutex_);
   std::swap(passes_, changed);
   // Batches that are ahead may have been made for the old size.
-  if (differs && planned_.state.epoch >= from) restart(lock, consumed_);
+  if (!passes_.agree(changed, consumed_.state.epoch, planned_.state.epoch)) {
+    restart(lock, consumed_);
+  }
   return from;
 }
 

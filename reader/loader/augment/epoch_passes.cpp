@@ -63,6 +63,16 @@ const std::shared_ptr<const ViewPasses>& EpochPasses::at(std::uint64_t epoch) co
   return std::prev(from_.upper_bound(epoch))->second.passes;
 }
 
+bool EpochPasses::agree(const EpochPasses& other, std::uint64_t first, std::uint64_t last) const {
+  for (std::uint64_t epoch = first;; ++epoch) {
+    for (std::size_t view = 0; view < views(); ++view) {
+      const TensorSpec& result = other.at(epoch)->view(view).result();
+      if (at(epoch)->view(view).result() != result) return false;
+    }
+    if (epoch >= last) return true;  // it may be the last of all numbers
+  }
+}
+
 std::size_t EpochPasses::largest_row_bytes(std::size_t view) const {
   TensorSpec spec = from_.begin()->second.passes->view(view).result();
   spec.height = largest_[view].height;

@@ -21,6 +21,9 @@ class EpochPasses {
 
   [[nodiscard]] std::size_t views() const { return largest_.size(); }
   [[nodiscard]] const std::shared_ptr<const ViewPasses>& at(std::uint64_t epoch) const;
+  /// Whether batches of the epochs from `first` to `last` are the same with `other` passes, which
+  /// are those of with_size().
+  [[nodiscard]] bool agree(const EpochPasses& other, std::uint64_t first, std::uint64_t last) const;
   /// Whether tensors never change, byte for byte, whatever with_size() is asked for.
   [[nodiscard]] bool is_always_copy() const { return !can_change_ && at(0)->view(0).is_copy(); }
   /// The memory that any batch of up to `rows` samples needs, whatever with_size() is asked for.

@@ -164,6 +164,31 @@ TEST_CASE("epochs have the sizes that a Loader gives them, by every path", "[dev
   }
 }
 
+TEST_CASE("a size that changes no batch that is ahead drops none", "[device]") {
+  const FakeMachine machine;
+  const test::TempFolder folder;
+  const Dataset dataset = Dataset::open(make_dataset(folder.path(), {}).folder);
+  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kResident}) {
+    CAPTURE(name(path));
+    LoaderOptions options = shuffled(Shuffle::kFull);
+    options.transform.crop = Crop{5, 4};
+    DeviceLoader loader(dataset, options, by_path(path));
+    const test::UserStream stream;
+    for (std::uint64_t i = 0; i < loader.batches_per_epoch(); ++i) {
+      auto batch = loader.next();
+      REQUIRE(batch);
+      batch->release(stream.get());
+      loader.set_size({5, 4}, 0, 0);
+      loader.set_size({3, 3}, 0, 7 + i);
+    }
+    const DeviceStats stats = loader.stats();
+    CHECK(stats.batches == loader.batches_per_epoch());
+    CHECK(stats.staged + stats.resident == stats.batches);
+    loader.set_epoch(7);
+    CHECK(loader.spec() == spec_of(3, 3, 3));
+  }
+}
+
 TEST_CASE("each batch has the path that it took", "[device]") {
   const FakeMachine machine;
   const test::TempFolder folder;
