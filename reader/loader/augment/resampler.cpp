@@ -101,13 +101,29 @@ void Resampler::run_nearest(const PlanarWindow& window, PlanarImage& out,
                             ResampleScratch& scratch) const {
   const auto& rows = vertical_.get(window.shape.height, scratch.vertical).rows;
   const auto& columns = horizontal_.get(window.shape.width, scratch.horizontal).taps.outputs;
+  // A table entry has more than the place, so each row would read it all again.
+  std::vector<std::uint32_t>& places = scratch.places;
+  places.resize(columns.size());
+  bool has_gaps = false;
+  for (std::size_t x = 0; x < columns.size(); ++x) {
+    const bool is_gap = columns[x].count == 0;  // its place is after the row
+    places[x] = is_gap ? 0 : columns[x].first;
+    has_gaps = has_gaps || is_gap;
+  }
   for (std::uint32_t channel = 0; channel < window.shape.channels; ++channel) {
     for (std::size_t y = 0; y < rows.size(); ++y) {
       const std::uint8_t* const from =
           window.first + channel * window.channel + rows[y].first * window.row;
       std::uint8_t* const to = out.row(channel, y);
+      if (rows[y].count == 0) {
+        std::memset(to, 0, columns.size());
+        continue;
+      }
+      const std::uint32_t* const place = places.data();
+      for (std::size_t x = 0; x < places.size(); ++x) to[x] = from[place[x]];
+      if (!has_gaps) continue;
       for (std::size_t x = 0; x < columns.size(); ++x) {
-        to[x] = rows[y].count == 0 || columns[x].count == 0 ? 0 : from[columns[x].first];
+        if (columns[x].count == 0) to[x] = 0;
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "precache/reader/augmentation.hpp"
 #include "precache/reader/batch_transform.hpp"
@@ -27,6 +28,7 @@ struct ResampleScratch {
   PlanarImage window;  // a window at the end of the readable memory
   HorizontalTable horizontal;
   VerticalTable vertical;
+  std::vector<std::uint32_t> places;  // of the pixels of a row, for kNearest
 };
 
 /// Resizes rectangles of any size to one size, with the bytes of Pillow's crop() and resize().
