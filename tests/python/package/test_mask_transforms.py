@@ -72,7 +72,7 @@ def draw_of_mask(draw):
 
 LISTS = {
     "resized crop": [t.RandomResizedCrop((17, 40)), t.RandomHorizontalFlip()],
-    "resize": [t.Resize(33, "bicubic"), t.RandomCrop(29), t.RandomVerticalFlip()],
+    "resize": [t.Resize((33, 41), "bicubic"), t.RandomCrop(29), t.RandomVerticalFlip()],
     "padded crop": [t.RandomCrop((24, 30), (4, 3, 2, 1), fill=99)],
     "reflected crop": [t.RandomCrop(20, 5, padding_mode="reflect")],
     "crop larger than the image": [t.RandomCrop((50, 60), pad_if_needed=True, fill=255)],
