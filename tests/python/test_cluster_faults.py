@@ -2,7 +2,8 @@
 """One build by several machines, of which some die, repeat themselves or come late: the files are those of one machine.
 
 Where locks are not shared between machines, and two attempts at every step: test_no_locks.py. Kills at every call:
-test_kills.py."""
+test_kills.py. Shares of
+the listing: test_cluster_shares.py. Disks and what a part reads: test_cluster_machines.py."""
 
 import os
 import re
@@ -11,54 +12,13 @@ import time
 
 import pytest
 
-import images
+from cluster_steps import OPTIONS, RETRY, work_folder
 from shards import FORMATS
 from tool import differing, files, finish
 
-pytest_plugins = ("tool_fixtures",)
+pytest_plugins = ("tool_fixtures", "cluster_step_fixtures")
 
-OPTIONS = ("--size", "8", "--shards", "6", "--jobs", "1", "--max-bad", "50%", "--quiet")
-RETRY = 3  # the exit status after which a retry helps
-ENGINE_VARIABLES = ("SLURM_", "OMPI_", "PMI_", "AWS_BATCH_", "CLOUD_RUN_", "JOB_COMPLETION_INDEX", "PRECACHE_PARTS")
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("source")
-    for number in range(12):
-        images.draw_unique(folder / f"class{number % 3}" / f"{number:02}.png", number)
-    (folder / "class0" / "bad.png").write_bytes(b"not an image")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def whole(tool, source, tmp_path_factory):
-    """The files of a build by one machine."""
-    out = tmp_path_factory.mktemp("whole") / "out"
-    tool.run("build", source, out, *OPTIONS)
-    return files(out)
-
-
-@pytest.fixture
-def step(tool, source, tmp_path):
-    """step(options...): runs a step of the build of `source` into tmp_path / "out"."""
-
-    def run(*options, **others):
-        return tool.run("build", source, tmp_path / "out", *OPTIONS, *options, **others)
-
-    return run
-
-
-@pytest.fixture
-def status(tool, source, tmp_path):
-    def read(*options):
-        return tool.run("build", source, tmp_path / "out", "--status", "--json", *options).json()
-
-    return read
-
-
-def work_folder(out):
-    return out / ".precache" / "train"
+ENGINE_VARIABLES = ("SLURM_", "OMPI_", "PMI_", "AWS_BATCH_", "CLOUD_RUN_", "JOB_", "PBS_", "LSB_", "SGE_", "PRECACHE_")
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -143,124 +103,6 @@ def test_parts_know_themselves_by_their_engine(tool, source, tmp_path, whole):
     assert refused.code == 2 and "SLURM_ARRAY_TASK_ID" in refused.err
     tool.run("build", source, out, *OPTIONS, "--finish", env=plain)
     assert differing(files(out), whole) == []
-
-
-# --- shares of the listing --------------------------------------------------------------------------------------------
-
-
-def prepare_in_shares(tool, source, out, count, *options):
-    for share in reversed(range(count)):
-        tool.run("build", source, out, *options, "--prepare", f"{share}/{count}")
-    tool.run("build", source, out, *options, "--prepare")
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_a_folder_listed_in_shares_gives_the_same_plan(tool, source, tmp_path, whole, count):
-    out = tmp_path / "out"
-    prepare_in_shares(tool, source, out, count, *OPTIONS)
-    tool.run("build", source, out, *OPTIONS)
-    assert differing(files(out), whole) == []
-
-
-def test_a_csv_file_listed_in_shares_gives_the_same_plan(tool, source, tmp_path):
-    table = tmp_path / "labels.csv"
-    paths = sorted(path.relative_to(source) for path in source.rglob("*.png"))
-    table.write_text("path,label\n" + "".join(f"{path},{number % 4}\n" for number, path in enumerate(paths)))
-    options = (*OPTIONS, "--labels", table)
-    tool.run("build", source, tmp_path / "whole", *options)
-    prepare_in_shares(tool, source, tmp_path / "out", 3, *options)
-    tool.run("build", source, tmp_path / "out", *options)
-    assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
-
-
-@pytest.mark.parametrize("file_format", ["tar", "tfrecord"])
-def test_shards_listed_in_shares_give_the_same_plan(tool, source, tmp_path, file_format):
-    packed = tmp_path / "packed"
-    tool.run("pack", source, packed, "--shards", "5", "--format", file_format, "--quiet")
-    tool.run("build", packed, tmp_path / "whole", *OPTIONS)
-    prepare_in_shares(tool, packed, tmp_path / "out", 3, *OPTIONS)
-    tool.run("build", packed, tmp_path / "out", *OPTIONS)
-    assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
-
-
-def test_a_missing_share_is_named(tool, source, tmp_path, whole):
-    out = tmp_path / "out"
-    for share in (0, 2, 3):
-        tool.run("build", source, out, *OPTIONS, "--prepare", f"{share}/5")
-    text = tool.refuse(source, out, *OPTIONS, "--prepare")
-    assert "shares 1,4 of 5" in text
-    other = tool.refuse(source, out, *OPTIONS, "--labels", "none", "--prepare")
-    assert "shares 1,4 of 5" in other
-    for share in (1, 4):
-        tool.run("build", source, out, *OPTIONS, "--prepare", f"{share}/5")
-    assert "other options" in tool.refuse(source, out, *OPTIONS, "--labels", "none", "--prepare")
-    tool.run("build", source, out, *OPTIONS, "--prepare")
-    tool.run("build", source, out, *OPTIONS)
-    assert differing(files(out), whole) == []
-
-
-def test_shares_of_another_number_are_named(tool, source, tmp_path, whole):
-    out = tmp_path / "out"
-    for share in ("0/2", "1/2", "0/3", "2/3"):
-        tool.run("build", source, out, *OPTIONS, "--prepare", share)
-    text = tool.refuse(source, out, *OPTIONS, "--prepare")
-    assert f"'{work_folder(out)}' has 0-1 of 2, 0,2 of 3" in text and "found-I-of-N" in text
-    for path in work_folder(out).glob("found-*-of-3"):
-        path.unlink()
-    tool.run("build", source, out, *OPTIONS, "--prepare")
-    tool.run("build", source, out, *OPTIONS)
-    assert differing(files(out), whole) == []
-
-
-def change_a_class(folder):
-    images.draw_unique(folder / "class1" / "new.png", 99)
-    return "class1"
-
-
-def remove_an_image(folder):
-    (folder / "class2" / "05.png").unlink()
-    return "class2"
-
-
-def add_a_class(folder):
-    images.draw_unique(folder / "class00" / "new.png", 99)
-    return "source"
-
-
-@pytest.mark.parametrize("change", [change_a_class, remove_an_image, add_a_class])
-def test_shares_of_an_earlier_state_of_a_folder_are_named(tool, source, tmp_path, change):
-    changed, out = tmp_path / "source", tmp_path / "out"
-    shutil.copytree(source, changed, copy_function=shutil.copy2)
-    for share in range(3):
-        tool.run("build", changed, out, *OPTIONS, "--prepare", f"{share}/3")
-    name = change(changed)
-    text = tool.refuse(changed, out, *OPTIONS, "--prepare")
-    share = re.search(rf"share (\d) of 3 does not fit the source: '\S*{name}' has changed", text)[1]
-    assert f"share {share}/3 again" in text
-    prepare_in_shares(tool, changed, out, 3, *OPTIONS)
-    tool.run("build", changed, out, *OPTIONS)
-    tool.run("build", changed, tmp_path / "whole", *OPTIONS)
-    assert differing(files(out), files(tmp_path / "whole")) == []
-
-
-@pytest.mark.parametrize("change", ["content", "more", "fewer"])
-def test_shares_of_an_earlier_state_of_shards_are_named(tool, source, tmp_path, change):
-    packed, out = tmp_path / "packed", tmp_path / "out"
-    tool.run("pack", source, packed, "--shards", "5", "--quiet")
-    pattern = packed / "train-*.tar"
-    for share in range(2):
-        tool.run("build", pattern, out, *OPTIONS, "--prepare", f"{share}/2")
-    victim = packed / "train-000003.tar"
-    if change == "content":
-        os.utime(victim, ns=(1, 1))
-    elif change == "more":
-        shutil.copy(victim, packed / "train-000005.tar")
-    else:
-        (packed / "train-000004.tar").unlink()
-    text = tool.refuse(pattern, out, *OPTIONS, "--prepare")
-    share = 0 if change == "fewer" else 1
-    assert f"share {share} of 2 does not fit the source" in text
-    assert ("train-000003.tar" in text) == (change == "content")
 
 
 # --- status -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 """Two attempts at one job that do not see each other's locks end with equal bytes, even if one of them dies."""
 
 import contextlib
+import shutil
 import subprocess
 
 import pytest
@@ -149,6 +150,35 @@ def test_results_of_another_plan_do_not_count(tool, no_locks, source, tmp_path):
     (other / ".precache" / "train" / "train-000000.tar.json").write_bytes(late)
     tool.run("build", source, other, *OPTIONS, "--max-bad", "50%", "--seed", "9")
     assert differing(files(other), files(tmp_path / "whole")) == []
+
+
+@pytest.mark.parametrize("call", ["plan.", "job.json"])
+def test_two_preparations_of_two_states_of_the_source_do_not_mix(tool, interference, no_locks, source, tmp_path, call):
+    """The first one is held before it renames a file. The source changes, and another one prepares meanwhile."""
+    changed, out = tmp_path / "source", tmp_path / "out"
+    shutil.copytree(source, changed, copy_function=shutil.copy2)
+    command = ["build", changed, out, *OPTIONS, "--max-bad", "50%"]
+    gate = Gate(tmp_path / "gate")
+    env = no_locks(calls="rename", path=f"/{call}", times=1, gate=gate.folder)
+    with held(tool, [*command, "--prepare"], env, gate) as first:
+        assert gate.is_reached()
+        victim = changed / "class1" / "03.png"
+        images.draw_unique(victim, 99)
+        tool.run("build", changed, tmp_path / "whole", *OPTIONS, "--max-bad", "50%")
+        tool.run(*command, "--prepare", env=no_locks())
+        tool.run(*command, "--part", "0/3", env=no_locks())
+        gate.open()
+        assert finish(first).code in (0, RETRY)
+    # The last rename of job.json wins. If it was that of the first, a part names the image that has changed.
+    parts = [finish(tool.start(*command, "--part", f"{part}/3", env=no_locks())) for part in range(3)]
+    if any(part.code for part in parts):
+        (error,) = [part.err for part in parts if part.code != 0]
+        assert f"'{victim}'" in error and "has changed since it was listed" in error
+        tool.run(*command, "--prepare", "--overwrite", env=no_locks())
+        for part in range(3):
+            tool.run(*command, "--part", f"{part}/3", env=no_locks())
+    tool.run(*command, "--finish", env=no_locks())
+    assert differing(files(out), files(tmp_path / "whole")) == []
 
 
 def test_an_attempt_whose_job_was_replaced_publishes_nothing(tool, interference, no_locks, source, tmp_path):

@@ -15,6 +15,8 @@ pytest_plugins = ("cluster_fixtures",)
 
 SMALL = ("--parts", str(PARTS), "--cpus", "1", "--memory", "100MiB")
 
+RETRIES = 4  # of a job that ended with status 3
+
 # Stands for precache on the PATH: the first attempt at a part may do something else.
 WRAPPER = """\
 #!/bin/sh
@@ -73,6 +75,15 @@ def test_faults_on_slurm_leave_the_bytes_of_a_single_build(slurm, submit, whole,
     slurm.wait_for_jobs()
     assert [attempts(tmp_path, part) for part in range(PARTS)] == [1, 2, 2, 1, 2, 1], logs(tmp_path)
     assert differing(files(tmp_path / "out"), whole) == [], logs(tmp_path)
+
+
+def test_a_part_that_fails_again_and_again_ends_the_build(slurm, submit, tmp_path, every_cluster_test):
+    """SLURM_RESTART_COUNT counts the attempts."""
+    _, array, finish = submit({3: f"cp \"$0\" '{tmp_path}/first-attempt-3'; exit 3"})
+    slurm.wait_for_jobs()
+    assert attempts(tmp_path, 3) == 1 + RETRIES, logs(tmp_path)
+    assert slurm.state_of(finish) == "CANCELLED"
+    assert not (tmp_path / "out" / "dataset.json").exists()
 
 
 def test_a_part_that_cannot_succeed_is_not_repeated_and_ends_the_build(slurm, submit, tmp_path, every_cluster_test):
