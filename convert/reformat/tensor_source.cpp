@@ -28,10 +28,11 @@ void take_stamps(TensorSource& source, const std::vector<ListedShard>& listed) {
   std::uint32_t crc = 0;
   for (const ListedShard& shard : listed) {
     struct stat status {};
-    if (::stat(shard.path.c_str(), &status) != 0) throw IoError("cannot read", shard.path, errno);
-    source.files.push_back(shard.path);
+    if (::stat(shard.path().c_str(), &status) != 0)
+      throw IoError("cannot read", shard.path(), errno);
+    source.files.push_back(shard.path());
     source.bytes = checked_add(source.bytes, static_cast<std::uint64_t>(status.st_size));
-    crc = crc32c::extend(crc, as_bytes(fmt::format("{}\n{}\n{}\n", shard.path.filename().string(),
+    crc = crc32c::extend(crc, as_bytes(fmt::format("{}\n{}\n{}\n", shard.path().filename().string(),
                                                    status.st_size, mtime_ns(status))));
   }
   if (listed.front().manifest != nullptr) {
@@ -43,13 +44,13 @@ void take_stamps(TensorSource& source, const std::vector<ListedShard>& listed) {
 
 void check_together(const std::vector<ListedShard>& listed) {
   const auto dataset = [](const ListedShard& shard) {
-    return shard.manifest ? std::optional(shard.path.parent_path()) : std::nullopt;
+    return shard.manifest ? std::optional(shard.path().parent_path()) : std::nullopt;
   };
   const auto other = std::ranges::find_if(
       listed, [&](const ListedShard& shard) { return dataset(shard) != dataset(listed.front()); });
   if (other == listed.end()) return;
   throw InvalidArgument(fmt::format("'{}' and '{}' are not from one dataset",
-                                    listed.front().path.string(), other->path.string()),
+                                    listed.front().path().string(), other->path().string()),
                         "Convert shards of one manifest, or shards without a manifest.");
 }
 
@@ -68,7 +69,7 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
     if (shards.empty()) continue;
     if (split && *split != split_name) {
       throw InvalidArgument(fmt::format("'{}' belongs to the split '{}', not to '{}'",
-                                        shards.front().path.string(), split_name, *split));
+                                        shards.front().path().string(), split_name, *split));
     }
     source.splits.push_back(
         std::make_unique<const SourceSplit>(split_name, entry, std::move(shards)));
@@ -199,7 +200,7 @@ SampleName SourceSplit::sample_name(std::uint64_t sample) const {
   if (with == limits()) return stored;
   const ShardSet::Location place = shards_->locate(sample);
   throw CorruptData(
-      listed_[place.shard].path, 0,
+      listed_[place.shard].path(), 0,
       fmt::format("the key or the label of record {} exceeds the limits in the manifest",
                   place.row));
 }
@@ -233,7 +234,7 @@ TensorSource open_tensor_source(const ReformatOptions& options) {
   check_together(listed);
   TensorSource source;
   source.folder =
-      listed.front().path.parent_path().empty() ? "." : listed.front().path.parent_path();
+      listed.front().path().parent_path().empty() ? "." : listed.front().path().parent_path();
   take_stamps(source, listed);
   if (listed.front().manifest != nullptr) {
     if (!options.image_key.empty() || !options.label_key.empty() || options.without_labels) {

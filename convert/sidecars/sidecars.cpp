@@ -93,13 +93,13 @@ std::vector<SplitShards> find_splits(const fs::path& path, const SidecarOptions&
   std::map<std::tuple<fs::path, std::string, Format>, SplitShards> splits;
   for (const ListedShard& shard : list_shards(path, chosen)) {
     const bool ours = shard.entry != nullptr;
-    const fs::path folder = shard.path.parent_path();
-    const std::string name = ours ? shard.split() : shard_prefix(shard.path);
-    const Format format = ours ? shard.manifest->format : format_of(shard.path);
+    const fs::path folder = shard.path().parent_path();
+    const std::string name = ours ? shard.split() : shard_prefix(shard.path());
+    const Format format = ours ? shard.manifest->format : format_of(shard.path());
     SplitShards& split = splits[{folder, name, format}];
     const bool is_new = split.paths.empty();
     if (is_new) split = {folder, name, format, ours ? shard.manifest : nullptr, {}};
-    if (!ours) split.paths.push_back(shard.path);
+    if (!ours) split.paths.push_back(shard.path());
     if (!ours || !is_new) continue;
     for (const ShardEntry& entry : split.entry().shards) split.paths.push_back(folder / entry.file);
   }

@@ -63,7 +63,7 @@ bool holds_shards(const fs::path& folder) {
 std::vector<fs::path> shards_in_folder(const fs::path& folder) {
   if (!holds_shards(folder)) return {};
   std::vector<fs::path> files;
-  for (const ListedShard& shard : list_shards(folder, std::nullopt)) files.push_back(shard.path);
+  for (const ListedShard& shard : list_shards(folder, std::nullopt)) files.push_back(shard.path());
   const NameGroups groups = groups_by_name(files);
   if (groups.size() < 2) return files;
   const std::string& first = groups.begin()->first;

@@ -42,7 +42,7 @@ std::string without_extension(std::string path) {
 
 }  // namespace
 
-ColumnValues::ColumnValues(const ShardIndex& index, const std::filesystem::path& path)
+ColumnValues::ColumnValues(const ShardIndex& index, const std::string& path)
     : index_(&index),
       path_(&path),
       tensor_bytes_(index.spec ? index.spec->size_bytes() : 0),

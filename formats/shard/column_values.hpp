@@ -21,7 +21,10 @@ class ColumnValues {
  public:
   /// Throws CorruptData at `path` if a column runs past the end of the shard or has an unknown
   /// type, or if the type of the image column differs from the spec.
-  ColumnValues(const ShardIndex& index, const std::filesystem::path& path);
+  ColumnValues(const ShardIndex& index, const std::string& path);
+  ColumnValues(const ShardIndex& index, const std::filesystem::path& path)
+      : ColumnValues(index, path.native()) {}
+  ColumnValues(const ShardIndex& index, std::string&& path) = delete;
   ColumnValues(const ShardIndex& index, std::filesystem::path&& path) = delete;
 
   struct Extent {
@@ -61,7 +64,7 @@ class ColumnValues {
                                                 std::uint64_t offset) const;
 
   const ShardIndex* index_;
-  const std::filesystem::path* path_;
+  const std::string* path_;
   std::uint64_t tensor_bytes_;
   Type label_;
   Type key_;

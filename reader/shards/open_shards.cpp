@@ -20,7 +20,7 @@ using Path = std::filesystem::path;
 /// Refuses a spec that differs from the shard: the caller would misread the tensors.
 void check_spec(const ShardSet::Shard& shard, const TensorSpec& given) {
   if (shard.index.samples == 0 || !shard.index.spec || *shard.index.spec == given) return;
-  throw InvalidArgument(fmt::format("the tensors of '{}' are {}, not {}", shard.path.string(),
+  throw InvalidArgument(fmt::format("the tensors of '{}' are {}, not {}", shard.path,
                                     shard.index.spec->text(), given.text()),
                         "Leave out `spec`: it is for shards that do not contain it.");
 }
@@ -32,7 +32,7 @@ void refuse_keys_of_known(const std::vector<ListedShard>& listed, const OpenOpti
     if (shard.entry == nullptr) continue;
     throw InvalidArgument(
         fmt::format("the manifest next to '{}' already defines its images and labels",
-                    shard.path.string()),
+                    shard.path().string()),
         "`image_key`, `label_key` and opening without labels are for shards that have no "
         "manifest.");
   }
@@ -89,11 +89,11 @@ std::shared_ptr<const ShardSet> open_shards(std::vector<ListedShard> listed,
 
 ShardSet::Shard open_shard(ListedShard listed, const OpenOptions& options) {
   // The working directory may change before it is mapped.
-  std::filesystem::path path =
-      listed.path.is_absolute() ? listed.path : std::filesystem::absolute(listed.path);
+  std::filesystem::path path = listed.path();
+  if (!path.is_absolute()) path = std::filesystem::absolute(path);
   if (listed.entry == nullptr) {
-    const MappedShard mapped(listed.path);
-    return {std::move(path), scan_mapped(mapped, listed, options), mapped.state()};
+    const MappedShard mapped(listed.path());
+    return {path.string(), scan_mapped(mapped, listed, options), mapped.state()};
   }
   const ShardEntry& entry = *listed.entry;
   ShardIndex index;
@@ -104,13 +104,13 @@ ShardSet::Shard open_shard(ListedShard listed, const OpenOptions& options) {
   index.columns = entry.columns;
   const SplitEntry& split = listed.manifest->splits.at(listed.split());
   if (!split.columns.empty()) index.named = {listed.manifest, &split.columns};
-  return {std::move(path), std::move(index), {}, entry.crc32c, std::move(listed.watch)};
+  return {path.string(), std::move(index), {}, entry.crc32c, std::move(listed.watch)};
 }
 
 ShardIndex scan_mapped(const MappedShard& mapped, const ListedShard& listed,
                        const OpenOptions& options) {
   ShardIndex index =
-      scan_shard(mapped.bytes(), listed.path, options.spec,
+      scan_shard(mapped.bytes(), listed.path(), options.spec,
                  {options.image_key, options.label_key, options.without_labels}, options.helper);
   mapped.check();
   if (index.classes.empty() && listed.encoded) index.classes = listed.encoded->classes;

@@ -132,8 +132,9 @@ std::vector<ListedShard> list_splits(const std::map<std::string, Split>& splits,
 std::vector<ListedShard> list_manifest(const Path& folder, std::optional<std::string_view> split) {
   const auto watch = watch_manifest(folder / kManifestName);
   const auto manifest = std::make_shared<const Manifest>(Manifest::read(folder / kManifestName));
+  const auto shared_folder = std::make_shared<const Path>(folder);
   return list_splits(manifest->splits, split, folder, [&](const ShardEntry& entry) {
-    return ListedShard{folder / entry.file, manifest, &entry, nullptr, nullptr, watch};
+    return ListedShard{{}, shared_folder, manifest, &entry, nullptr, nullptr, watch};
   });
 }
 
@@ -143,8 +144,9 @@ std::vector<ListedShard> list_encoded(const Path& folder, std::optional<std::str
   const auto encoded = std::make_shared<const EncodedFolder>(EncodedFolder::find(folder));
   const auto& splits = encoded->manifest.splits;
   if (splits.empty()) return {};
+  const auto shared_folder = std::make_shared<const Path>(folder);
   return list_splits(splits, split, folder, [&](const ShardEntry& entry) {
-    return ListedShard{folder / entry.file, nullptr, nullptr, encoded, &entry, watch};
+    return ListedShard{{}, shared_folder, nullptr, nullptr, encoded, &entry, watch};
   });
 }
 

@@ -28,8 +28,9 @@ template <typename Value>
 
 /// A shard file and its entry in the manifest next to it, if there is one.
 struct ListedShard {
-  std::filesystem::path path;
-  std::shared_ptr<const Manifest> manifest{};  // set together with `entry`
+  std::filesystem::path file{};                           // without an entry
+  std::shared_ptr<const std::filesystem::path> folder{};  // with one: there may be 300,000
+  std::shared_ptr<const Manifest> manifest{};             // set together with `entry`
   const ShardEntry* entry = nullptr;
   std::shared_ptr<const EncodedFolder> encoded{};  // set together with `encoded_entry`
   const ShardEntry* encoded_entry = nullptr;
@@ -37,6 +38,9 @@ struct ListedShard {
 
   /// The entry in either manifest; null without one.
   [[nodiscard]] const ShardEntry* known() const { return entry != nullptr ? entry : encoded_entry; }
+  [[nodiscard]] std::filesystem::path path() const {
+    return folder == nullptr ? file : *folder / known()->file;
+  }
   /// The split of `entry`.  REQUIRES: `entry` is set.
   [[nodiscard]] const std::string& split() const;
 };

@@ -96,9 +96,8 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
     } else if (shard.index.samples != 0 && spec_ && shard.index.spec != spec_) {
       unsupported_reason_ =
           shard.index.spec ? fmt::format("its tensors are {} in '{}' and {} in '{}'", spec_->text(),
-                                         first_nonempty->path.string(), shard.index.spec->text(),
-                                         shard.path.string())
-                           : fmt::format("'{}': {}", shard.path.string(), shard.index.obstacle);
+                                         first_nonempty->path, shard.index.spec->text(), shard.path)
+                           : fmt::format("'{}': {}", shard.path, shard.index.obstacle);
       spec_.reset();
     }
   }
@@ -126,7 +125,7 @@ void ShardSet::note_missing_labels() {
   for (const Shard& shard : shards_) {
     const auto note = [&](std::string& into, const std::string& what) {
       if (into.empty() && !what.empty()) {
-        into = fmt::format("'{}': {}", shard.path.string(), what);
+        into = fmt::format("'{}': {}", shard.path, what);
       }
     };
     note(mismatched_labels_, shard.index.mismatched_labels);
@@ -212,7 +211,7 @@ bool ShardSet::agrees_with(const Manifest& manifest, const ManifestWatch& watch)
   }
   return std::ranges::all_of(shards_, [&](const Shard& shard) {
     if (shard.watch.get() != &watch) return true;
-    const auto found = entries.find(shard.path.filename().native());
+    const auto found = entries.find(std::string_view(shard.path).substr(shard.path.rfind('/') + 1));
     if (found == entries.end()) return false;
     const auto& [split, known] = found->second;
     const ShardEntry& entry = *known;

@@ -29,7 +29,7 @@ namespace precache {
 class ShardSet {
  public:
   struct Shard {
-    std::filesystem::path path;
+    std::string path;  // a filesystem::path takes several times the memory
     ShardIndex index;
     std::optional<FileState> state{};  // at the time of the scan
     // For shards with a manifest, instead of a state:

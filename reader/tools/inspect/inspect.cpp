@@ -65,7 +65,7 @@ class Inspector {
 
   void note_unsupported(std::string reason) {
     // With one file, its name need not be repeated.
-    const std::string file = "'" + listed_.front().path.string() + "' ";
+    const std::string file = "'" + listed_.front().path().string() + "' ";
     if (listed_.size() == 1 && reason.starts_with(file)) reason.replace(0, file.size(), "it ");
     add_once(facts_.unsupported_reasons, std::move(reason));
   }
@@ -85,7 +85,7 @@ class Inspector {
   void note_splits() {
     std::vector<std::filesystem::path> paths;
     for (const ListedShard& shard : listed_) {
-      if (!shard.known()) paths.push_back(shard.path);
+      if (!shard.known()) paths.push_back(shard.path());
     }
     std::error_code ignored;
     const NameGroups groups = groups_by_name(paths);
@@ -140,14 +140,14 @@ class Inspector {
 
   /// The size of a shard; none if its manifest lists it and it is missing or has another size.
   std::optional<std::uint64_t> find_size(const ListedShard& listed) {
-    const auto state = state_at(listed.path, Ask::kByStat);
-    if (!state && !listed.known()) throw IoError("cannot open", listed.path, ENOENT);
+    const auto state = state_at(listed.path(), Ask::kByStat);
+    if (!state && !listed.known()) throw IoError("cannot open", listed.path(), ENOENT);
     if (!state) {
-      note_fault(listed.path, std::nullopt, kMissingShard);
+      note_fault(listed.path(), std::nullopt, kMissingShard);
       return std::nullopt;
     }
     const auto cut = find_cut(listed, state->bytes);
-    if (cut) note_fault(listed.path, cut->offset, cut->reason);
+    if (cut) note_fault(listed.path(), cut->offset, cut->reason);
     return cut ? std::nullopt : std::optional(state->bytes);
   }
 
@@ -168,11 +168,11 @@ class Inspector {
   /// Inspects a file without a manifest of tensors. It is opened only here: samples and pictures
   /// are read from the same mapping, unless there are too many files.
   void inspect_file(const ListedShard& listed) {
-    auto mapped = std::make_shared<const MappedShard>(listed.path);
+    auto mapped = std::make_shared<const MappedShard>(listed.path());
     const Format format = format_of(*mapped);
     note_format(format);
     if (survey_is_cut(format, *mapped)) return;
-    ShardSet::Shard shard{std::filesystem::absolute(listed.path),
+    ShardSet::Shard shard{std::filesystem::absolute(listed.path()).string(),
                           scan_mapped(*mapped, listed, open_options_), mapped->state()};
     if (shards_.size() < kForeignFilesRead) shard.mapped = std::move(mapped);
     keep(std::move(shard), listed);

@@ -33,7 +33,8 @@ constexpr std::size_t kMostFaultsPerFile = 100;
 /// Checks the CRC of every record. The framing around them is known to be right.
 void check_records(ShardVerification& shard, std::span<const std::byte> bytes,
                    const ShardIndex& index, VerifyProgress& progress) {
-  const ColumnValues values(index, shard.listed.path);
+  const auto path = shard.listed.path();
+  const ColumnValues values(index, path);
   for (std::uint64_t i = 0; i < index.samples && !progress.stop; ++i) {
     try {
       values.verify(bytes, i);
@@ -55,7 +56,7 @@ void check_entries(std::span<const std::byte> bytes, const std::filesystem::path
 }
 
 void check_tfrecords(ShardVerification& shard, std::span<const std::byte> bytes) {
-  const auto& path = shard.listed.path;
+  const auto path = shard.listed.path();
   tfrecord::RecordCursor records(bytes, path);
   std::uint64_t number = 0;
   try {
@@ -73,7 +74,7 @@ void check_tfrecords(ShardVerification& shard, std::span<const std::byte> bytes)
 /// Scans the shard; none if faults were added. A scan ends at the first thing that it does not
 /// understand, which may be damage: then the CRCs locate it better.
 std::optional<ShardIndex> scan(ShardVerification& shard, std::span<const std::byte> bytes) {
-  const auto& path = shard.listed.path;
+  const auto path = shard.listed.path();
   try {
     std::optional<TensorSpec> spec;
     if (shard.listed.entry != nullptr) spec = shard.listed.manifest->spec;
@@ -120,17 +121,17 @@ void check_foreign(ShardVerification& shard, std::span<const std::byte> bytes,
   try {
     index = scan(shard, bytes);
   } catch (const CorruptData& error) {
-    const auto cut = detect_format(bytes, shard.listed.path) == Format::kTar
-                         ? find_cut(bytes, shard.listed.path)
+    const auto cut = detect_format(bytes, shard.listed.path()) == Format::kTar
+                         ? find_cut(bytes, shard.listed.path())
                          : std::nullopt;
     if (!cut || cut->offset != error.offset()) throw;
     shard.samples = cut->samples;
-    throw CorruptData(shard.listed.path, cut->offset, cut->reason);
+    throw CorruptData(shard.listed.path(), cut->offset, cut->reason);
   }
   if (!index) return;
   shard.samples = index->samples;
   check_records(shard, bytes, *index, progress);
-  if (index->format == Format::kTar) check_end(bytes, shard.listed.path);
+  if (index->format == Format::kTar) check_end(bytes, shard.listed.path());
 }
 
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
@@ -177,9 +178,9 @@ void check_packed(ShardVerification& shard, const MappedShard& mapped, VerifyPro
   if (progress.stop) return;
   shard.is_unpacked = true;
   // `x.tar.gz` contains `x.tar`.
-  const auto inner = shard.listed.path.parent_path() / shard.listed.path.stem();
+  const auto inner = shard.listed.path().parent_path() / shard.listed.path().stem();
   if (detect_format(unpacked.bytes(), inner) == Format::kHdf5) {
-    throw Unsupported(fmt::format("'{}' is a compressed HDF5 file", shard.listed.path.string()),
+    throw Unsupported(fmt::format("'{}' is a compressed HDF5 file", shard.listed.path().string()),
                       "The compressed stream is intact; decompress it to check the content.");
   }
   check_foreign(shard, unpacked.bytes(), progress);
@@ -210,7 +211,7 @@ void check_without_manifest(ShardVerification& shard, const MappedShard& mapped,
 /// Checks that a shard has the samples of its manifest, and at the right places.
 void check_against_manifest(ShardVerification& shard, const MappedShard& mapped) {
   const ShardEntry& expected = *shard.expected;
-  const auto& path = shard.listed.path;
+  const auto path = shard.listed.path();
   if (const auto cut = find_cut(shard.listed, mapped.state().bytes)) {
     shard.samples = cut->samples;
     throw CorruptData(path, cut->offset, cut->reason);
@@ -242,17 +243,17 @@ void check_against_manifest(ShardVerification& shard, const MappedShard& mapped)
 /// Checks what records do not contain: the zeros that end an archive, and the class names of HDF5.
 void check_surroundings(const ShardVerification& shard, const MappedShard& mapped, Format format) {
   if (format == Format::kTar) {
-    const std::uint64_t end = end_of_archive(mapped.bytes(), shard.listed.path).offset;
+    const std::uint64_t end = end_of_archive(mapped.bytes(), shard.listed.path()).offset;
     const auto rest = mapped.bytes().subspan(end);
     const std::uint64_t zeros = leading_zeros(rest);
     if (zeros != rest.size()) {
-      throw CorruptData(shard.listed.path, end + zeros,
+      throw CorruptData(shard.listed.path(), end + zeros,
                         "there are bytes other than zeros after the end of the archive");
     }
   } else if (format == Format::kHdf5 && shard.listed.entry != nullptr &&
-             scan_shard(mapped.bytes(), shard.listed.path, {}, {}, shard.helper).classes !=
+             scan_shard(mapped.bytes(), shard.listed.path(), {}, {}, shard.helper).classes !=
                  shard.listed.manifest->classes) {
-    throw CorruptData(shard.listed.path, 0, "its class names differ from those of the manifest");
+    throw CorruptData(shard.listed.path(), 0, "its class names differ from those of the manifest");
   }
 }
 
@@ -266,12 +267,12 @@ void ShardVerification::collect_errors(const std::function<void()>& call) {
   } catch (const Unsupported& error) {
     const std::string what = error.what();
     unsupported =
-        ShardFault{listed.path, std::nullopt, std::nullopt,
+        ShardFault{listed.path(), std::nullopt, std::nullopt,
                    error.hint().empty() ? what : fmt::format("{}. {}", what, error.hint())};
   } catch (const IoError& error) {
     // Other files may be missing too, such as those in /proc that lead to the HDF5 helper.
-    if (expected && error.code() == ENOENT && error.path() == listed.path) {
-      faults.push_back({listed.path, std::nullopt, std::nullopt, kMissingShard});
+    if (expected && error.code() == ENOENT && error.path() == listed.path()) {
+      faults.push_back({listed.path(), std::nullopt, std::nullopt, kMissingShard});
     } else {
       failure = std::current_exception();
     }
@@ -288,7 +289,7 @@ void ShardVerification::add_fault(std::optional<std::uint64_t> record, const Cor
     if (at != std::string::npos) reason.replace(at, named.size(), "the record ");
   }
   if (is_unpacked) reason += " (in the decompressed content)";
-  faults.push_back({listed.path, record, error.offset(), std::move(reason)});
+  faults.push_back({listed.path(), record, error.offset(), std::move(reason)});
 }
 
 std::optional<std::uint64_t> ShardVerification::record_at(std::uint64_t offset) const {
@@ -303,7 +304,7 @@ std::optional<std::uint64_t> ShardVerification::record_at(std::uint64_t offset) 
 }
 
 void check_structure(ShardVerification& shard, VerifyProgress& progress) {
-  const MappedShard mapped(shard.listed.path);
+  const MappedShard mapped(shard.listed.path());
   if (shard.expected) {
     check_against_manifest(shard, mapped);
   } else {
@@ -316,7 +317,7 @@ bool has_right_records(const ShardVerification& shard, std::uint64_t offset,
                        std::span<const std::byte> part) {
   const ShardEntry& entry = *shard.listed.entry;
   const Manifest& manifest = *shard.listed.manifest;
-  const auto& path = shard.listed.path;
+  const auto path = shard.listed.path();
   const std::uint64_t stride = entry.columns->image.stride;
   const std::uint64_t left = entry.samples - std::min(offset / stride, entry.samples);
   const auto records = part.first(std::min(part.size() / stride, left) * stride);
@@ -342,7 +343,7 @@ void locate_damage(ShardVerification& shard, std::uint32_t crc, VerifyProgress& 
   std::vector<ShardFault> scan_faults = std::exchange(shard.faults, {});
   shard.unsupported.reset();
   shard.collect_errors([&] {
-    const MappedShard mapped(shard.listed.path);
+    const MappedShard mapped(shard.listed.path());
     const ShardIndex index = open_shard(shard.listed, {}).index;
     check_records(shard, mapped.bytes(), index, progress);
     if (shard.faults.empty() && scan_faults.empty()) {
@@ -353,7 +354,7 @@ void locate_damage(ShardVerification& shard, std::uint32_t crc, VerifyProgress& 
   if (shard.faults.empty()) shard.faults = std::move(scan_faults);
   if (shard.faults.empty()) {
     shard.faults.push_back(
-        {shard.listed.path, std::nullopt, std::nullopt,
+        {shard.listed.path(), std::nullopt, std::nullopt,
          fmt::format(
              "the CRC-32C of the file is {:08x}, the manifest says {:08x}; {}", crc, expected,
              shard.listed.entry != nullptr ? "its records are intact, so the damage is outside them"

@@ -74,7 +74,7 @@ void read_by_records(ChunkedShard& shard) {
 }
 
 void check_chunk(ChunkedShard& shard, std::size_t chunk, VerifyProgress& progress) {
-  const File file(shard.listed.path, O_RDONLY);
+  const File file(shard.listed.path(), O_RDONLY);
   const std::uint64_t size = shard.chunk_size(chunk);
   std::vector<std::byte> buffer(std::min(shard.part_bytes, size));
   std::uint32_t crc = 0;
@@ -92,7 +92,7 @@ void check_chunk(ChunkedShard& shard, std::size_t chunk, VerifyProgress& progres
   }
   shard.chunk_crcs[chunk] = crc;
   if (file.size() != shard.bytes) {
-    throw CorruptData(shard.listed.path, std::min(file.size(), shard.bytes),
+    throw CorruptData(shard.listed.path(), std::min(file.size(), shard.bytes),
                       "the file's size changed while it was read");
   }
 }
@@ -106,7 +106,7 @@ std::deque<ChunkedShard> shards_of(const std::vector<std::filesystem::path>& pat
     for (ListedShard& listed : list_shards(path, options.split)) {
       ChunkedShard& shard = shards.emplace_back(std::move(listed));
       shard.helper = options.helper;
-      shard.collect_errors([&] { shard.bytes = File(shard.listed.path, O_RDONLY).size(); });
+      shard.collect_errors([&] { shard.bytes = File(shard.listed.path(), O_RDONLY).size(); });
       if (shard.failure) std::rethrow_exception(shard.failure);
     }
   }
@@ -132,7 +132,7 @@ std::vector<ShardFault> check_manifests(const std::deque<ChunkedShard>& shards) 
   for (const auto& [watch, listed] : manifests) {
     const bool is_current = watch->is_current(Ask::kByOpening, [&listed = listed] {
       std::vector<std::filesystem::path> paths;
-      for (const ListedShard* shard : listed) paths.push_back(shard->path);
+      for (const ListedShard* shard : listed) paths.push_back(shard->path());
       return std::ranges::equal(listed, list_shards(paths), is_same);
     });
     if (!is_current) {

@@ -233,7 +233,7 @@ TEST_CASE("build lists the shards of a folder as the reader does", "[convert][so
   }
   std::vector<std::filesystem::path> listed;
   for (const ListedShard& shard : list_shards(folder.path(), std::nullopt)) {
-    listed.push_back(shard.path);
+    listed.push_back(shard.path());
   }
   CHECK(listed == std::vector{folder / "a-1.tar", folder / "b-0.tar", folder / "c.tfrec"});
   CHECK(shards_in_folder(folder.path()) == listed);
