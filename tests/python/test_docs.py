@@ -315,6 +315,9 @@ def test_options_in_the_documents_exist():
     known = set(re.findall(r"--[a-z-]+", "".join(helps)))
     other_tools = {
         "--version",
+        "--for",
+        "--patch",
+        "--timeout",
         "--all-kills",
         "--fast",
         "--middle",
