@@ -5,23 +5,12 @@
 #include <cmath>
 #include <numbers>
 
+#include "formats/image/taps_body.hpp"
+
 namespace precache {
 namespace {
 
 double box(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
-
-double bilinear(double x) {
-  x = std::abs(x);
-  return x < 1.0 ? 1.0 - x : 0.0;
-}
-
-double bicubic(double x) {
-  constexpr double kA = -0.5;
-  x = std::abs(x);
-  if (x < 1.0) return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1;
-  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * kA;
-  return 0.0;
-}
 
 double sinc(double x) {
   if (x == 0.0) return 1.0;
@@ -41,14 +30,14 @@ Kernel kernel_of(Filter filter) {
     case Filter::kBox:
       return {box, 0.5};
     case Filter::kBicubic:
-      return {bicubic, 2.0};
+      return {taps::bicubic, 2.0};
     case Filter::kLanczos:
       return {lanczos, 3.0};
     case Filter::kBilinear:
     case Filter::kNearest:
       break;
   }
-  return {bilinear, 1.0};
+  return {taps::bilinear, 1.0};
 }
 
 void copy_taps(const AxisGeometry& axis, Taps& taps) {
@@ -66,32 +55,22 @@ void nearest_taps(const AxisGeometry& axis, Taps& taps) {
   }
 }
 
-std::int32_t fixed_point(double weight) {
-  const double scaled = weight * (1 << Taps::kPrecisionBits);
-  return static_cast<std::int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5);
-}
-
 void filter_taps(const AxisGeometry& axis, const Kernel& kernel, Taps& taps) {
-  const double scale = static_cast<double>(axis.source) / axis.resized;
-  const double filter_scale = std::max(scale, 1.0);
-  const double inverse_scale = 1.0 / filter_scale;
-  const double support = kernel.support * filter_scale;
+  const taps::Reach reach = taps::reach_of(axis.source, axis.resized, kernel.support);
   std::vector<double> weights;
   for (std::uint32_t i = axis.first; i < axis.first + axis.count; ++i) {
-    const double centre = (i + 0.5) * scale;
-    const int first = std::max(0, static_cast<int>(centre - support + 0.5));
-    const int end =
-        std::min(static_cast<int>(axis.source), static_cast<int>(centre + support + 0.5));
+    const taps::Window window = taps::window_of(reach, axis.source, i);
     weights.clear();
     double sum = 0.0;
-    for (int x = first; x < end; ++x) {
-      weights.push_back(kernel.weight((x - centre + 0.5) * inverse_scale));
+    for (int x = window.first; x < window.end; ++x) {
+      weights.push_back(kernel.weight(window.at(x, reach)));
       sum += weights.back();
     }
-    taps.outputs.push_back({static_cast<std::uint32_t>(first),
-                            static_cast<std::uint32_t>(end - first), taps.weights.size()});
+    taps.outputs.push_back({static_cast<std::uint32_t>(window.first),
+                            static_cast<std::uint32_t>(window.end - window.first),
+                            taps.weights.size()});
     for (const double weight : weights) {
-      taps.weights.push_back(fixed_point(sum != 0.0 ? weight / sum : weight));
+      taps.weights.push_back(taps::fixed_point(sum != 0.0 ? weight / sum : weight));
     }
   }
 }

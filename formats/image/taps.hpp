@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "formats/image/taps_body.hpp"
 #include "precache/formats/recipe.hpp"
 
 namespace precache {
@@ -19,17 +20,6 @@ struct AxisGeometry {
   bool operator==(const AxisGeometry&) const = default;
 };
 
-/// Whether Pillow, since version 13, resizes vertically first. Each pass rounds to eight bits, so
-/// the order changes the result.
-[[nodiscard]] constexpr bool resizes_vertically_first(std::uint32_t height,
-                                                      std::uint32_t resized_height,
-                                                      std::uint32_t width,
-                                                      std::uint32_t resized_width) {
-  const std::int64_t rows_less = std::int64_t{height} - resized_height;
-  const std::int64_t columns_less = std::int64_t{width} - resized_width;
-  return rows_less > 0 && rows_less > 2 * columns_less;
-}
-
 /// The source pixels and weights for each output pixel of one axis: Pillow's tables.
 struct Taps {
   struct Output {
@@ -38,7 +28,7 @@ struct Taps {
     std::size_t weights = 0;  // index of the first weight
   };
   /// Weights are fixed-point numbers with this many fractional bits.
-  static constexpr int kPrecisionBits = 22;
+  static constexpr int kPrecisionBits = taps::kPrecisionBits;
 
   std::vector<Output> outputs;        // one for each of AxisGeometry::count
   std::vector<std::int32_t> weights;  // empty if every output is a copy of one pixel

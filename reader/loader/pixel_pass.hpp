@@ -21,7 +21,7 @@ namespace precache {
 /// Immutable, so any number of threads may use one at once.
 class PixelPass {
  public:
-  /// Throws the InvalidArgument of BatchTransform::result.
+  /// Throws the InvalidArgument of BatchTransform::result. REQUIRES: the transform has no lists.
   PixelPass(const TensorSpec& stored, const BatchTransform& transform);
 
   [[nodiscard]] const TensorSpec& result() const { return result_; }

@@ -2,48 +2,18 @@
 #include "reader/loader/augment/affine.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstring>
-#include <numbers>
 #include <utility>
 
 #include "reader/loader/augment/affine_body.hpp"
-#include "reader/loader/augment/angles.hpp"
 #include "reader/loader/augment/warp_kernels.hpp"
 
 namespace precache::augment {
 namespace {
 
-constexpr double kRadians = std::numbers::pi / 180.0;
-
-/// Rounds to 15 decimals like Python: half to even, of the exact value.
-double rounded_to_15_decimals(double value) {
-  char text[32];
-  const auto written = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 15);
-  double result = 0;
-  std::from_chars(text, written.ptr, result);
-  return result;
-}
-
-double along(const AffineMatrix& matrix, std::size_t first, double x, double y) {
-  return x * matrix.at[first] + y * matrix.at[first + 1] + matrix.at[first + 2];
-}
-
-/// Whether both coordinates of all corners of the result are nearer to 0 than `limit`.
-bool corners_below(const AffineMatrix& matrix, const Warp& warp, double limit) {
-  for (const double y : {0.0, static_cast<double>(warp.height)}) {
-    for (const double x : {0.0, static_cast<double>(warp.width)}) {
-      if (!(std::fabs(along(matrix, 0, x, y)) < limit && std::fabs(along(matrix, 3, x, y)) < limit))
-        return false;
-    }
-  }
-  return true;
-}
-
 /// Pillow's fixed-point arithmetic for coordinates below 2^15.
 void nearest_by_fixed_point(const Warp& warp, const AffineMatrix& matrix) {
-  const std::array<double, 6>& at = matrix.at;
+  const double* const at = matrix.at;
   warp_fixed(warp,
              {fixed(at[2] + at[0] * 0.5 + at[1] * 0.5), fixed(at[5] + at[3] * 0.5 + at[4] * 0.5)},
              {fixed(at[0]), fixed(at[3])}, {fixed(at[1]), fixed(at[4])});
@@ -73,7 +43,7 @@ void nearest_by_scale(const Warp& warp, const AffineMatrix& matrix) {
 
 /// Pillow's way for coordinates that are large: it adds up the steps, pixel by pixel.
 void nearest_by_steps(const Warp& warp, const AffineMatrix& matrix) {
-  const std::array<double, 6>& at = matrix.at;
+  const double* const at = matrix.at;
   double row_x = at[2] + at[1] * 0.5 + at[0] * 0.5;
   double row_y = at[5] + at[4] * 0.5 + at[3] * 0.5;
   for (std::uint32_t row = 0; row < warp.height; ++row, row_x += at[1], row_y += at[4]) {
@@ -95,7 +65,7 @@ void nearest_by_steps(const Warp& warp, const AffineMatrix& matrix) {
 
 /// Any coordinates, even infinite ones.
 void bilinear_by_pixel(const Warp& warp, const AffineMatrix& matrix) {
-  const std::array<double, 6>& at = matrix.at;
+  const double* const at = matrix.at;
   for (std::uint32_t row = 0; row < warp.height; ++row) {
     const double middle = row + 0.5;
     const Coordinate x_at{at[0], at[1] * middle, at[2]};
@@ -113,14 +83,16 @@ void bilinear_by_pixel(const Warp& warp, const AffineMatrix& matrix) {
 }
 
 void run(const Warp& warp, const AffineMatrix& matrix, Interpolation interpolation) {
-  const std::array<double, 6>& at = matrix.at;
+  const double* const at = matrix.at;
   weave(warp);
   if (interpolation != Interpolation::kNearest) {
-    if (!corners_below(matrix, warp, 1e15)) return bilinear_by_pixel(warp, matrix);
+    if (!corners_below(matrix, warp.height, warp.width, 1e15))
+      return bilinear_by_pixel(warp, matrix);
     return warp_bilinear(warp, {at[0], 0, at[2]}, at[1], {at[3], 0, at[5]}, at[4]);
   }
   if (at[1] == 0 && at[3] == 0) return nearest_by_scale(warp, matrix);
-  if (corners_below(matrix, warp, 32768)) return nearest_by_fixed_point(warp, matrix);
+  if (corners_below(matrix, warp.height, warp.width, 32768))
+    return nearest_by_fixed_point(warp, matrix);
   nearest_by_steps(warp, matrix);
 }
 
@@ -155,26 +127,7 @@ void turn_over(PlanarImage& image) {
 }  // namespace
 
 AffineMatrix inverse_matrix(const AffineMap& map, Point center) {
-  const double angle = map.degrees * kRadians;
-  const double shear_x = map.shear.x * kRadians;
-  const double shear_y = map.shear.y * kRadians;
-  const SineCosine turned = sine_cosine(angle);
-  const SineCosine inclined = sine_cosine(angle - shear_y);
-  const double cosine_y = sine_cosine(shear_y).cosine;
-  const double tangent_x = tangent(shear_x);
-  const double a = inclined.cosine / cosine_y;
-  const double b = -inclined.cosine * tangent_x / cosine_y - turned.sine;
-  const double c = inclined.sine / cosine_y;
-  const double d = -inclined.sine * tangent_x / cosine_y + turned.cosine;
-  AffineMatrix matrix{{d / map.scale, -b / map.scale, 0.0 / map.scale, -c / map.scale,
-                       a / map.scale, 0.0 / map.scale}};
-  const double x = -center.x - map.translate.x;
-  const double y = -center.y - map.translate.y;
-  matrix.at[2] += matrix.at[0] * x + matrix.at[1] * y;
-  matrix.at[5] += matrix.at[3] * x + matrix.at[4] * y;
-  matrix.at[2] += center.x;
-  matrix.at[5] += center.y;
-  return matrix;
+  return inverse_affine_matrix(map.degrees, map.translate, map.scale, map.shear, center);
 }
 
 void transform(PlanarImage& image, PlanarImage& spare, const AffineMatrix& matrix,
@@ -204,9 +157,7 @@ void affine(PlanarImage& image, PlanarImage& spare, const AffineMap& map,
 
 void rotate(PlanarImage& image, PlanarImage& spare, double degrees, std::optional<Point> center,
             const Sampling& sampling) {
-  // Python's remainder, which has the sign of the divisor.
-  double angle = std::fmod(degrees, 360.0);
-  if (angle < 0) angle += 360.0;
+  const double angle = whole_turn(degrees);
   if (!center) {
     if (angle == 0) return;
     if (angle == 180) return turn_over(image);
@@ -215,14 +166,7 @@ void rotate(PlanarImage& image, PlanarImage& spare, double degrees, std::optiona
     }
   }
   const Point middle = center.value_or(Point{image.width() / 2.0, image.height() / 2.0});
-  const SineCosine at = sine_cosine(-(angle * kRadians));
-  AffineMatrix matrix{{rounded_to_15_decimals(at.cosine), rounded_to_15_decimals(at.sine), 0,
-                       rounded_to_15_decimals(-at.sine), rounded_to_15_decimals(at.cosine), 0}};
-  const double x = along(matrix, 0, -middle.x, -middle.y);
-  const double y = along(matrix, 3, -middle.x, -middle.y);
-  matrix.at[2] = x + middle.x;
-  matrix.at[5] = y + middle.y;
-  transform(image, spare, matrix, sampling);
+  transform(image, spare, rotation_matrix(angle, middle), sampling);
 }
 
 }  // namespace precache::augment

@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 
 #include "precache/reader/augmentation.hpp"
+#include "reader/loader/augment/affine_matrix_body.hpp"
 #include "reader/loader/augment/planar_image.hpp"
 
 /// Rotations and affine maps, with the pixels of torchvision's path through Pillow 13.
 /// Thread-safe: the functions use nothing but their arguments.
 namespace precache::augment {
-
-struct Point {
-  double x = 0;
-  double y = 0;
-};
-
-/// From a point of the result to one of the source:
-/// x = at[0] x' + at[1] y' + at[2], and y = at[3] x' + at[4] y' + at[5].
-struct AffineMatrix {
-  std::array<double, 6> at;
-};
 
 /// torchvision's parameters of an affine map, applied around `center` (none: of the image).
 struct AffineMap {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/loader/augment/affine_operations.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -13,13 +13,19 @@ std::optional<augment::Point> point_of(const std::optional<std::array<double, 2>
   return augment::Point{(*center)[0], (*center)[1]};
 }
 
-/// Whole pixels, up to `share` of the size in both directions.
-double shift(OperationRandom& random, double share, std::uint32_t size) {
-  const double most = share * size;
-  return std::nearbyint(random.uniform(-most, most));
-}
-
 }  // namespace
+
+augment::AffineRanges ranges_of(const RandomAffine& operation) {
+  augment::AffineRanges ranges;
+  std::ranges::copy(operation.degrees, ranges.degrees);
+  if (operation.translate) std::ranges::copy(*operation.translate, ranges.translate);
+  if (operation.scale) std::ranges::copy(*operation.scale, ranges.scale);
+  if (operation.shear) std::ranges::copy(*operation.shear, ranges.shear);
+  ranges.has_translate = operation.translate.has_value();
+  ranges.has_scale = operation.scale.has_value();
+  ranges.has_shear = operation.shear.has_value();
+  return ranges;
+}
 
 RandomRotationDraw choose(const RandomRotation& operation, OperationRandom& random,
                           const ImageShape&) {
@@ -30,20 +36,11 @@ RandomRotationDraw choose(const RandomRotation& operation, OperationRandom& rand
 
 RandomAffineDraw choose(const RandomAffine& operation, OperationRandom& random,
                         const ImageShape& shape) {
-  RandomAffineDraw draw{.sampling = {operation.interpolation, operation.fill}};
-  augment::AffineMap& map = draw.map;
-  map.center = point_of(operation.center);
-  map.degrees = random.uniform(operation.degrees[0], operation.degrees[1]);
-  if (operation.translate) {
-    map.translate.x = shift(random, (*operation.translate)[0], shape.width);
-    map.translate.y = shift(random, (*operation.translate)[1], shape.height);
-  }
-  if (operation.scale) map.scale = random.uniform((*operation.scale)[0], (*operation.scale)[1]);
-  if (operation.shear) {
-    map.shear.x = random.uniform((*operation.shear)[0], (*operation.shear)[1]);
-    map.shear.y = random.uniform((*operation.shear)[2], (*operation.shear)[3]);
-  }
-  return draw;
+  const augment::DrawnAffine drawn =
+      augment::choose_affine(ranges_of(operation), random, shape.height, shape.width);
+  return {
+      .map = {drawn.degrees, drawn.translate, drawn.scale, drawn.shear, point_of(operation.center)},
+      .sampling = {operation.interpolation, operation.fill}};
 }
 
 void apply(const RandomRotationDraw& draw, PlanarImage& image, PlanarImage& spare) {

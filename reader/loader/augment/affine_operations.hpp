@@ -5,6 +5,7 @@
 
 #include "precache/reader/augmentation.hpp"
 #include "reader/loader/augment/affine.hpp"
+#include "reader/loader/augment/affine_draw_body.hpp"
 #include "reader/loader/augment/operation_random.hpp"
 #include "reader/loader/augment/planar_image.hpp"
 
@@ -23,6 +24,9 @@ struct RandomAffineDraw {
   augment::AffineMap map{};
   augment::Sampling sampling{};
 };
+
+/// All that RandomAffine draws from.
+[[nodiscard]] augment::AffineRanges ranges_of(const RandomAffine& operation);
 
 [[nodiscard]] RandomRotationDraw choose(const RandomRotation& operation, OperationRandom& random,
                                         const ImageShape& shape);

@@ -8,6 +8,7 @@
 
 #include "reader/loader/augment/colour_body.hpp"
 #include "reader/loader/augment/colour_kernels.hpp"
+#include "reader/loader/augment/level_tables_body.hpp"
 
 namespace precache::augment {
 namespace {
@@ -35,18 +36,11 @@ Histogram histogram_of(const std::uint8_t* bytes, std::size_t size) {
 
 /// The table of `ImageOps.equalize`; false if the image stays as it is.
 bool equalizing_table(const Histogram& histogram, Table& table) {
-  std::uint64_t pixels = 0;
-  std::uint32_t of_highest = 0;
-  for (const std::uint32_t count : histogram) {
-    pixels += count;
-    if (count != 0) of_highest = count;
-  }
-  const std::uint64_t step = (pixels - of_highest) / 255;
-  if (step == 0) return false;  // also if there is only one value
+  const std::uint64_t step = equalizing_step(histogram.data());
+  if (step == 0) return false;
   std::uint64_t below = step / 2;
   for (std::size_t value = 0; value < 256; ++value) {
-    const std::uint64_t level = below / step;
-    table[value] = static_cast<std::uint8_t>(level < 255 ? level : 255);
+    table[value] = equalized(below, step);
     below += histogram[value];
   }
   return true;
@@ -54,12 +48,9 @@ bool equalizing_table(const Histogram& histogram, Table& table) {
 
 /// The table of `ImageOps.autocontrast`.
 Table stretching_table(Extrema extrema) {
-  const double scale = 255.0 / (extrema.high - extrema.low);
-  const double offset = -static_cast<double>(extrema.low) * scale;
   Table table;
-  for (std::size_t value = 0; value < 256; ++value) {
-    const double level = static_cast<double>(value) * scale + offset;
-    table[value] = static_cast<std::uint8_t>(level < 0 ? 0 : level > 255 ? 255 : level);
+  for (std::uint32_t value = 0; value < 256; ++value) {
+    table[value] = stretched(value, extrema.low, extrema.high);
   }
   return table;
 }
@@ -115,17 +106,21 @@ void to_grayscale(PlanarImage& image) {
 
 void invert(PlanarImage& image) { invert_from(image.plane(0), image.size(), 0); }
 
-void solarize(PlanarImage& image, double threshold) {
+std::uint32_t solarize_from(double threshold) {
   const double first = std::ceil(threshold);  // a byte is below both or neither
-  invert_from(image.plane(0), image.size(),
-              first <= 0    ? 0
-              : first > 255 ? 256
-                            : static_cast<std::uint32_t>(first));
+  return first <= 0 ? 0 : first > 255 ? 256 : static_cast<std::uint32_t>(first);
+}
+
+std::uint8_t posterize_mask(std::uint32_t bits) {
+  return bits >= 8 ? 0xff : static_cast<std::uint8_t>(0xff00U >> bits);
+}
+
+void solarize(PlanarImage& image, double threshold) {
+  invert_from(image.plane(0), image.size(), solarize_from(threshold));
 }
 
 void posterize(PlanarImage& image, std::uint32_t bits) {
-  if (bits >= 8) return;
-  keep_bits(image.plane(0), image.size(), static_cast<std::uint8_t>(0xff00U >> bits));
+  if (bits < 8) keep_bits(image.plane(0), image.size(), posterize_mask(bits));
 }
 
 void equalize(PlanarImage& image) {

@@ -23,6 +23,9 @@ void invert(PlanarImage& image);
 void solarize(PlanarImage& image, double threshold);
 /// Keeps the highest `bits` bits, at most 8; 0 makes all black.
 void posterize(PlanarImage& image, std::uint32_t bits);
+/// The first byte that solarize() inverts, at most 256, and the bits that posterize() keeps.
+[[nodiscard]] std::uint32_t solarize_from(double threshold);
+[[nodiscard]] std::uint8_t posterize_mask(std::uint32_t bits);
 void equalize(PlanarImage& image);
 void autocontrast(PlanarImage& image);
 

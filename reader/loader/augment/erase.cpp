@@ -1,39 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/loader/augment/erase.hpp"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
+#include <tuple>
 #include <vector>
 
 #include "formats/bytes/half_float.hpp"
+#include "reader/loader/augment/erase_body.hpp"
 #include "reader/loader/augment/exponential.hpp"
 
 namespace precache {
 namespace {
 
-/// Random bits of one element of an image.
-std::uint64_t noise_bits(std::uint64_t key, std::uint64_t element) {
-  return splitmix(key + kGoldenGamma * (element + 1));
-}
-
-/// Nearly normal, with mean 0 and variance 1: the heads of 64 coins, and a uniform number between
-/// them. Integers make it the same everywhere, and faster than a logarithm.
-float normal_noise(std::uint64_t key, std::uint64_t element) {
-  const std::uint64_t bits = noise_bits(key, element);
-  const int heads = std::popcount(bits) - 32;
-  const double between = static_cast<double>(splitmix(bits) >> 11) * 0x1p-53 - 0.5;
-  constexpr double kInverseDeviation = 0.24935149047701483;  // 1 / sqrt(64 / 4 + 1 / 12)
-  return static_cast<float>((heads + between) * kInverseDeviation);
-}
-
 double value_of(const RandomErasingDraw& draw, std::uint32_t channel) {
   if (draw.value.empty()) return 0;
   return draw.value[draw.value.size() == 1 ? 0 : channel % draw.value.size()];
-}
-
-std::uint8_t pixel_of(double value) {
-  return value >= 255 ? 255 : value >= 0 ? static_cast<std::uint8_t>(value) : 0;  // NaN is 0
 }
 
 void put_number(std::byte* at, DType type, float number) {
@@ -52,31 +33,26 @@ RandomErasingDraw choose(const RandomErasing& operation, OperationRandom& random
   RandomErasingDraw draw{.value = operation.value,
                          .random = operation.random,
                          .after_normalize = operation.after_normalize};
-  if (!random.chance(operation.p)) return draw;
-  const double area = static_cast<double>(shape.height) * shape.width;
-  const double lowest = augment::logarithm_of(operation.ratio[0]);
-  const double highest = augment::logarithm_of(operation.ratio[1]);
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    const double erased = area * random.uniform(operation.scale[0], operation.scale[1]);
-    const double ratio = augment::exponential_of(random.uniform(lowest, highest));
-    const double height = std::nearbyint(std::sqrt(erased * ratio));
-    const double width = std::nearbyint(std::sqrt(erased / ratio));
-    if (!(height < shape.height && width < shape.width)) continue;
-    draw.applied = true;
-    draw.height = static_cast<std::uint32_t>(height);
-    draw.width = static_cast<std::uint32_t>(width);
-    draw.top = static_cast<std::uint32_t>(random.below(shape.height - draw.height + 1));
-    draw.left = static_cast<std::uint32_t>(random.below(shape.width - draw.width + 1));
-    draw.noise = random.bits();
-    break;
-  }
+  const auto& [scale, ratio] = std::tie(operation.scale, operation.ratio);
+  const augment::RectangleRanges ranges{
+      {scale[0], scale[1]},
+      {ratio[0], ratio[1]},
+      {augment::logarithm_of(ratio[0]), augment::logarithm_of(ratio[1])}};
+  const augment::Erased erased =
+      augment::choose_erased(operation.p, ranges, random, shape.height, shape.width);
+  draw.applied = erased.applied;
+  draw.top = erased.rectangle.top;
+  draw.left = erased.rectangle.left;
+  draw.height = erased.rectangle.height;
+  draw.width = erased.rectangle.width;
+  draw.noise = erased.noise;
   return draw;
 }
 
 void apply(const RandomErasingDraw& draw, PlanarImage& image, PlanarImage&) {
   if (!draw.applied || draw.after_normalize) return;
   for (std::uint32_t channel = 0; channel < image.channels(); ++channel) {
-    const std::uint8_t pixel = pixel_of(value_of(draw, channel));
+    const std::uint8_t pixel = augment::erased_pixel(value_of(draw, channel));
     for (std::uint32_t y = draw.top; y < draw.top + draw.height; ++y) {
       std::uint8_t* const row = image.row(channel, y) + draw.left;
       if (!draw.random) {
@@ -86,7 +62,7 @@ void apply(const RandomErasingDraw& draw, PlanarImage& image, PlanarImage&) {
       const std::uint64_t first =
           (std::uint64_t{channel} * image.height() + y) * image.width() + draw.left;
       for (std::uint32_t x = 0; x < draw.width; ++x) {
-        row[x] = static_cast<std::uint8_t>(noise_bits(draw.noise, first + x));
+        row[x] = static_cast<std::uint8_t>(augment::noise_bits(draw.noise, first + x));
       }
     }
   }
@@ -105,7 +81,7 @@ void erase_numbers(const RandomErasingDraw& draw, const TensorSpec& spec, std::b
       for (std::uint32_t x = draw.left; x < draw.left + draw.width; ++x) {
         const std::size_t pixel = std::size_t{y} * spec.width + x;
         const float number =
-            draw.random ? normal_noise(draw.noise, channel * plane + pixel) : value;
+            draw.random ? augment::normal_noise(draw.noise, channel * plane + pixel) : value;
         put_number(tensor + (channel * channel_step + pixel * column_step) * number_bytes,
                    spec.dtype, number);
       }

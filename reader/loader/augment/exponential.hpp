@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "formats/bytes/host_device.hpp"
@@ -11,6 +10,7 @@
 /// REQUIRES: no contraction to multiply-adds (-ffp-contract=off, -fmad=false).
 namespace precache::augment {
 
+// __builtin_bit_cast: device code cannot call std::bit_cast.
 namespace exponential {
 constexpr double kLn2High = 0x1.62e42fefa38p-1;   // few enough bits for exact products
 constexpr double kLn2Low = 0x1.ef35793c7673p-45;  // the rest of the logarithm of 2
@@ -32,7 +32,7 @@ PRECACHE_HOST_DEVICE constexpr double exponential_of(double x) {
   double sum = 1.0;
   for (int i = 14; i > 0; --i) sum = 1.0 + sum * rest / i;  // the Taylor series, from its end
   const auto scale = (static_cast<std::uint64_t>(power) + kBias) << kMantissaBits;
-  return sum * std::bit_cast<double>(scale);
+  return sum * __builtin_bit_cast(double, scale);
 }
 
 /// The natural logarithm, to about one unit in the last place.  REQUIRES: x is positive, finite and
@@ -40,10 +40,10 @@ PRECACHE_HOST_DEVICE constexpr double exponential_of(double x) {
 PRECACHE_HOST_DEVICE constexpr double logarithm_of(double x) {
   using namespace exponential;
   constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1;
-  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const auto bits = __builtin_bit_cast(std::uint64_t, x);
   auto power = static_cast<std::int64_t>(bits >> kMantissaBits) - static_cast<std::int64_t>(kBias);
   const std::uint64_t fraction = bits & ((std::uint64_t{1} << kMantissaBits) - 1);
-  double mantissa = std::bit_cast<double>(fraction | kBias << kMantissaBits);  // in [1, 2)
+  double mantissa = __builtin_bit_cast(double, fraction | kBias << kMantissaBits);  // in [1, 2)
   if (mantissa * 0.5 > kSqrtHalf) {
     mantissa *= 0.5;
     ++power;

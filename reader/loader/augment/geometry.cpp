@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "reader/loader/augment/operation_checks.hpp"
+#include "reader/loader/augment/padding_body.hpp"
 
 namespace precache::augment {
 namespace {
@@ -20,24 +21,6 @@ std::uint32_t half(std::uint32_t margin) {
 
 std::uint32_t lacking(std::uint32_t has, std::uint32_t needed) {
   return needed > has ? needed - has : 0;
-}
-
-/// The pixel of the image that is shown at `at`, which may be before or after it; none outside of
-/// an image with constant padding.
-std::optional<std::uint32_t> source_of(std::int64_t at, std::uint32_t size, PaddingMode mode) {
-  const auto end = static_cast<std::int64_t>(size);
-  if (at >= 0 && at < end) return static_cast<std::uint32_t>(at);
-  switch (mode) {
-    case PaddingMode::kConstant:
-      return std::nullopt;
-    case PaddingMode::kEdge:
-      return at < 0 ? 0 : size - 1;
-    case PaddingMode::kReflect:
-      return static_cast<std::uint32_t>(at < 0 ? -at : 2 * (end - 1) - at);
-    case PaddingMode::kSymmetric:
-      break;
-  }
-  return static_cast<std::uint32_t>(at < 0 ? -at - 1 : 2 * end - 1 - at);
 }
 
 std::uint8_t fill_of(const Fill* fill, std::size_t channel) {
@@ -205,15 +188,16 @@ void crop_padded(const PlanarWindow& window, const Border& border, const Rectang
     const std::uint8_t fill = fill_of(border.fill, channel);
     for (std::uint32_t y = 0; y < rectangle.height; ++y) {
       std::uint8_t* const to = out.row(channel, y);
-      const auto row = source_of(top + y, shape.height, border.mode);
-      if (!row) {
+      const std::int64_t row = padded_source(top + y, shape.height, border.mode);
+      if (row < 0) {
         std::memset(to, fill, rectangle.width);
         continue;
       }
-      const std::uint8_t* const from = window.first + channel * window.channel + *row * window.row;
+      const std::uint8_t* const from =
+          window.first + channel * window.channel + static_cast<std::size_t>(row) * window.row;
       const auto outside = [&](std::int64_t x) {
-        const auto column = source_of(left + x, shape.width, border.mode);
-        to[x] = column ? from[*column] : fill;
+        const std::int64_t column = padded_source(left + x, shape.width, border.mode);
+        to[x] = column < 0 ? fill : from[column];
       };
       for (std::int64_t x = 0; x < begin; ++x) outside(x);
       if (end > begin)

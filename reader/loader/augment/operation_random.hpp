@@ -62,17 +62,20 @@ class OperationRandom {
   }
   /// True with probability p.
   PRECACHE_HOST_DEVICE bool chance(double p) { return uniform() < p; }
-  /// 0, 1, ..., kCount - 1 in random order, each as likely (Fisher and Yates, from the end).
-  template <std::size_t kCount>
-  std::array<std::uint8_t, kCount> permutation() {
-    std::array<std::uint8_t, kCount> order;
-    for (std::size_t i = 0; i < kCount; ++i) order[i] = static_cast<std::uint8_t>(i);
-    for (std::size_t i = kCount; i > 1; --i) {
+  /// Writes 0, 1, ..., count - 1 in random order, each as likely (Fisher and Yates, from the end).
+  PRECACHE_HOST_DEVICE void permute(std::uint8_t* order, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<std::uint8_t>(i);
+    for (std::size_t i = count; i > 1; --i) {
       const auto other = static_cast<std::size_t>(below(i));
       const std::uint8_t last = order[i - 1];
       order[i - 1] = order[other];
       order[other] = last;
     }
+  }
+  template <std::size_t kCount>
+  std::array<std::uint8_t, kCount> permutation() {
+    std::array<std::uint8_t, kCount> order;
+    permute(order.data(), kCount);
     return order;
   }
 

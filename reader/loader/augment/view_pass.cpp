@@ -11,6 +11,7 @@
 #include "reader/loader/augment/canvas.hpp"
 #include "reader/loader/augment/colour_operations.hpp"
 #include "reader/loader/augment/erase.hpp"
+#include "reader/loader/augment/flip_body.hpp"
 #include "reader/loader/augment/geometry.hpp"
 #include "reader/loader/augment/mask_steps.hpp"
 #include "reader/loader/augment/policies.hpp"
@@ -28,12 +29,7 @@ void erase(const RandomErasing& operation, const SampleKey& key, const Step& ste
 }
 
 bool chooses_flip(const RandomHorizontalFlip& operation, const SampleKey& key, const Step& step) {
-  if (!operation.alternate) return OperationRandom(key, step.key).chance(operation.p);
-  SampleKey every_epoch = key;
-  every_epoch.epoch = ~std::uint64_t{0};
-  every_epoch.repeat = 0;
-  const std::uint64_t first = OperationRandom(every_epoch, step.key).below(2);
-  return (first ^ ((key.epoch + key.repeat) & 1)) == 1;
+  return is_flipped(operation.p, operation.alternate, key, step.key);
 }
 
 DrawnValue shown_rectangle(const Rectangle& rectangle) {

@@ -30,6 +30,11 @@ class ViewPass {
   /// The last part: crop and flip without a list, normalisation and casts.
   [[nodiscard]] const PixelPass& pass() const { return pass_; }
   [[nodiscard]] bool has_list() const { return list_.has_value(); }
+  /// The checked operations of the list.
+  [[nodiscard]] const std::vector<augment::Step>& steps() const { return steps_; }
+
+  /// The crop and flip of `key`.  REQUIRES: not has_list().
+  [[nodiscard]] AugmentationDraw choose_plain(const SampleKey& key) const;
 
   /// As PixelPass::run(), with the draws of `key`. `original`: the size of the picture that was
   /// stretched to the stored one, if it is known.
@@ -47,7 +52,6 @@ class ViewPass {
 
  private:
   void erase(const SampleKey& key, std::byte* out) const;
-  [[nodiscard]] AugmentationDraw choose_plain(const SampleKey& key) const;
   [[nodiscard]] std::vector<OperationDraw> draw_plain(const SampleKey& key) const;
 
   TensorSpec stored_;
