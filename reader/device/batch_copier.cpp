@@ -5,14 +5,14 @@
 #include <cstring>
 
 #include "formats/bytes/checked_math.hpp"
-#include "reader/device/pixel_kernel.hpp"
-#include "reader/device/pixel_launch.hpp"
+#include "reader/loader/batch_pipeline.hpp"
 
 namespace precache::device {
 namespace {
 
 // The alignment of cudaMalloc, which is more than any load needs.
 constexpr std::uint64_t kAlignment = 256;
+constexpr std::uint64_t kLargestNote = std::max(sizeof(RowKey), sizeof(AugmentationDraw));
 
 }  // namespace
 
@@ -20,51 +20,53 @@ std::uint64_t BatchLayout::labels_at(std::uint64_t rows) const {
   return round_up(checked_mul(rows, row_bytes), kAlignment);
 }
 
-std::uint64_t BatchLayout::choices_at(std::uint64_t rows) const {
+std::uint64_t BatchLayout::notes_at(std::uint64_t rows) const {
   return checked_add(labels_at(rows), round_up(rows * sizeof(std::int64_t), kAlignment));
 }
 
-std::uint64_t BatchLayout::bytes(std::uint64_t rows, bool with_choices) const {
-  return with_choices ? checked_add(choices_at(rows), rows * sizeof(AugmentationDraw))
-                      : checked_add(labels_at(rows), rows * sizeof(std::int64_t));
+std::uint64_t BatchLayout::bytes(std::uint64_t rows, std::uint64_t note_bytes) const {
+  return note_bytes != 0 ? checked_add(notes_at(rows), rows * note_bytes)
+                         : checked_add(labels_at(rows), rows * sizeof(std::int64_t));
 }
 
-BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, const EpochPasses& passes,
-                         std::uint64_t largest_batch, const RegisteredShards* registered,
-                         DevicePath path, int device)
+BatchCopier::BatchCopier(std::shared_ptr<const ShardSet> shards, std::uint64_t largest_batch,
+                         const RegisteredShards* registered, DevicePath path, int device)
     : shards_(std::move(shards)),
-      is_copy_(passes.is_always_copy()),
       largest_batch_(std::max<std::uint64_t>(largest_batch, 1)),
       registered_(registered),
       path_(path),
       device_(device) {
-  const TensorSpec& stored = *shards_->spec();
-  stored_.row_bytes = stored.size_bytes();
-  largest_.row_bytes = passes.largest_row_bytes(0);
-  if (is_copy_) return;
-  work_ = pixel_work(stored, passes.at(0)->view(0).pass(), device);
-  input_ = allocate_device(device, stored_.bytes(largest_batch_, true));
+  stored_.row_bytes = shards_->spec()->size_bytes();
 }
 
 std::uint64_t BatchCopier::buffer_bytes() const {
-  return stored_.bytes(largest_batch_, !is_copy_) - stored_.labels_at(largest_batch_) +
+  return stored_.bytes(largest_batch_, kLargestNote) - stored_.labels_at(largest_batch_) +
          tensor_bytes(largest_batch_);
+}
+
+void BatchCopier::add_plan(const TransformPlan& plan) {
+  if (plan.is_copy() || input_ != nullptr) return;
+  input_ = allocate_device(device_, stored_.bytes(largest_batch_, kLargestNote));
 }
 
 std::uint64_t BatchCopier::tensor_bytes(std::uint64_t rows) const {
   return registered_ == nullptr ? stored_.labels_at(rows) : 0;
 }
 
-std::uint64_t BatchCopier::place_bytes() const { return largest_.bytes(largest_batch_, false); }
+std::uint64_t BatchCopier::note_bytes() const {
+  if (plan_->is_copy()) return 0;
+  return plan_->has_lists() ? sizeof(RowKey) : sizeof(AugmentationDraw);
+}
 
-void BatchCopier::prepare(Batch& batch, const PixelPass& pass, const OrderState& state,
-                          const DeviceRing& ring, std::size_t place) {
+void BatchCopier::prepare(Batch& batch, const OrderState& state,
+                          std::shared_ptr<const TransformPlan> plan, const DeviceRing& ring,
+                          std::size_t place) {
+  plan_ = std::move(plan);
+  seed_ = state.seed;
+  epoch_ = state.epoch;
   buffer_ = batch.make_writable();
-  result_.row_bytes = pass.result().size_bytes();
-  work_.height = pass.result().height;
-  work_.width = pass.result().width;
-  to_ = is_copy_ ? ring.memory(place) : input_.get();
-  write_notes(batch, pass, state, buffer_ + tensor_bytes(batch.size()));
+  to_ = plan_->is_copy() ? ring.memory(place) : input_.get();
+  write_notes(batch, state, buffer_ + tensor_bytes(batch.size()));
   if (registered_ == nullptr) return;
   find_runs(batch.samples());
   strided_ = path_ == DevicePath::kStrided || (path_ == DevicePath::kAuto && runs_.size() == 1);
@@ -75,10 +77,10 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
                                       std::size_t place) {
   const std::uint64_t rows = batch.size();
   const std::uint64_t labels_at = stored_.labels_at(rows);
-  // Labels and draws come from the buffer; so do tensors, unless they come from registered shards.
+  // Labels and notes come from the buffer; so do tensors, unless they come from registered shards.
   const std::uint64_t first = labels_at - tensor_bytes(rows);
   Copied copied;
-  copied.bytes = stored_.bytes(rows, !is_copy_) - first;
+  copied.bytes = stored_.bytes(rows, note_bytes()) - first;
   check(cudaMemcpyAsync(to_ + first, buffer_, copied.bytes, cudaMemcpyHostToDevice, ring.stream()),
         "cudaMemcpyAsync", device_);
   if (registered_ != nullptr) {
@@ -86,29 +88,46 @@ BatchCopier::Copied BatchCopier::copy(const Batch& batch, const DeviceRing& ring
     copied.bytes += rows * stored_.row_bytes;
     strided_ ? copy_runs(ring.stream()) : gather(ring.stream());
   }
-  copied.labels = reinterpret_cast<std::int64_t*>(ring.memory(place) + result_.labels_at(rows));
-  if (is_copy_) return copied;
-  work_.in = to_;
-  work_.in_samples = rows;
-  work_.out = ring.memory(place);
-  work_.labels_in = reinterpret_cast<const std::int64_t*>(to_ + labels_at);
-  work_.labels_out = copied.labels;
-  work_.choices = reinterpret_cast<const AugmentationDraw*>(to_ + stored_.choices_at(rows));
-  work_.samples = static_cast<std::uint32_t>(rows);
-  check(launch_pixels(work_, ring.stream()), "cudaLaunchKernel", device_);
+  copied.labels = reinterpret_cast<std::int64_t*>(ring.memory(place) + plan_->labels_at(rows));
+  if (!plan_->is_copy()) run_kernels(rows, ring.memory(place), ring.stream());
   return copied;
 }
 
-/// Writes the labels, and the draw of each sample.
-void BatchCopier::write_notes(const Batch& batch, const PixelPass& pass, const OrderState& state,
-                              std::byte* notes) const {
+void BatchCopier::run_kernels(std::uint64_t rows, std::byte* out, cudaStream_t stream) const {
+  TransformPlan::Input input;
+  input.tensors = to_;
+  input.labels = reinterpret_cast<const std::int64_t*>(to_ + stored_.labels_at(rows));
+  input.stored = rows;
+  const std::byte* const notes = to_ + stored_.notes_at(rows);
+  if (plan_->has_lists()) {
+    input.keys = reinterpret_cast<const RowKey*>(notes);
+  } else {
+    input.choices = reinterpret_cast<const AugmentationDraw*>(notes);
+  }
+  input.samples = static_cast<std::uint32_t>(rows);
+  input.seed = seed_;
+  input.epoch = epoch_;
+  plan_->launch(input, out, stream);
+}
+
+/// Writes the labels, and the draw or the key of each sample.
+void BatchCopier::write_notes(const Batch& batch, const OrderState& state, std::byte* notes) const {
   const std::uint64_t rows = batch.size();
   std::memcpy(notes, batch.labels().data(), rows * sizeof(std::int64_t));
-  if (is_copy_) return;
-  std::byte* const choices = notes + stored_.choices_at(rows) - stored_.labels_at(rows);
-  for (std::uint64_t i = 0; i < rows; ++i) {
-    const AugmentationDraw choice = pass.choose(state.seed, state.epoch, batch.samples()[i]);
-    std::memcpy(choices + i * sizeof choice, &choice, sizeof choice);
+  if (plan_->is_copy()) return;
+  std::byte* at = notes + stored_.notes_at(rows) - stored_.labels_at(rows);
+  const std::span<const ImageSize> originals = BatchPipeline::original_sizes(batch);
+  for (std::uint64_t i = 0; i < rows; ++i, at += note_bytes()) {
+    const std::uint64_t sample = batch.samples()[i];
+    const std::uint32_t repeat = batch.repeats()[i];
+    if (plan_->has_lists()) {
+      const RowKey key{sample, repeat, originals[i].height, originals[i].width};
+      std::memcpy(at, &key, sizeof key);
+    } else {
+      const AugmentationDraw choice =
+          plan_->passes().view(0).choose_plain({state.seed, state.epoch, sample, repeat, 0});
+      std::memcpy(at, &choice, sizeof choice);
+    }
   }
 }
 

@@ -6,40 +6,38 @@
 #include <vector>
 
 #include "reader/device/device_ring.hpp"
-#include "reader/device/pixel_work.hpp"
 #include "reader/device/registered_shards.hpp"
-#include "reader/loader/augment/epoch_passes.hpp"
-#include "reader/loader/pixel_pass.hpp"
+#include "reader/device/transform_plan.hpp"
 #include "reader/shards/shard_set.hpp"
 
 namespace precache::device {
 
-/// The offsets of a batch's tensors, labels and draws in one piece of memory.
+/// The offsets of a batch's stored tensors, labels and notes in one piece of memory. The notes
+/// tell the kernels the draw or the key of each row.
 ///
 /// They are the same on host and device, so that one copy moves everything.
 struct BatchLayout {
   std::uint64_t row_bytes = 0;
 
   [[nodiscard]] std::uint64_t labels_at(std::uint64_t rows) const;
-  [[nodiscard]] std::uint64_t choices_at(std::uint64_t rows) const;
-  /// The size with or without the draws.
-  [[nodiscard]] std::uint64_t bytes(std::uint64_t rows, bool with_choices) const;
+  [[nodiscard]] std::uint64_t notes_at(std::uint64_t rows) const;
+  /// The size with notes of so many bytes for each row.
+  [[nodiscard]] std::uint64_t bytes(std::uint64_t rows, std::uint64_t note_bytes) const;
 };
 
-/// Puts the copies of batches on a device's stream, and the kernel if there is a transform.
+/// Puts the copies of batches on a device's stream, and the kernels if there is a transform.
 class BatchCopier {
  public:
   /// Copies tensors from `registered` if it is set, else from the batches, which hold them
-  /// gathered. `passes` has the memory that a batch of any size needs. Throws Unsupported for
-  /// tensors that are too large and for a device that this build has no kernel for, DeviceError.
-  /// REQUIRES: `device` is the current one; `registered` outlives this.
-  BatchCopier(std::shared_ptr<const ShardSet> shards, const EpochPasses& passes,
-              std::uint64_t largest_batch, const RegisteredShards* registered, DevicePath path,
-              int device);
+  /// gathered. REQUIRES: `registered` outlives this.
+  BatchCopier(std::shared_ptr<const ShardSet> shards, std::uint64_t largest_batch,
+              const RegisteredShards* registered, DevicePath path, int device);
 
-  /// The sizes of a host buffer for one batch, and of a place in the ring.
+  /// The size of a host buffer for one batch.
   [[nodiscard]] std::uint64_t buffer_bytes() const;
-  [[nodiscard]] std::uint64_t place_bytes() const;
+  /// Prepares for batches of this plan, too. Throws DeviceError.
+  /// REQUIRES: the device is the current one.
+  void add_plan(const TransformPlan& plan);
 
   struct Copied {
     DevicePath path = DevicePath::kStaged;
@@ -47,9 +45,9 @@ class BatchCopier {
     std::int64_t* labels = nullptr;  // on the device
   };
   /// Does the part of copy() that may run out of memory, before any copy starts. The batch has
-  /// stored tensors of the epoch and seed of `state`; `pass` is that of the epoch.
-  void prepare(Batch& batch, const PixelPass& pass, const OrderState& state, const DeviceRing& ring,
-               std::size_t place);
+  /// stored tensors of the epoch and seed of `state`.
+  void prepare(Batch& batch, const OrderState& state, std::shared_ptr<const TransformPlan> plan,
+               const DeviceRing& ring, std::size_t place);
   /// Copies the batch that was prepared last. Uses its buffer until the place is ready. Throws only
   /// DeviceError.
   /// REQUIRES: the ring's device is the current one.
@@ -64,27 +62,27 @@ class BatchCopier {
   };
   /// The bytes of tensors in a host buffer, before the labels.
   [[nodiscard]] std::uint64_t tensor_bytes(std::uint64_t rows) const;
+  [[nodiscard]] std::uint64_t note_bytes() const;
   void find_runs(std::span<const std::uint64_t> samples);
-  void write_notes(const Batch& batch, const PixelPass& pass, const OrderState& state,
-                   std::byte* notes) const;
+  void write_notes(const Batch& batch, const OrderState& state, std::byte* notes) const;
+  void run_kernels(std::uint64_t rows, std::byte* out, cudaStream_t stream) const;
   void list_copies(std::span<const std::uint64_t> samples);
   void copy_runs(cudaStream_t stream) const;
   void gather(cudaStream_t stream);
   [[nodiscard]] const std::byte* tensor_of(std::uint64_t sample) const;
 
   std::shared_ptr<const ShardSet> shards_;
-  bool is_copy_;  // in every epoch, so no kernel is needed
   std::uint64_t largest_batch_;
   const RegisteredShards* registered_;
   DevicePath path_;
   int device_;
   BatchLayout stored_;
-  BatchLayout largest_;  // results of the largest size
-  PixelWork work_;
-  DeviceMemory
-      input_;  // a stored batch; none without a transform. One is enough: the stream runs in order
+  // A stored batch; none without a transform. One is enough: the stream runs in order.
+  DeviceMemory input_;
   // The batch that was prepared last:
-  BatchLayout result_;
+  std::shared_ptr<const TransformPlan> plan_;
+  std::uint64_t seed_ = 0;
+  std::uint64_t epoch_ = 0;
   std::byte* buffer_ = nullptr;
   std::byte* to_ = nullptr;  // on the device
   bool strided_ = false;

@@ -11,8 +11,11 @@
 #include "reader/device/device_lease.hpp"
 #include "reader/device/device_loader_impl.hpp"
 #include "reader/device/device_ring.hpp"
+#include "reader/device/epoch_plans.hpp"
 #include "reader/device/pinned_buffers.hpp"
 #include "reader/device/registered_shards.hpp"
+#include "reader/device/transform_plan.hpp"
+#include "reader/loader/augment/epoch_passes.hpp"
 #include "reader/loader/batch_pipeline.hpp"
 #include "reader/loader/option_checks.hpp"
 
@@ -37,11 +40,17 @@ void validate(const LoaderOptions& options, const DeviceOptions& device) {
 class DeviceLoader::Copying final : public DeviceLoader::Impl {
  public:
   Copying(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
-      : Impl(options), device_(device.device), passes_(dataset.spec(), options.transform) {
+      : Impl(options),
+        device_(device.device),
+        stored_(dataset.spec()),
+        largest_batch_(std::max<std::uint64_t>(largest_batch(options, dataset.size()), 1)),
+        samples_(dataset.size()),
+        repeats_(options.repeats),
+        passes_(stored_, options.transform) {
     validate(options, device);
     device::check_device(device_);
     const device::CurrentDevice current(device_);
-    core_.reset(new Core(dataset, passes_, options, device));
+    core_.reset(new Core(dataset, *this, options, device));
     stats_.reason = core_->source.reason;
     stats_.bytes_registered = core_->source.bytes_registered;
     state_ = core_->loader.state();
@@ -52,8 +61,8 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
   std::optional<DeviceBatch> next() override {
     if (failure_) std::rethrow_exception(failure_);
     try {
-      if (must_resume_) resume(state_);
       const device::CurrentDevice current(device_);
+      if (must_resume_) resume(state_);
       core_->ring->check_releases();
       fill_ahead();
       return take();
@@ -86,10 +95,6 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
     batches_left_ = core_->loader.batches_left();
   }
 
-  [[nodiscard]] std::uint64_t batches_per_epoch() const override { return batches_per_epoch_; }
-  [[nodiscard]] std::uint64_t batches_left() const override { return batches_left_; }
-  [[nodiscard]] OrderState state() const override { return state_; }
-  [[nodiscard]] bool has_failed() const override { return failure_ || reading_failed_; }
   [[nodiscard]] const EpochPasses& passes() const override { return passes_; }
   std::uint64_t set_size(ImageSize size, std::size_t view,
                          std::optional<std::uint64_t> epoch) override {
@@ -101,6 +106,16 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
     if (!passes_.agree(changed, state_.epoch, core_->loader.state().epoch)) resume(state_);
     return from;
   }
+  [[nodiscard]] std::vector<OperationDraw> draw(const SampleKey& key) const override {
+    if (failure_) std::rethrow_exception(failure_);
+    check_key(key, samples_, repeats_);
+    return passes_.at(key.epoch)->view(key.view).draw(key, core_->loader.original_size(key.sample));
+  }
+
+  [[nodiscard]] std::uint64_t batches_per_epoch() const override { return batches_per_epoch_; }
+  [[nodiscard]] std::uint64_t batches_left() const override { return batches_left_; }
+  [[nodiscard]] OrderState state() const override { return state_; }
+  [[nodiscard]] bool has_failed() const override { return failure_ || reading_failed_; }
   [[nodiscard]] DeviceStats stats() const override {
     DeviceStats stats = stats_;
     if (core_ != nullptr) stats.host = core_->loader.stats();
@@ -118,17 +133,21 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
 
   /// Everything that is freed when the device fails, in the order of construction.
   struct Core {
-    Core(const Dataset& dataset, const EpochPasses& passes, const LoaderOptions& options,
+    Core(const Dataset& dataset, const Copying& owner, const LoaderOptions& options,
          const DeviceOptions& device)
         : source(device::choose_source(*dataset.shards_, device)),
-          copier(dataset.shards_, passes, largest_batch(options, dataset.size()),
-                 source.registered.get(), device.device_path, device.device),
+          plans(owner.stored_, owner.largest_batch_, device.device,
+                device::TransformPlan::Copies::kByCaller),
+          copier(dataset.shards_, owner.largest_batch_, source.registered.get(), device.device_path,
+                 device.device),
           ring(std::make_shared<device::DeviceRing>(device.device, device.device_batches,
-                                                    copier.place_bytes())),
+                                                    plans.batch_bytes(owner.passes_))),
           // One for each batch that is filled ahead, and for each that may be being copied.
           pinned(device.device, options.prefetch + device.device_batches, copier.buffer_bytes()),
           loader(dataset.shards_, stored(options), {[this] { return pinned.take(); }, in_place()}),
-          batches(device.device_batches) {}
+          batches(device.device_batches) {
+      copier.add_plan(*plans.of(owner.passes_.at(0), ring->stream()));
+    }
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
     ~Core() {
@@ -147,6 +166,7 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
     }
 
     device::Source source;
+    device::EpochPlans plans;
     device::BatchCopier copier;
     std::shared_ptr<device::DeviceRing> ring;
     device::PinnedBuffers pinned;
@@ -233,17 +253,20 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
       return false;
     }
     // All allocations come first: once the place is taken, only the device can fail.
-    const PixelPass& pass = passes_.at(entry.state.epoch)->view(0).pass();
-    core_->copier.prepare(*next, pass, entry.state, ring, place);
+    const device::EpochPlans::Plan& plan =
+        core_->plans.of(passes_.at(entry.state.epoch), ring.stream());
+    core_->copier.add_plan(*plan);
+    core_->copier.prepare(*next, entry.state, plan, ring, place);
     entry.place = place;
-    entry.parts = {pass.result(),
+    entry.parts = {plan->passes().view(0).result(),
                    next->size(),
                    device::SampleList::of({next->samples().begin(), next->samples().end()}),
                    ring.memory(place),
                    nullptr,
                    ring.ready(place),
                    device_,
-                   {}};
+                   {},
+                   more_views(*plan, next->size(), ring.memory(place))};
     core_->queue.push_back(std::move(entry));
     ring.take_first_free();
     // Kept before anything is copied: if a call fails, copies that have begun continue.
@@ -261,6 +284,10 @@ class DeviceLoader::Copying final : public DeviceLoader::Impl {
   }
 
   const int device_;
+  const TensorSpec stored_;
+  const std::uint64_t largest_batch_;
+  const std::uint64_t samples_;
+  const std::uint32_t repeats_;
   EpochPasses passes_;
   std::unique_ptr<Core, DropCore> core_;  // none after a failure
   std::exception_ptr failure_;
@@ -279,15 +306,8 @@ std::unique_ptr<LoaderCore> DeviceLoader::make_core(const Dataset& dataset,
     throw Unsupported("a DeviceLoader does not copy named columns, so `columns` must be empty",
                       "Use a Loader, and copy its batches to the device.");
   }
-  if (options.transform.has_lists()) {
-    throw Unsupported("lists of operations are not supported on a GPU",
-                      "Use a Loader, and copy its batches.");
-  }
   check_count("device_batches", device.device_batches, kMostBatches);
   check_count("prefetch", options.prefetch, kMostBatches);
-  if (options.repeats != 1) {
-    throw Unsupported("`repeats` is not supported on a GPU", "Use a Loader, and copy its batches.");
-  }
   if (device.device_path == DevicePath::kResident) {
     return Impl::make_resident(dataset, options, device);
   }

@@ -70,14 +70,15 @@ void DeviceBatch::release(CUstream_st* stream) {
 }
 
 template <typename Managed>
-Managed* DeviceBatch::make_dlpack(Part part, CUstream_st* stream) const {
+Managed* DeviceBatch::make_dlpack(Part part, CUstream_st* stream, std::size_t view) const {
   lease().wait_on(stream);
   auto exported = std::make_unique<Export<Managed>>();
   exported->lease = lease_;
   lease().note(stream);  // after all that may fail: a stream without a tensor is not waited for
   exported->shape[0] = static_cast<std::int64_t>(size());
   const bool images = part == Part::kImages;
-  if (images) std::copy_n(spec().shape().begin(), 3, exported->shape.begin() + 1);
+  const TensorSpec spec = view_spec(view);
+  if (images) std::copy_n(spec.shape().begin(), 3, exported->shape.begin() + 1);
   const int axes = images ? 4 : 1;
   std::int64_t stride = 1;
   for (int i = axes - 1; i >= 0; --i) {
@@ -86,10 +87,10 @@ Managed* DeviceBatch::make_dlpack(Part part, CUstream_st* stream) const {
     stride *= exported->shape[axis];
   }
   DLTensor& tensor = exported->managed.dl_tensor;
-  tensor.data = images ? parts_.images : parts_.labels;
+  tensor.data = images ? view_images(view) : parts_.labels;
   tensor.device = {dlpack::kCuda, device()};
   tensor.ndim = axes;
-  tensor.dtype = images ? dlpack_type(spec().dtype) : DLDataType{dlpack::kInt, 64, 1};
+  tensor.dtype = images ? dlpack_type(spec.dtype) : DLDataType{dlpack::kInt, 64, 1};
   tensor.shape = exported->shape.data();
   tensor.strides = exported->strides.data();
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
@@ -102,12 +103,13 @@ Managed* DeviceBatch::make_dlpack(Part part, CUstream_st* stream) const {
   return &exported.release()->managed;
 }
 
-DLManagedTensor* DeviceBatch::to_dlpack(Part part, CUstream_st* stream) const {
-  return make_dlpack<DLManagedTensor>(part, stream);
+DLManagedTensor* DeviceBatch::to_dlpack(Part part, CUstream_st* stream, std::size_t view) const {
+  return make_dlpack<DLManagedTensor>(part, stream, view);
 }
 
-DLManagedTensorVersioned* DeviceBatch::to_dlpack_versioned(Part part, CUstream_st* stream) const {
-  return make_dlpack<DLManagedTensorVersioned>(part, stream);
+DLManagedTensorVersioned* DeviceBatch::to_dlpack_versioned(Part part, CUstream_st* stream,
+                                                           std::size_t view) const {
+  return make_dlpack<DLManagedTensorVersioned>(part, stream, view);
 }
 
 }  // namespace precache

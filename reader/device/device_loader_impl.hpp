@@ -4,9 +4,11 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "precache/reader/device_loader.hpp"
 #include "reader/device/sample_list.hpp"
+#include "reader/device/transform_plan.hpp"
 #include "reader/loader/loader_core.hpp"
 
 namespace precache {
@@ -25,6 +27,15 @@ class DeviceLoader::Impl : public LoaderCore {
  protected:
   static DeviceBatch lend(DeviceBatch::Parts parts, std::shared_ptr<DeviceLease> lease) {
     return {std::move(parts), std::move(lease)};
+  }
+  /// All views but the first, of a batch whose memory begins at `first`.
+  static std::vector<DeviceBatch::View> more_views(const device::TransformPlan& plan,
+                                                   std::size_t rows, std::byte* first) {
+    std::vector<DeviceBatch::View> views;
+    for (std::size_t i = 1; i < plan.passes().size(); ++i) {
+      views.push_back({plan.passes().view(i).result(), first + plan.view_at(i, rows)});
+    }
+    return views;
   }
 };
 

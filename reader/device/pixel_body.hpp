@@ -100,11 +100,12 @@ PRECACHE_HOST_DEVICE inline void write_chunk(const PixelWork& work, const Conver
   using OutPack = Pack<Out, kCount>;
   const std::uint32_t elements = work.channels * work.height * work.width;
   const std::uint64_t stored = std::uint64_t{work.channels} * work.in_height * work.in_width;
-  const In* const in = reinterpret_cast<const In*>(work.in) + row_of(work, sample) * stored;
+  const In* const in = reinterpret_cast<const In*>(work.in) + row_of(work.rows, sample) * stored;
   const std::uint32_t first = chunk * kCount;
   Out* const out = reinterpret_cast<Out*>(work.out) + sample * std::uint64_t{elements} + first;
   const std::uint32_t count = elements - first < kCount ? elements - first : kCount;
-  const AugmentationDraw choice = work.choices[sample];
+  const AugmentationDraw choice =
+      work.choices == nullptr ? AugmentationDraw() : work.choices[sample];
   Position at = Position::of(work, first);
   OutPack result;
   InPack run;
@@ -182,10 +183,10 @@ PRECACHE_HOST_DEVICE inline void pixel_share(const PixelWork& work, const std::u
 /// label. The types are chosen out here: a choice in the loops cost 224 registers.
 PRECACHE_HOST_DEVICE inline void run_thread(const PixelWork& work, const std::uint32_t* table,
                                             const Share& share) {
-  if (share.first_chunk == 0) {
+  if (share.first_chunk == 0 && work.labels_out != nullptr) {
     for (std::uint64_t sample = share.first_sample; sample < work.samples;
          sample += share.sample_step) {
-      work.labels_out[sample] = work.labels_in[row_of(work, sample)];
+      work.labels_out[sample] = work.labels_in[row_of(work.label_rows, sample)];
     }
   }
   switch (work.in_type) {

@@ -17,13 +17,14 @@ namespace precache::device {
 struct PixelWork {
   const std::byte* in = nullptr;  // stored tensors, without gaps
   std::uint64_t in_samples = 0;   // that many
-  /// For each sample of the batch, which of the stored tensors and labels are its own; null: those
-  /// of the same number.
+  /// For each sample of the batch, which of the tensors is its own; null: that of the same number.
   const std::uint64_t* rows = nullptr;
-  std::byte* out = nullptr;  // transformed tensors, without gaps
-  const AugmentationDraw* choices = nullptr;
+  std::byte* out = nullptr;                   // transformed tensors, without gaps
+  const AugmentationDraw* choices = nullptr;  // null: neither crop nor flip
   const std::int64_t* labels_in = nullptr;
-  std::int64_t* labels_out = nullptr;
+  std::uint64_t stored_labels = 0;            // that many
+  const std::uint64_t* label_rows = nullptr;  // as `rows`
+  std::int64_t* labels_out = nullptr;         // null: labels are not copied
   std::uint32_t samples = 0;
   std::uint32_t channels = 0;
   std::uint32_t in_height = 0;
@@ -39,9 +40,9 @@ struct PixelWork {
   std::uint32_t table[3][256] = {};
 };
 
-/// The number of a sample's stored tensor.
-PRECACHE_HOST_DEVICE inline std::uint64_t row_of(const PixelWork& work, std::uint64_t sample) {
-  return work.rows == nullptr ? sample : work.rows[sample];
+/// The number of a sample's tensor or label.
+PRECACHE_HOST_DEVICE inline std::uint64_t row_of(const std::uint64_t* rows, std::uint64_t sample) {
+  return rows == nullptr ? sample : rows[sample];
 }
 
 constexpr std::uint32_t kTableEntries = 3 * 256;

@@ -10,9 +10,10 @@
 #include "reader/device/device_lease.hpp"
 #include "reader/device/device_loader_impl.hpp"
 #include "reader/device/device_ring.hpp"
+#include "reader/device/epoch_plans.hpp"
 #include "reader/device/pixel_kernel.hpp"
-#include "reader/device/pixel_launch.hpp"
 #include "reader/device/resident_set.hpp"
+#include "reader/device/transform_plan.hpp"
 #include "reader/loader/augment/epoch_passes.hpp"
 #include "reader/loader/batch_pipeline.hpp"
 #include "reader/loader/schedule.hpp"
@@ -34,14 +35,16 @@ device::DeviceMemory uploaded(const T* values, std::size_t count, int device) {
 
 }  // namespace
 
-/// Launches two kernels for each batch: one chooses samples and draws, one makes the pixels. The
-/// host does not look at samples.
+/// Launches a kernel that chooses the samples of a batch, and those that make its pixels. The host
+/// does not look at samples.
 class DeviceLoader::Resident final : public DeviceLoader::Impl {
  public:
   Resident(const Dataset& dataset, const LoaderOptions& options, const DeviceOptions& device)
       : Impl(options),
         device_(device.device),
-        passes_(dataset.spec(), options.transform),
+        stored_(dataset.spec()),
+        samples_(dataset.size()),
+        passes_(stored_, options.transform),
         options_(validated(options, dataset.size())),
         choices_(std::make_shared<const Choices>(options_)),
         consumed_(begin_of(position_count(options_, dataset.size())), options_),
@@ -75,14 +78,6 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
     restart(Schedule(state, options_));  // throws before anything changes
   }
 
-  [[nodiscard]] std::uint64_t batches_per_epoch() const override {
-    return Schedule(begin_of(consumed_.state.samples), options_).batches();
-  }
-  [[nodiscard]] std::uint64_t batches_left() const override {
-    return consumed_.batches() - consumed_.step;
-  }
-  [[nodiscard]] OrderState state() const override { return consumed_.state_now(); }
-  [[nodiscard]] bool has_failed() const override { return failure_ != nullptr; }
   [[nodiscard]] const EpochPasses& passes() const override { return passes_; }
   std::uint64_t set_size(ImageSize size, std::size_t view,
                          std::optional<std::uint64_t> epoch) override {
@@ -91,9 +86,25 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
     std::swap(passes_, changed);
     if (failure_) return from;
     // Batches that are ahead may have been made for the old size.
-    if (!passes_.agree(changed, consumed_.state.epoch, planned_.state.epoch)) restart(consumed_);
+    if (!passes_.agree(changed, consumed_.state.epoch, planned_.state.epoch)) {
+      restart(Schedule(consumed_));
+    }
     return from;
   }
+  [[nodiscard]] std::vector<OperationDraw> draw(const SampleKey& key) const override {
+    if (failure_) std::rethrow_exception(failure_);
+    check_key(key, samples_, options_.repeats);
+    return passes_.at(key.epoch)->view(key.view).draw(key, core_->set.original(key.sample));
+  }
+
+  [[nodiscard]] std::uint64_t batches_per_epoch() const override {
+    return Schedule(begin_of(consumed_.state.samples), options_).batches();
+  }
+  [[nodiscard]] std::uint64_t batches_left() const override {
+    return consumed_.batches() - consumed_.step;
+  }
+  [[nodiscard]] OrderState state() const override { return consumed_.state_now(); }
+  [[nodiscard]] bool has_failed() const override { return failure_ != nullptr; }
   [[nodiscard]] DeviceStats stats() const override { return stats_; }
 
  private:
@@ -117,23 +128,24 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
   struct Core {
     Core(const Resident& loader, const Dataset& dataset, const DeviceOptions& device)
         : set(dataset.shards_, loader.options_.threads, device.resident_up_to_bytes, device.device),
-          pixels(device::pixel_work(dataset.spec(), loader.passes_.at(0)->view(0).pass(),
-                                    device.device)) {
-      const std::uint64_t rows =
-          std::max<std::uint64_t>(largest_batch(loader.options_, dataset.size()), 1);
-      labels_at = round_up(checked_mul(rows, loader.passes_.largest_row_bytes(0)), kAlignment);
+          plans(loader.stored_, loader.largest_rows(), device.device,
+                device::TransformPlan::Copies::kByKernel),
+          ring(std::make_shared<device::DeviceRing>(device.device, device.device_batches,
+                                                    plans.batch_bytes(loader.passes_))) {
+      const std::uint64_t rows = loader.largest_rows();
+      const bool has_lists = plans.of(loader.passes_.at(0), ring->stream())->has_lists();
+      const std::uint64_t row_bytes = has_lists ? sizeof(device::RowKey) : sizeof(AugmentationDraw);
       const std::uint64_t draws_at = round_up(rows * sizeof(std::uint64_t), kAlignment);
-      scratch = device::allocate_device(device.device, draws_at + rows * sizeof(AugmentationDraw));
+      scratch = device::allocate_device(device.device, draws_at + rows * row_bytes);
+      choice.samples = dataset.size();
+      choice.repeats = loader.options_.repeats;
       choice.rows = reinterpret_cast<std::uint64_t*>(scratch.get());
-      choice.choices = reinterpret_cast<AugmentationDraw*>(scratch.get() + draws_at);
+      if (has_lists) {
+        choice.keys = reinterpret_cast<device::RowKey*>(scratch.get() + draws_at);
+      } else {
+        choice.choices = reinterpret_cast<AugmentationDraw*>(scratch.get() + draws_at);
+      }
       upload(*loader.choices_, device.device);
-      pixels.in = set.tensors();
-      pixels.in_samples = dataset.size();
-      pixels.labels_in = set.labels();
-      pixels.rows = choice.rows;
-      pixels.choices = choice.choices;
-      ring = std::make_shared<device::DeviceRing>(device.device, device.device_batches,
-                                                  labels_at + rows * sizeof(std::int64_t));
     }
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
@@ -154,17 +166,19 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
         sums = uploaded(weights.sums, weights.count, number);
         weights.sums = reinterpret_cast<const double*>(sums.get());
       }
+      originals = uploaded(set.originals().data(), set.originals().size(), number);
+      choice.originals = reinterpret_cast<const ImageSize*>(originals.get());
     }
 
     device::ResidentSet set;
+    device::EpochPlans plans;
+    std::shared_ptr<device::DeviceRing> ring;
+    device::DeviceMemory originals;
     device::DeviceMemory subset;
     device::DeviceMemory sums;
-    device::DeviceMemory scratch;  // rows and draws of one batch: the stream runs in order
-    device::PixelWork pixels;
+    device::DeviceMemory scratch;  // rows and their draws or keys, of one batch
     device::ResidentWork choice;
-    WeightSums weights;           // on the device
-    std::uint64_t labels_at = 0;  // in a place of the ring
-    std::shared_ptr<device::DeviceRing> ring;
+    WeightSums weights;  // on the device
     std::deque<Entry> queue;
   };
 
@@ -179,6 +193,9 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
     return {positions, options_.order, options_.seed, 0, 0};
   }
 
+  [[nodiscard]] std::uint64_t largest_rows() const {
+    return std::max<std::uint64_t>(largest_batch(options_, samples_), 1);
+  }
   void restart(const Schedule& schedule) {
     for (const Entry& entry : core_->queue) {
       if (entry.place) core_->ring->give_back(*entry.place);
@@ -225,8 +242,6 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
     const auto [first, count] = planned_.slices.slice(planned_.step);
     const OrderState& state = planned_.state;
     device::ResidentWork& choice = core_->choice;
-    const PixelPass& pass = passes_.at(state.epoch)->view(0).pass();
-    choice.rule = pass.crop_rule();
     choice.order = planned_.order.keys();
     const bool is_weighted = state.order.shuffle == Shuffle::kWeighted;
     choice.weights = is_weighted ? core_->weights : WeightSums();
@@ -234,22 +249,30 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
     choice.epoch = state.epoch;
     choice.first = first;
     choice.count = static_cast<std::uint32_t>(count);
-    device::PixelWork& pixels = core_->pixels;
-    pixels.height = pass.result().height;
-    pixels.width = pass.result().width;
-    pixels.samples = choice.count;
-    pixels.out = ring.memory(place);
-    pixels.labels_out = reinterpret_cast<std::int64_t*>(ring.memory(place) + core_->labels_at);
+    const device::TransformPlan& plan = *core_->plans.of(passes_.at(state.epoch), ring.stream());
+    choice.rule = plan.passes().view(0).pass().crop_rule();
+    std::byte* const out = ring.memory(place);
     // All allocations come first: once the place is taken, only the device can fail.
     core_->queue.push_back(
         {place,
-         {pass.result(), count, sample_list(choice), pixels.out, pixels.labels_out,
-          ring.ready(place), device_, DevicePath::kResident}});
+         {plan.passes().view(0).result(), count, sample_list(choice), out,
+          reinterpret_cast<std::int64_t*>(out + plan.labels_at(count)), ring.ready(place), device_,
+          DevicePath::kResident, more_views(plan, count, out)}});
     ring.take_first_free();
     ++planned_.step;
     ring.wait_for_users(place);
     device::check(device::launch_choice(choice, ring.stream()), "cudaLaunchKernel", device_);
-    device::check(device::launch_pixels(pixels, ring.stream()), "cudaLaunchKernel", device_);
+    device::TransformPlan::Input input;
+    input.tensors = core_->set.tensors();
+    input.labels = core_->set.labels();
+    input.stored = samples_;
+    input.rows = choice.rows;
+    input.choices = choice.choices;
+    input.keys = choice.keys;
+    input.samples = choice.count;
+    input.seed = state.seed;
+    input.epoch = state.epoch;
+    plan.launch(input, out, ring.stream());
     device::check(cudaEventRecord(ring.ready(place), ring.stream()), "cudaEventRecord", device_);
     ++stats_.resident;
   }
@@ -268,6 +291,8 @@ class DeviceLoader::Resident final : public DeviceLoader::Impl {
   }
 
   const int device_;
+  const TensorSpec stored_;
+  const std::uint64_t samples_;
   EpochPasses passes_;
   const LoaderOptions options_;
   const std::shared_ptr<const Choices> choices_;

@@ -63,10 +63,14 @@ void ResidentSet::upload(const std::shared_ptr<const ShardSet>& shards, unsigned
     check(cudaMemcpyAsync(tensors_.get() + labels.size() * row_bytes, piece->data(),
                           piece->size() * row_bytes, cudaMemcpyHostToDevice, stream.get()),
           "cudaMemcpyAsync", device);
+    const auto sizes = BatchPipeline::original_sizes(*piece);
+    originals_.insert(originals_.end(), sizes.begin(), sizes.end());
     labels.insert(labels.end(), piece->labels().begin(), piece->labels().end());
     // The threads read the next pieces meanwhile.
     check(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize", device);
   }
+  const auto is_unknown = [](const ImageSize& size) { return size == ImageSize(); };
+  if (std::ranges::all_of(originals_, is_unknown)) originals_ = {};
   check(cudaMemcpy(labels_.get(), labels.data(), labels.size() * sizeof(std::int64_t),
                    cudaMemcpyHostToDevice),
         "cudaMemcpy", device);

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "precache/reader/batch_transform.hpp"
 #include "reader/device/cuda_handles.hpp"
 #include "reader/shards/shard_set.hpp"
 
@@ -23,6 +26,13 @@ class ResidentSet {
   [[nodiscard]] const std::int64_t* labels() const {
     return reinterpret_cast<const std::int64_t*>(labels_.get());
   }
+  /// The sizes of the pictures that samples were made of, 0x0 if it is not known; empty if the
+  /// dataset has none.
+  [[nodiscard]] const std::vector<ImageSize>& originals() const { return originals_; }
+  [[nodiscard]] std::optional<ImageSize> original(std::uint64_t sample) const {
+    if (originals_.empty() || originals_[sample] == ImageSize()) return std::nullopt;
+    return originals_[sample];
+  }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
@@ -31,6 +41,7 @@ class ResidentSet {
   std::uint64_t bytes_ = 0;
   DeviceMemory tensors_;
   DeviceMemory labels_;
+  std::vector<ImageSize> originals_;
 };
 
 }  // namespace precache::device

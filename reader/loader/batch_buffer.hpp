@@ -59,6 +59,7 @@ struct BatchBuffer {
   std::vector<std::uint64_t> samples;
   std::vector<std::uint32_t> repeats;  // of each sample
   std::vector<std::int64_t> labels;
+  std::vector<ImageSize> originals;                   // of each sample; 0x0: unknown
   NamedColumns columns;                               // null: none
   std::vector<std::vector<std::byte>> column_values;  // of each, row after row
   const std::byte* data = nullptr;

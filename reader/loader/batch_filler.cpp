@@ -60,6 +60,7 @@ void BatchFiller::announce(BatchBuffer& slot, BufferPool& pool) const {
   slot.view.reset();
   slot.spec = slot.passes->view(0).result();
   slot.labels.resize(slot.samples.size());
+  slot.originals.resize(slot.samples.size());
   if (!columns_.is_empty()) columns_.announce(slot);
   if (!make_view(slot)) {
     slot.buffer = pool.take_buffer();
@@ -169,6 +170,7 @@ std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_
       if (!columns_.is_empty()) columns_.fill(slot, i, values, file, place.row, seed, original);
       return values.label(file, place.row);
     });
+    slot.originals[i] = original.value_or(ImageSize());
     const auto [offset, bytes] = values.payload(place.row);
     if (in_place_) continue;
     touched += bytes;

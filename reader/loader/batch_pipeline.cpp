@@ -131,6 +131,17 @@ void check_state(const OrderState& state, std::uint64_t positions, bool has_weig
   }
 }
 
+void check_key(const SampleKey& key, std::uint64_t samples, std::uint32_t repeats) {
+  if (key.sample >= samples) {
+    throw InvalidArgument(fmt::format("`sample` must be below {}, the number of samples; got {}",
+                                      samples, key.sample));
+  }
+  if (key.repeat >= repeats) {
+    throw InvalidArgument(fmt::format("`repeat` must be below {}, the number of repeats; got {}",
+                                      repeats, key.repeat));
+  }
+}
+
 BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const LoaderOptions& options,
                              const BatchPlacement& placement)
     : LoaderCore(options),
@@ -239,15 +250,12 @@ std::uint64_t BatchPipeline::set_size(ImageSize size, std::size_t view,
 }
 
 std::vector<OperationDraw> BatchPipeline::draw(const SampleKey& key) const {
-  if (key.sample >= shards_->samples()) {
-    throw InvalidArgument(fmt::format("`sample` must be below {}, the number of samples; got {}",
-                                      shards_->samples(), key.sample));
-  }
-  if (key.repeat >= options_.repeats) {
-    throw InvalidArgument(fmt::format("`repeat` must be below {}, the number of repeats; got {}",
-                                      options_.repeats, key.repeat));
-  }
+  check_key(key, shards_->samples(), options_.repeats);
   return passes_.at(key.epoch)->view(key.view).draw(key, filler_.original_size(key.sample));
+}
+
+std::span<const ImageSize> BatchPipeline::original_sizes(const Batch& batch) {
+  return batch.buffer_->originals;
 }
 
 bool BatchPipeline::has_failed() const {

@@ -32,6 +32,8 @@ namespace precache {
 /// Throws InvalidArgument if a loader with these options, of so many positions, cannot resume from
 /// the state.
 void check_state(const OrderState& state, std::uint64_t positions, bool has_weights);
+/// Throws InvalidArgument for a sample or repeat that a loader does not have.
+void check_key(const SampleKey& key, std::uint64_t samples, std::uint32_t repeats);
 /// The number of samples of the largest batch.
 [[nodiscard]] std::uint64_t largest_batch(const LoaderOptions& options,
                                           std::uint64_t dataset_samples);
@@ -62,6 +64,13 @@ class BatchPipeline : public LoaderCore {
   std::uint64_t set_size(ImageSize size, std::size_t view,
                          std::optional<std::uint64_t> epoch) override;
   [[nodiscard]] std::vector<OperationDraw> draw(const SampleKey& key) const override;
+  /// The size of the picture that a sample was made of, if it is known. Throws IoError,
+  /// CorruptData.
+  [[nodiscard]] std::optional<ImageSize> original_size(std::uint64_t sample) const {
+    return filler_.original_size(sample);
+  }
+  /// The same for each sample of a batch; 0x0 if it is not known.
+  [[nodiscard]] static std::span<const ImageSize> original_sizes(const Batch& batch);
   [[nodiscard]] std::span<const NamedColumn> columns() const {
     const NamedColumns& columns = passes_.at(next_begun(state()))->columns();
     return columns == nullptr ? std::span<const NamedColumn>() : *columns;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "formats/os/fork.hpp"
-#include "precache/formats/error.hpp"
 #include "precache/reader/loader.hpp"
 #include "reader/loader/augment/epoch_passes.hpp"
 #include "reader/loader/augment/operation_random.hpp"
@@ -43,9 +42,7 @@ class LoaderCore {
   /// `epoch`: none for the next one of which no batch was returned.
   virtual std::uint64_t set_size(ImageSize size, std::size_t view,
                                  std::optional<std::uint64_t> epoch) = 0;
-  [[nodiscard]] virtual std::vector<OperationDraw> draw(const SampleKey&) const {
-    throw Unsupported("draw() is not supported on a GPU", "Ask a Loader with the same options.");
-  }
+  [[nodiscard]] virtual std::vector<OperationDraw> draw(const SampleKey& key) const = 0;
   [[nodiscard]] std::vector<std::string> warnings() const {
     return passes().at(0)->view(0).pass().warnings();
   }

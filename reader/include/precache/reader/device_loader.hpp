@@ -94,6 +94,17 @@ class DeviceBatch {
   /// On the device: a label for each sample, -1 if it has none.
   [[nodiscard]] std::int64_t* labels() const& { return parts_.labels; }
   std::int64_t* labels() const&& = delete;
+  /// The number of tensors of each sample: BatchTransform::views, or one. The functions above
+  /// return those of view 0.
+  [[nodiscard]] std::size_t views() const { return 1 + parts_.more_views.size(); }
+  /// The tensors of one view, and the type and shape of one.  REQUIRES: view < views().
+  [[nodiscard]] TensorSpec view_spec(std::size_t view) const {
+    return view == 0 ? parts_.spec : parts_.more_views[view - 1].spec;
+  }
+  [[nodiscard]] void* view_images(std::size_t view) const& {
+    return view == 0 ? parts_.images : parts_.more_views[view - 1].images;
+  }
+  void* view_images(std::size_t view) const&& = delete;
   /// The indices of the samples in the dataset. On the resident path they are computed by the first
   /// call.
   [[nodiscard]] std::span<const std::uint64_t> samples() const&;
@@ -119,13 +130,19 @@ class DeviceBatch {
   /// its tensors are gone, the memory is used again after the work that is then on `stream`. So
   /// `stream` must outlive the tensor and be the same in every thread (not cudaStreamPerThread),
   /// and uses on other streams must be ordered before that work. Throws the exceptions of
-  /// release().
-  [[nodiscard]] DLManagedTensor* to_dlpack(Part part, CUstream_st* stream) const;
+  /// release(). `view` is that of the images.  REQUIRES: view < views().
+  [[nodiscard]] DLManagedTensor* to_dlpack(Part part, CUstream_st* stream,
+                                           std::size_t view = 0) const;
   /// The same, for consumers of DLPack 1.0 and later.
-  [[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(Part part, CUstream_st* stream) const;
+  [[nodiscard]] DLManagedTensorVersioned* to_dlpack_versioned(Part part, CUstream_st* stream,
+                                                              std::size_t view = 0) const;
 
  private:
   friend class DeviceLoader;
+  struct View {
+    TensorSpec spec;
+    void* images = nullptr;
+  };
   struct Parts {
     TensorSpec spec;
     std::size_t size = 0;
@@ -135,13 +152,14 @@ class DeviceBatch {
     CUevent_st* ready_event = nullptr;
     int device = 0;
     DevicePath path = DevicePath::kStaged;
+    std::vector<View> more_views{};
   };
   DeviceBatch(Parts parts, std::shared_ptr<DeviceLease> lease)
       : parts_(std::move(parts)), lease_(std::move(lease)) {}
   [[nodiscard]] void* images_of(DType asked) const;
   [[nodiscard]] DeviceLease& lease() const;
   template <typename Managed>
-  [[nodiscard]] Managed* make_dlpack(Part part, CUstream_st* stream) const;
+  [[nodiscard]] Managed* make_dlpack(Part part, CUstream_st* stream, std::size_t view) const;
 
   Parts parts_;
   std::shared_ptr<DeviceLease> lease_;  // none: released
@@ -167,7 +185,8 @@ struct DeviceStats {
 /// A Loader whose batches are in the memory of a GPU, copied there ahead of their use.
 ///
 /// Order, seeds, ranks, epochs and pixels are those of a Loader with the same options, bit for bit.
-/// The device crops, flips, normalises, casts and reorders the axes. Copies have their own stream
+/// The device runs the operations of lists (not all: docs/gpu.md), crops, flips, normalises, casts
+/// and reorders the axes. Copies have their own stream
 /// and wait there until the memory of an earlier batch is released. On the resident path the
 /// constructor copies the whole dataset; after that, the device also chooses the samples and draws,
 /// and the host only launches kernels. next() waits for storage, and
