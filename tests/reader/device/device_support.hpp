@@ -26,8 +26,7 @@ class FakeMachine {
     fake_cudart::reset();
     fake_cudart::set_device_count(devices);
     fake_cudart::set_delays(1, 20);
-    fake_cudart::register_kernel<device::PixelWork>("precache_pixel_kernel", run_kernel);
-    fake_cudart::register_kernel<device::ResidentWork>("precache_resident_kernel", run_choice);
+    register_kernels();
   }
   FakeMachine(const FakeMachine&) = delete;
   FakeMachine& operator=(const FakeMachine&) = delete;
@@ -55,7 +54,7 @@ class UserStream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// The content of a batch as a consumer sees it.
+/// The content of a batch as a consumer sees it; the images of all views, one view after another.
 struct SeenBatch {
   Bytes images;
   std::vector<std::int64_t> labels;
@@ -69,14 +68,22 @@ class Consumer {
  public:
   void take(DeviceBatch batch) {
     Taken& taken = taken_.emplace_back();
-    const std::size_t bytes = batch.size() * batch.spec().size_bytes();
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < batch.views(); ++i) {
+      bytes += batch.size() * batch.view_spec(i).size_bytes();
+    }
     taken.samples.assign(batch.samples().begin(), batch.samples().end());
     taken.image_bytes = bytes;
     REQUIRE(cudaHostAlloc(&taken.images, bytes, cudaHostAllocDefault) == cudaSuccess);
     REQUIRE(cudaHostAlloc(&taken.labels, batch.size() * 8, cudaHostAllocDefault) == cudaSuccess);
     batch.wait_on(stream_.get());
-    REQUIRE(cudaMemcpyAsync(taken.images, batch.images(), bytes, cudaMemcpyDeviceToHost,
-                            stream_.get()) == cudaSuccess);
+    auto* to = static_cast<std::byte*>(taken.images);
+    for (std::size_t i = 0; i < batch.views(); ++i) {
+      const std::size_t view_bytes = batch.size() * batch.view_spec(i).size_bytes();
+      REQUIRE(cudaMemcpyAsync(to, batch.view_images(i), view_bytes, cudaMemcpyDeviceToHost,
+                              stream_.get()) == cudaSuccess);
+      to += view_bytes;
+    }
     REQUIRE(cudaMemcpyAsync(taken.labels, batch.labels(), batch.size() * 8, cudaMemcpyDeviceToHost,
                             stream_.get()) == cudaSuccess);
     batch.release(stream_.get());
@@ -122,8 +129,11 @@ inline std::vector<SeenBatch> epoch_of(Loader& loader) {
   std::vector<SeenBatch> seen;
   while (const auto batch = loader.next()) {
     SeenBatch& one = seen.emplace_back();
-    for (std::size_t i = 0; i < batch->size(); ++i) {
-      one.images.insert(one.images.end(), (*batch)[i].begin(), (*batch)[i].end());
+    for (std::size_t view = 0; view < batch->views(); ++view) {
+      const BatchView rows = batch->view(view);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        one.images.insert(one.images.end(), rows[i].begin(), rows[i].end());
+      }
     }
     one.labels.assign(batch->labels().begin(), batch->labels().end());
     one.samples.assign(batch->samples().begin(), batch->samples().end());

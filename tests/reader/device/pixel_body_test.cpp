@@ -66,6 +66,7 @@ void compare(const TensorSpec& stored, const BatchTransform& transform, std::uin
   work.out = out.data();
   work.choices = choices.data();
   work.labels_in = labels.data();
+  work.stored_labels = labels.size();
   work.labels_out = labels_out.data();
   test::run_blocks(dim3(3, 2), threads, work);
   const bool equal = out == expected;

@@ -13,10 +13,7 @@ void machine_start(int devices) {
   fake_cudart::reset();
   fake_cudart::set_device_count(devices);
   fake_cudart::set_delays(1, 20);
-  fake_cudart::register_kernel<precache::device::PixelWork>("precache_pixel_kernel",
-                                                            precache::test::run_kernel);
-  fake_cudart::register_kernel<precache::device::ResidentWork>("precache_resident_kernel",
-                                                               precache::test::run_choice);
+  precache::test::register_kernels();
 }
 
 /// All rules that were broken and all that was left behind, in lines. Valid until the next call.
