@@ -29,12 +29,13 @@ nb::object capsule_of(Managed* tensor) {
 }
 
 /// Keeps the GIL, because a batch notes its streams without a lock.
-nb::object dlpack(const DeviceBatch& batch, bool labels, std::uintptr_t stream, bool versioned) {
+nb::object dlpack(const DeviceBatch& batch, bool labels, std::size_t view, std::uintptr_t stream,
+                  bool versioned) {
   const auto part = labels ? DeviceBatch::Part::kLabels : DeviceBatch::Part::kImages;
   auto* const handle =
       reinterpret_cast<CUstream_st*>(stream);  // NOLINT: CUDA's streams are addresses
-  return versioned ? capsule_of(batch.to_dlpack_versioned(part, handle))
-                   : capsule_of(batch.to_dlpack(part, handle));
+  return versioned ? capsule_of(batch.to_dlpack_versioned(part, handle, view))
+                   : capsule_of(batch.to_dlpack(part, handle, view));
 }
 
 void make_loader(Held<DeviceLoader>* self, const Dataset& dataset, const LoaderOptions& options,
@@ -70,7 +71,9 @@ void add_device_loader(nb::module_& module) {
   nb::class_<DeviceBatch>(module, "DeviceBatch")
       .def("__len__", &DeviceBatch::size)
       .def_prop_ro("device", &DeviceBatch::device)
-      .def("dlpack", &dlpack, nb::arg("labels"), nb::arg("stream"), nb::arg("versioned"));
+      .def_prop_ro("views", &DeviceBatch::views)
+      .def("dlpack", &dlpack, nb::arg("labels"), nb::arg("view"), nb::arg("stream"),
+           nb::arg("versioned"));
 
   nb::class_<Held<DeviceLoader>> loader(module, "DeviceLoader");
   loader

@@ -13,15 +13,16 @@ _LEGACY_STREAM, _STREAM_OF_THREAD = 1, 2
 
 
 class DeviceTensor:
-    """The images or the labels of a batch on a GPU.
+    """The images of a view, or the labels, of a batch on a GPU.
 
     The consumer passes its stream when it takes the tensor by DLPack. That stream waits for the data. Once the last tensor
     of the batch is gone, the memory is reused after the work that is queued on that stream by then.
     """
 
-    def __init__(self, batch: _reader.DeviceBatch, *, labels: bool):
+    def __init__(self, batch: _reader.DeviceBatch, *, labels: bool, view: int = 0):
         self._batch = batch
         self._labels = labels
+        self._view = view
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """(kDLCUDA, the device's number)."""
@@ -53,4 +54,5 @@ class DeviceTensor:
         if stream is not None and stream < 1:
             raise InvalidArgument(f"stream is {stream}", hint="It must be None, 1 or a cudaStream_t.")
         versioned = max_version is not None and max_version[0] >= 1
-        return self._batch.dlpack(self._labels, _LEGACY_STREAM if stream is None else stream, versioned)
+        stream = _LEGACY_STREAM if stream is None else stream
+        return self._batch.dlpack(self._labels, self._view, stream, versioned)

@@ -191,11 +191,12 @@ class Loader(_loader.Loader):
         return super()._make_native(options)
 
     def _arrays(self, batch: _reader.Batch | _reader.DeviceBatch) -> tuple[Any, torch.Tensor]:
-        if isinstance(batch, _reader.DeviceBatch):
-            images = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False))
-            labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
-            return _channels_first(images, self.spec), labels
         views = range(len(self._pixels.lists))
+        if isinstance(batch, _reader.DeviceBatch):
+            placed = [torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=False, view=view)) for view in views]
+            images = [_channels_first(tensor, self.spec) for tensor in placed]
+            labels = torch.utils.dlpack.from_dlpack(DeviceTensor(batch, labels=True))
+            return (tuple(images) if self._pixels.has_views else images[0]), labels
         placed = [
             self._placed(_tensors(self._rows(batch, view, may_write=True), Spec(*batch.spec(view)))) for view in views
         ]

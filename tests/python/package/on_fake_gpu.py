@@ -13,6 +13,7 @@ import torch
 
 import precache
 import precache.torch
+from precache import transforms
 from precache._device import DeviceTensor
 
 pytest_plugins = ("package_fixtures",)
@@ -112,6 +113,49 @@ def test_batches_are_those_without_a_gpu(made, as_torch, dtype, channels_last, p
         assert (device["bytes_registered"] > 0) == (path not in ("staged", "resident"))
         assert (device["bytes_resident"] > 0) == (path == "resident")
     assert all(facts.device == (2, 0) for facts in as_torch.facts)
+
+
+LISTS = {
+    "crop": [transforms.RandomResizedCrop(9), transforms.RandomHorizontalFlip()],
+    "colour": [transforms.ColorJitter(0.4, 0.4, 0.4, 0.1), transforms.RandomGrayscale(0.5), transforms.RandomErasing()],
+    "warp": [transforms.RandomRotation(30), transforms.RandomCrop(12, padding=3, padding_mode="reflect")],
+}
+
+
+@pytest.mark.parametrize("path", ["staged", "gather", "resident"])
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_operations_are_those_without_a_gpu(made, as_torch, name, path):
+    built = made("--size", "17x23", "--shards", "3")
+    options = {"transform": LISTS[name], "shuffle": "full", "seed": 4, "normalize": "imagenet", "repeats": 2}
+    here = precache.torch.Loader(built.out, 4, **options)
+    there = precache.torch.Loader(built.out, 4, device="cuda", device_path=path, pin_shards_up_to=BUDGET, **options)
+    assert there.draw(3, epoch=2, repeat=1) == here.draw(3, epoch=2, repeat=1)
+    for _ in range(2):
+        for (images, labels), (expected, expected_labels) in zip(there, here, strict=True):
+            assert torch.equal(images, expected) and torch.equal(labels, expected_labels)
+
+
+@pytest.mark.parametrize("path", ["staged", "resident"])
+def test_views_and_sizes_are_those_without_a_gpu(made, as_torch, path):
+    built = made("--size", "17x23", "--shards", "3")
+    views = [[transforms.RandomResizedCrop(9), transforms.RandomHorizontalFlip()], [transforms.RandomResizedCrop(5)]]
+    options = {"views": views, "size": {0: 6, 1: 9}, "dtype": "float16"}
+    here = precache.torch.Loader(built.out, 4, **options)
+    there = precache.torch.Loader(built.out, 4, device="cuda", device_path=path, **options)
+    for size in (6, 9, 9):
+        for (images, labels), (expected, expected_labels) in zip(there, here, strict=True):
+            assert images[0].shape[-2:] == (size, size)
+            assert len(images) == len(expected) == 2
+            assert all(torch.equal(*pair) for pair in zip(images, expected, strict=True))
+            assert torch.equal(labels, expected_labels)
+
+
+def test_operations_that_the_gpu_lacks_are_moved_or_refused(stamps, as_torch, monkeypatch):
+    options = {"transform": [transforms.GaussianBlur(3)], "device": "cuda"}
+    with pytest.raises(precache.Unsupported, match="GaussianBlur is not supported on a GPU"):
+        precache.torch.Loader(stamps.out, 4, device_path="staged", **options)
+    loader = precache.torch.Loader(stamps.out, 4, **options)
+    assert "GaussianBlur" in loader.stats()["device"]["reason"]
 
 
 def test_nothing_is_registered_unasked(stamps, as_torch):
