@@ -122,7 +122,7 @@ def mask_tensor(mask):
         (t.RandomHorizontalFlip(), lambda mask, value: F.horizontal_flip(mask) if value else mask),
         (t.RandomVerticalFlip(), lambda mask, value: F.vertical_flip(mask) if value else mask),
     ],
-    ids=str,
+    ids=["crop", "border", "edge", "centre", "mirrored", "flipped"],
 )
 def test_masks_are_those_of_torchvision(scenes, operation, redo):
     loader = precache.torch.Loader(scenes, 5, columns=["mask"], transform=[operation])
