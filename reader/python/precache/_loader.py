@@ -233,7 +233,7 @@ class Loader:
         >>> from precache import transforms
         >>> print(Loader(dataset, transform=[transforms.Resize(32), transforms.RandomHorizontalFlip()]).transforms)
         runs     RandomHorizontalFlip(p=0.5, alternate=False)
-        dropped  Resize(32): The stored images are 32x32 already.
+        dropped  Resize(32): Build resized the shorter side to 32 already.
         """
         made = self._pixels.transforms
         return made if self._pixels.has_views else made[0]

@@ -24,8 +24,8 @@ needs_no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a 
 def device_loader(dataset):
     options = _reader.LoaderOptions(
         batch_size=4, shuffle="none", block_rows=1, window_blocks=1, seed=0, rank=0, world_size=1, last_batch="drop", crop=None,
-        flip=False, normalize=None, augmentation=[], views=[], sizes=[], max_size=None, repeats=1, dtype=None, layout=None, threads=1,
-        prefetch=1, writable=False, subset=None, weights=None, columns=[])  # fmt: skip
+        flip=False, normalize=None, augmentation=[], views=[], sizes=[], max_size=None, mask_fill=None, repeats=1, dtype=None, layout=None,
+        threads=1, prefetch=1, writable=False, subset=None, weights=None, columns=[])  # fmt: skip
     return _reader.DeviceLoader(
         dataset._native, options, device=0, device_batches=1, path="auto", pin_shards_up_to=0, resident_up_to=0
     )
