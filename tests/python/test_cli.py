@@ -98,6 +98,7 @@ HELP = {
     "--parts": "N [as many as ran last]",
     "--status": "",
     "--watch": "",
+    "--watch-seconds": "S [2]",
     "--overwrite": "",
     "--dry-run": "",
     "--quiet": "",
@@ -229,6 +230,7 @@ WRONG_VALUES = {
     "--finish": [None],  # there is nothing to finish
     "--parts": ["0", "-1", "x", ""],
     "--watch": [None],  # without --status
+    "--watch-seconds": ["2", "0 --status --watch", "nan --status --watch", "86401 --status --watch", "x", ""],
     "--nosuch": [None],
 }
 CASES = [(option, value) for option, values in WRONG_VALUES.items() for value in values]

@@ -164,6 +164,7 @@ def test_the_lightning_sample_trains_in_two_processes(folder, tmp_path):
 
 def test_accelerate_sees_the_end_of_an_epoch_and_skips_batches(folder):
     accelerate = pytest.importorskip("accelerate")
+    accelerate.state.GradientState._reset_state()  # other tests may have left a loop early
     accelerator = accelerate.Accelerator(gradient_accumulation_steps=4, cpu=True)
     recorder = Recorder()
     model = torch.nn.Linear(3, 3)
