@@ -344,6 +344,8 @@ def test_options_in_the_documents_exist():
         "--wrap",
         "--descriptor",
         "--include",
+        "--avx",  # --avx2
+        "--stored",
     }
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))
