@@ -8,6 +8,7 @@ Prints `file:line: what was found: what to write instead` and exits with 1 if it
 """
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -74,9 +75,10 @@ def shape(lines):
 
 
 def tracked():
-    listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-z"], capture_output=True, text=True)
-    if listed.returncode == 0:
-        return [Path(name) for name in listed.stdout.split("\0") if name]
+    if shutil.which("git"):
+        listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-z"], capture_output=True, text=True)
+        if listed.returncode == 0:
+            return [Path(name) for name in listed.stdout.split("\0") if name]
     return [path for path in Path().rglob("*") if path.is_file() and path.parts[0] not in ("build", ".git")]
 
 
