@@ -4,7 +4,7 @@
 
     docs/images/make.py PHOTOS [--precache build/release/precache]
 
-PHOTOS has one sub-folder of images per class. Needs Pillow, and Chromium for the page. README.md in this folder names the
+PHOTOS has one subfolder of images per class. Needs Pillow, and Chromium for the page. README.md in this folder names the
 photos of the stored pictures and their licence.
 """
 
