@@ -11,6 +11,8 @@ normalises. Peers that are not installed are skipped, and a message at the end n
 """
 
 import argparse
+import datetime
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -255,8 +257,27 @@ def measure(side, names, folder, rounds):
         if found:
             rate, cpu = (statistics.median(each[key] for each in found) for key in ("rate", "cpu"))
             print(f"| {name} | {rate:,.0f} | {cpu * 1e6:,.0f} µs | {1 / cpu:,.0f} |", flush=True)
-            rows.append({"loader": name, "images_per_second": round(rate), "cpu_us": round(cpu * 1e6), "runs": found})
+            row = {"loader": name, "images_per_second": round(rate), "cpu_us": round(cpu * 1e6)}
+            rows.append(row | {"runs": found, "others": [each["others"] for each in found]})
     return rows
+
+
+def started_record(args):
+    """The record without its figures, as plot_throughput.py reads it."""
+    packages = [name for name in ("numpy", "torch", "torchvision") if installed(name)]
+    stored = " ".join(map(str, args.stored))
+    return {
+        "date": f"{datetime.date.today()}",
+        "machine": machine(),
+        "command": f"tests/bench/augment_bench.py FOLDER --stored {stored} --images {args.images} --rounds {args.rounds}",
+        "data": f"RandomResizedCrop({OUT}), flip and normalisation to float16 of {args.images:,} images in the page cache; "
+        f"shuffled batches of {BATCH}.",
+        "images": args.images,
+        "batch_size": BATCH,
+        "rounds": args.rounds,
+        "versions": {name: importlib.metadata.version(name) for name in packages},
+        "modes": {},
+    }
 
 
 def main():
@@ -271,12 +292,12 @@ def main():
     if args.run:
         return run(*json.loads(args.run))
     absent = [name for name, (_, _, modules) in PEERS.items() if not all(map(installed, modules))]
-    record = {"machine": machine(), "images": args.images, "rounds": args.rounds, "sizes": {}}
+    record = started_record(args)
     for side in args.stored:
         with tempfile.TemporaryDirectory(dir=args.folder) as temporary:
             store(Path(temporary), side, args.images)
             names = [name for name in PEERS if name not in absent]
-            record["sizes"][side] = measure(side, names, Path(temporary), args.rounds)
+            record["modes"][f"from {side}x{side}"] = measure(side, names, Path(temporary), args.rounds)
         if args.json:
             args.json.write_text(json.dumps(record, indent=1) + "\n")
     if absent:

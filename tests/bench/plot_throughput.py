@@ -1,137 +1,147 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the figures that `peers.py --json` recorded as a bar chart.
+"""Draws the figures that `peers.py --json` or `augment_bench.py --json` recorded as a bar chart.
 
-    pip install -r tests/bench/requirements.txt
-    tests/bench/plot_throughput.py docs/benchmarks/RECORD.json docs/images/throughput.svg [--modes MODE...]
+    tests/bench/plot_throughput.py docs/benchmarks/RECORD.json OUT.svg [--modes MODE...]
 
-The same record always gives the same bytes.
+By default, the first two modes of the record are drawn. The same record always gives the same bytes.
 """
 
 import argparse
 import datetime
 import json
+import textwrap
+from html import escape
 from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
 
 # Which loaders the chart shows, and how it names them.
 LABELS = {
     "precache.Loader": "precache",
+    "precache.Loader, 2 threads": "precache",
     "precache.torch.Loader": "precache (torch)",
+    "precache.torch.Loader, 2 threads": "precache (torch)",
     "precache.tensorflow.dataset": "precache (TensorFlow)",
     "FFCV": "FFCV",
     "DALI, webdataset tars (CPU)": "DALI (CPU)",
+    "DALI (CPU)": "DALI (CPU)",
     "DataLoader, numpy memmap": "DataLoader, memmap",
     "webdataset, .npy tars": "webdataset",
     "tf.data, TFRecord": "tf.data",
     "DataLoader, ImageFolder (JPEG)": "DataLoader, ImageFolder*",
+    "torchvision v2 on tensors, DataLoader": "DataLoader, tensors",
+    "torchvision v2, tensors, DataLoader": "DataLoader, tensors",
+    "torchvision on PIL images, DataLoader": "DataLoader, PIL images",
+    "torchvision, PIL, DataLoader": "DataLoader, PIL images",
 }
 TITLES = {
     "sequential": "In stored order, uint8",
     "shuffled": "Shuffled, uint8",
     "float16": "Shuffled, normalised to float16",
     "float32": "Shuffled, normalised to float32",
+    "from 256x256": "Stored at 256×256",
+    "from 320x320": "Stored at 320×320",
+    "from 512x512": "Stored at 512×512",
 }
 PRECACHE, OTHER, INK, FAINT, PAPER, EDGE = "#0f766e", "#9aa5b1", "#1f2933", "#52606d", "#ffffff", "#d5dbe1"
+FONT = "-apple-system, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
+WIDTH, MARGIN, NAMES, ROW, BAR = 900, 20, 172, 26, 19  # pixels; NAMES is the column of names
+NOTE_LETTERS, NOTE_LINE = 128, 17
 
 
-def draw_mode(axes, rows, loaders, title):
-    """Draws one bar per loader, the first at the top."""
-    measured = {row["loader"]: row["images_per_second"] for row in rows}
-    rates = [measured.get(loader, 0) for loader in reversed(loaders)]
-    ours = [loader.startswith("precache") for loader in reversed(loaders)]
-    bars = axes.barh(
-        [LABELS[loader] for loader in reversed(loaders)],
-        rates,
-        height=0.72,
-        color=[PRECACHE if mine else OTHER for mine in ours],
-    )
-    for bar, rate, mine in zip(bars, rates, ours):
-        axes.annotate(
-            f"{rate:,.0f}" if rate else "not measured",
-            (rate, bar.get_y() + bar.get_height() / 2),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=10,
-            color=INK,
-            fontweight="bold" if mine else "normal",
-        )
-    for label, mine in zip(axes.get_yticklabels(), ours):
-        label.set_fontweight("bold" if mine else "normal")
-    axes.set_title(title, loc="left", fontsize=11.5, color=INK, pad=8)
-    axes.set_xlim(0, max(rates) * 1.2)
-    axes.set_xticks([])
-    axes.tick_params(axis="y", length=0, labelsize=10, colors=INK)
-    axes.spines[["top", "right", "bottom"]].set_visible(False)
-    axes.spines["left"].set_color(EDGE)
-    axes.set_facecolor(PAPER)
+def text(x, y, words, size, color=INK, **attributes):
+    more = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items())
+    return f'<text x="{x}" y="{y}" font-size="{size}" fill="{color}"{more}>{escape(words)}</text>'
 
 
-def conditions(record, rows):
+def shown(record, mode):
+    """The rows of a mode that the chart shows, the fastest first."""
+    rows = [row for row in record["modes"][mode] if row["loader"] in LABELS]
+    return sorted(rows, key=lambda row: -row["images_per_second"])
+
+
+def draw_mode(rows, title, left, top, width):
+    """Draws one bar per loader, the fastest at the top."""
+    longest = width - NAMES - 72  # leaves room for the figure after the bar
+    fastest = rows[0]["images_per_second"]
+    parts = [text(left, top, title, 14.5)]
+    for number, row in enumerate(rows):
+        y = top + 14 + ROW * number
+        ours = row["loader"].startswith("precache")
+        weight = {"font_weight": "bold"} if ours else {}
+        length = round(longest * row["images_per_second"] / fastest, 1)
+        baseline = y + 14
+        parts.append(text(left + NAMES - 8, baseline, LABELS[row["loader"]], 13, text_anchor="end", **weight))
+        fill = PRECACHE if ours else OTHER
+        parts.append(f'<rect x="{left + NAMES}" y="{y}" width="{length}" height="{BAR}" fill="{fill}"/>')
+        rate = f"{row['images_per_second']:,}"
+        parts.append(text(round(left + NAMES + length + 6, 1), baseline, rate, 13, **weight))
+    bottom = top + 14 + ROW * len(rows)
+    parts.append(f'<path d="M{left + NAMES} {top + 10}V{bottom}" stroke="{EDGE}"/>')
+    return parts
+
+
+def conditions(record, mode):
     """Says how quiet the machine was."""
-    if "conditions" in record:
-        return record["conditions"]
-    others = max(share or 0 for row in rows for share in row["others"])
-    return f"Medians of {record['rounds']} rounds, the loaders in turns; other programs used at most {others:.0%} of the processor time."
+    run = record | record.get("runs", {}).get(mode, {})
+    if "conditions" in run:
+        return run["conditions"]
+    others = max(share or 0 for row in shown(record, mode) for share in row["others"])
+    return f"Medians of {run['rounds']} rounds, the loaders in turns; other programs used at most {others:.0%} of the processor time."
 
 
-def caption(record, modes):
+def described(record):
+    height, width = record["shape"][1:]
+    images = f"{record['images']:,} images of {height}×{width} in the page cache"
+    return f"{images}, batches of {record['batch_size']}, every batch read by the consumer."
+
+
+def notes(record, modes):
     """Says what was measured, on which machine and when."""
     machine = record["machine"]
     date = datetime.date.fromisoformat(record["date"])
-    height, width = record["shape"][1:]
-    rows = [row for mode in modes for row in record["modes"][mode] if row["loader"] in LABELS]
-    lines = [
-        f"{record['images']:,} images of {height}×{width} in the page cache, batches of {record['batch_size']}, every batch read by the consumer.",
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}; {date.day} {date:%B %Y}.",
-        conditions(record, rows),
-    ]
-    if any("ImageFolder" in row["loader"] for row in rows):
-        lines.append(
-            "* ImageFolder decodes JPEG photos in every epoch; the other loaders read tensors that were stored once."
-        )
-    return "\n".join(lines)
+    data = record.get("data") or described(record)
+    lines = [data, f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}; {date.day} {date:%B %Y}."]
+    said = {mode: conditions(record, mode) for mode in modes}
+    if len(set(said.values())) == 1:
+        lines.append(said[modes[0]])
+    else:
+        places = ["Left", "Right"] if len(modes) == 2 else [TITLES[mode] for mode in modes]
+        lines += [f"{place}: {said[mode]}" for place, mode in zip(places, modes, strict=True)]
+        lines.append("These are different runs on a shared machine: compare bars within one chart only.")
+    if any("ImageFolder" in row["loader"] for mode in modes for row in shown(record, mode)):
+        lines.append("* ImageFolder decodes JPEG photos in every epoch; the other loaders read stored tensors.")
+    return [part for line in lines for part in textwrap.wrap(line, NOTE_LETTERS, break_on_hyphens=False)]
 
 
 def draw(record, modes):
-    plt.rcParams.update({"font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "precache"})
-    rows = sorted(record["modes"][modes[0]], key=lambda row: -row["images_per_second"])
-    loaders = [row["loader"] for row in rows if row["loader"] in LABELS]
-    notes = caption(record, modes)
-    height = 0.3 * len(loaders) + 1.3 + 0.19 * (notes.count("\n") + 1)
-    figure, axes = plt.subplots(1, len(modes), figsize=(9.6, height), squeeze=False, sharey=True)
-    figure.set_facecolor(PAPER)
-    figure.patch.set(edgecolor=EDGE, linewidth=1.5)
-    for axis, mode in zip(axes[0], modes):
-        draw_mode(axis, record["modes"][mode], loaders, TITLES[mode])
-    figure.text(
-        0.02,
-        1 - 0.17 / height,
-        "Images per second into the training loop",
-        fontsize=14,
-        fontweight="bold",
-        color=INK,
-        va="top",
-    )
-    figure.text(0.02, 0.13 / height, notes, fontsize=8.5, color=FAINT, va="bottom", linespacing=1.5)
-    figure.tight_layout(rect=(0.01, (0.13 + 0.19 * (notes.count("\n") + 1)) / height, 0.99, 1 - 0.5 / height), w_pad=2)
-    return figure
+    charts = [(shown(record, mode), TITLES[mode]) for mode in modes]
+    top = 68
+    below = top + 14 + ROW * max(len(rows) for rows, _ in charts) + 26
+    lines = notes(record, modes)
+    height = below + NOTE_LINE * len(lines) + 2
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="{FONT}">',
+        f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" fill="{PAPER}" stroke="{EDGE}"/>',
+        text(MARGIN, 33, "Images per second into the training loop", 18, font_weight="bold"),
+    ]
+    width = (WIDTH - MARGIN) // len(charts)
+    for number, (rows, title) in enumerate(charts):
+        parts += draw_mode(rows, title, MARGIN + width * number, top, width)
+    parts += [text(MARGIN, below + NOTE_LINE * i, line, 12, FAINT) for i, line in enumerate(lines)]
+    return "\n".join([*parts, "</svg>", ""])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("record", type=Path, help="written by peers.py --json")
-    parser.add_argument("out", type=Path, help="an .svg or .png file")
-    parser.add_argument("--modes", nargs="+", choices=TITLES, default=["shuffled", "float16"])
+    parser.add_argument("record", type=Path, help="written by --json of a benchmark")
+    parser.add_argument("out", type=Path, help="an .svg file")
+    parser.add_argument("--modes", nargs="+", choices=TITLES, help="default: the first two of the record")
     args = parser.parse_args()
-    figure = draw(json.loads(args.record.read_text()), args.modes)
-    metadata = {"Date": None, "Creator": None} if args.out.suffix == ".svg" else None
-    figure.savefig(args.out, metadata=metadata, dpi=110)
+    record = json.loads(args.record.read_text())
+    modes = args.modes or list(record["modes"])[:2]
+    if absent := [mode for mode in modes if mode not in record["modes"]]:
+        parser.error(f"{args.record} has no figures of {', '.join(absent)}; it has {', '.join(record['modes'])}")
+    args.out.write_text(draw(record, modes))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,16 @@
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PLOT = "tests/bench/plot_throughput.py"
 RECORDS = sorted((DOCS / "benchmarks").glob("*.json"))
 
 
@@ -53,3 +58,24 @@ def test_pages_of_records_are_listed():
     index = (DOCS / "benchmarks" / "index.md").read_text()
     pages = [page.name for page in (DOCS / "benchmarks").glob("20*.md")]
     assert pages and all(f"]({page})" in index for page in pages)
+
+
+def chart_commands():
+    text = (DOCS / "images" / "README.md").read_text().replace("\\\n", "")
+    return [shlex.split(line) for line in text.splitlines() if line.startswith(PLOT)]
+
+
+def test_the_stored_charts_are_those_of_the_stored_figures(tmp_path):
+    pages = [ROOT / "README.md", DOCS / "index.md", DOCS / "performance.md"]
+    used = {name for page in pages for name in re.findall(r"\]\((?:docs/)?images/(\w+\.svg)\)", page.read_text())}
+    assert used == {Path(words[2]).name for words in chart_commands()}
+    for _, record, chart, *options in chart_commands():
+        out = tmp_path / Path(chart).name
+        subprocess.run([sys.executable, ROOT / PLOT, ROOT / record, out, *options], check=True)
+        assert out.read_bytes() == (ROOT / chart).read_bytes(), "draw it again: see docs/images/README.md"
+
+
+def test_a_chart_of_figures_that_a_record_lacks_is_refused(tmp_path):
+    command = [sys.executable, ROOT / PLOT, RECORDS[0], tmp_path / "x.svg", "--modes", "from 512x512"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and "has no figures of from 512x512; it has sequential" in done.stderr
