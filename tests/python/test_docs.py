@@ -26,6 +26,7 @@ from PIL import Image
 from shards import Dataset
 
 COMMANDS = ("bench", "build", "cluster", "convert", "index", "inspect", "pack", "verify")
+LIBRARIES = ("formats", "reader", "convert")  # which install headers
 SCHEDULERS = ("cluster/slurm", "cluster/kubernetes")
 
 
@@ -257,6 +258,12 @@ def test_links_between_documents_lead_somewhere(document):
     assert missing == []
 
 
+def test_every_picture_is_on_a_page():
+    pictures = {path.name for path in (ROOT / "docs" / "images").iterdir() if path.suffix in (".png", ".svg")}
+    shown = {name for page in DOCUMENTS for name in re.findall(r"images/([\w-]+\.\w+)\)", page.read_text())}
+    assert pictures == shown
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_named_links_are_defined_and_used(document):
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
@@ -279,9 +286,18 @@ def test_generated_parts_name_what_exists():
     ]
     assert {name for kind, name in wanted if kind == "help"} == {"precache", *COMMANDS, *SCHEDULERS} - {"cluster"}
     headers = [name for kind, name in wanted if kind == "header"]
-    assert len(headers) > 5 and all((ROOT / name).is_file() for name in headers)
+    found = [path for library in LIBRARIES for path in (ROOT / library).rglob("include/precache/*/*.hpp")]
+    assert sorted(headers) == sorted(path.relative_to(ROOT).as_posix() for path in found)
     schemas = [json.loads((ROOT / "docs" / name).read_text()) for kind, name in wanted if kind == "schema"]
     assert len(schemas) == 1 and all("properties" in schema for schema in schemas)
+
+
+def test_the_python_reference_has_every_public_name():
+    source = (ROOT / "reader" / "python" / "precache" / "__init__.py").read_text()
+    public = set(re.findall(r'"(\w+)"', re.search(r"__all__ = \[(.*?)\]", source, re.DOTALL)[1]))
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    shown = set(re.findall(r"^::: precache\.(\w+)", page, re.MULTILINE))
+    assert public <= shown
 
 
 def test_the_page_on_json_names_every_key(tmp_path, quickstart):
