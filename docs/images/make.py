@@ -45,7 +45,7 @@ def save_small(image, path):
     print(f"{path.name}: {image.width}x{image.height}, {path.stat().st_size / 1e3:.0f} KB")
 
 
-def screenshot(page, path, width=1100):
+def screenshot(page, path, width=1280):
     """Draws a page in a window that is too high, and cuts the empty space below."""
     tall = path.with_suffix(".tall.png")
     subprocess.run(
@@ -66,6 +66,15 @@ def screenshot(page, path, width=1100):
     empty = Image.new("RGB", image.size, image.getpixel((0, image.height - 1)))
     bottom = ImageChops.difference(image, empty).getbbox()[3]
     return image.crop((0, 0, width, min(bottom + 20, image.height)))
+
+
+def top_of(image, most=0.6, fade=70):
+    """Cuts the part below `most` of the width off: a page takes little room, and fades out where it continues."""
+    top = image.crop((0, 0, image.width, min(image.height, round(image.width * most))))
+    paper = Image.new("RGB", (top.width, fade), top.getpixel((0, top.height - 1)))
+    shades = Image.linear_gradient("L").resize((top.width, fade))
+    top.paste(paper, (0, top.height - fade), shades)
+    return top
 
 
 def output_on_terminal(command, folder):
@@ -181,7 +190,8 @@ def main():
             return work / name
 
         save_small(Image.open(inspect(18, "--sheet", "sheet.png")), args.out / "contact-sheet.png")
-        save_small(screenshot(inspect(12, "--html", "page.html"), work / "page.png"), args.out / "inspect-page.png")
+        page = screenshot(inspect(14, "--html", "page.html"), work / "page.png")
+        save_small(top_of(page), args.out / "inspect-page.png")
 
 
 if __name__ == "__main__":
