@@ -65,9 +65,9 @@ std::vector<std::string> joined_words(int argc, char** argv) {
     const auto is_share = [](std::string_view text) {
       const std::size_t slash = text.find('/');
       const auto is_number = [](std::string_view part) {
-        return !part.empty() && part.find_first_not_of("0123456789") == part.npos;
+        return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
       };
-      return slash != text.npos && is_number(text.substr(0, slash)) &&
+      return slash != std::string_view::npos && is_number(text.substr(0, slash)) &&
              is_number(text.substr(slash + 1));
     };
     if (!words.empty() && words.back() == "--prepare" && is_share(word)) {
@@ -77,6 +77,17 @@ std::vector<std::string> joined_words(int argc, char** argv) {
     }
   }
   return words;
+}
+
+/// "precache build", as far as the command line names a command.
+std::string asked_command(const CLI::App& app) {
+  std::string name = app.get_name();
+  const CLI::App* asked = &app;
+  while (!asked->get_subcommands().empty()) {
+    asked = asked->get_subcommands().front();
+    name += " " + asked->get_name();
+  }
+  return name;
 }
 
 ExitCode run(int argc, char** argv) {
@@ -117,7 +128,7 @@ ExitCode run(int argc, char** argv) {
     const std::string message =
         cli::parse_error_text(error, app, std::vector<std::string>(argv + 1, argv + argc));
     return fail(ExitCode::kUsage,
-                {"InvalidArgument", message, "See precache --help, or precache COMMAND --help."});
+                {"InvalidArgument", message, fmt::format("See '{} --help'.", asked_command(app))});
   } catch (const InvalidArgument& error) {
     return fail(ExitCode::kUsage, {"InvalidArgument", error.what(), error.hint()});
   } catch (const IoError& error) {
