@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "precache/formats/normalization.hpp"
 #include "precache/formats/tensor_spec.hpp"
@@ -45,7 +46,9 @@ struct Recipe {
 
   /// Throws InvalidArgument if the parts do not fit together or a size is out of range.
   void validate() const;
+  /// To which the shorter side of images is resized before the crop.
   [[nodiscard]] std::uint32_t shorter_side() const;
+  /// The spec of the tensors that it makes.
   [[nodiscard]] TensorSpec spec() const;
   /// A JSON object, the same for equal recipes.
   [[nodiscard]] std::string to_json() const;
@@ -65,16 +68,20 @@ class StoredRecipe {
   /// problem().
   [[nodiscard]] static StoredRecipe parse(std::string_view json);
 
-  [[nodiscard]] const std::string& to_json() const { return json_; }
+  [[nodiscard]] const std::string& to_json() const& { return json_; }
+  [[nodiscard]] std::string to_json() && { return std::move(json_); }
   /// A description for users: all keys that a TensorSpec does not have, as in "size 224x224, fit
   /// crop".
-  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] const std::string& text() const& { return text_; }
+  [[nodiscard]] std::string text() && { return std::move(text_); }
   [[nodiscard]] bool is_empty() const { return json_ == "{}"; }
   /// Why `dtype` or `normalize` cannot be read; empty: they can.
-  [[nodiscard]] const std::string& problem() const { return problem_; }
+  [[nodiscard]] const std::string& problem() const& { return problem_; }
+  [[nodiscard]] std::string problem() && { return std::move(problem_); }
   /// Whether values of this type are pixels, after normalization() if there is one.
   [[nodiscard]] bool knows_values(DType dtype) const;
-  [[nodiscard]] const std::optional<Normalization>& normalization() const { return normalize_; }
+  [[nodiscard]] const std::optional<Normalization>& normalization() const& { return normalize_; }
+  [[nodiscard]] std::optional<Normalization> normalization() && { return normalize_; }
 
   /// The same recipe for tensors of another type, layout or normalisation.
   [[nodiscard]] StoredRecipe with_values(const TensorSpec& spec,
