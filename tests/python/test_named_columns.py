@@ -11,10 +11,12 @@ import tarfile
 import zlib
 
 import h5py
+import jsonschema
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from conftest import REPOSITORY
 from shards import FORMATS, Dataset
 
 SIZE = 16
@@ -158,6 +160,30 @@ def read_columns(dataset, split="train"):
             assert sorted(raw) == sorted(np.asarray(values[name]).tobytes() for values in rows.values())
         found.update(rows)
     return found
+
+
+def with_unknown_keys(manifest):
+    """The manifest with one more key in each object whose keys are not names of splits or columns."""
+    split = manifest["splits"]["train"]
+    columns = split["columns"]
+    objects = [manifest, split, split["names"], *split["shards"], *columns.values()]
+    objects += [manifest["spec"], manifest["recipe"], manifest["recipe"]["normalize"]]
+    for place in objects:
+        place["later"] = {"version": 3}
+    del manifest["crc32c"]
+    return manifest
+
+
+def test_keys_of_later_versions_are_ignored(build, run, scene, tmp_path):
+    targets = ("--labels", scene / "targets.csv", "--size", str(SIZE), "--shards", "2")
+    dataset = build(scene / "images", tmp_path / "out", *targets, "--dtype", "float32", "--normalize", "imagenet")
+    manifest = with_unknown_keys(dataset.manifest)
+    schema = json.loads((REPOSITORY / "docs" / "formats" / "dataset.schema.json").read_text())
+    jsonschema.validate(manifest, schema)
+    (dataset.out / "dataset.json").write_text(json.dumps(manifest))
+    run("verify", dataset.out)
+    facts = json.loads(run("inspect", dataset.out, "--json").stdout)
+    assert [column["name"] for column in facts["paths"][0]["splits"][0]["columns"]] == ["age", "box", "tags"]
 
 
 def options_of(scene, file_format, fit):
