@@ -73,7 +73,7 @@ std::vector<std::string> build_words(const Scheduler& scheduler) {
     const std::string value = option->results().back();
     cluster::check_printable(name, value);
     if (value.starts_with('-')) {  // as a separate word it would be another option
-      words.push_back(name + "=" + value);
+      words.push_back(fmt::format("{}={}", name, value));
     } else {
       words.insert(words.end(), {name, value});
     }
@@ -159,12 +159,13 @@ std::vector<std::pair<std::string, std::string>> read_claims(const std::string& 
     const std::size_t comma = rest.find(',');
     const std::string_view claim = rest.substr(0, comma);
     const std::size_t colon = claim.find(':');
-    if (colon == 0 || colon == claim.npos || !claim.substr(colon + 1).starts_with('/')) {
+    if (colon == 0 || colon == std::string_view::npos ||
+        !claim.substr(colon + 1).starts_with('/')) {
       throw InvalidArgument(fmt::format("--claim must be NAME:PATH[,NAME:PATH...]; got '{}'", text),
                             "For example imagenet:/data.");
     }
     claims.emplace_back(claim.substr(0, colon), claim.substr(colon + 1));
-    more = comma != rest.npos;
+    more = comma != std::string_view::npos;
     if (more) rest.remove_prefix(comma + 1);
   }
   return claims;
@@ -208,12 +209,12 @@ void fill_placeholders(KubernetesJob& job, const CLI::App& app) {
   std::vector<std::string> made_up;
   if (job.image.empty()) {
     job.image = fmt::format("registry.example/precache:{}", kVersion);
-    made_up.push_back("the image");
+    made_up.emplace_back("the image");
   }
   if (job.claims.empty()) {
     job.claims = placeholder_claims(app.get_option("SOURCE")->as<std::string>(),
                                     app.get_option("OUT")->as<std::string>());
-    made_up.push_back("claimName");
+    made_up.emplace_back("claimName");
   }
   job.placeholders = fmt::format("{}", fmt::join(made_up, " and "));
 }

@@ -41,8 +41,8 @@ std::string with_flags(std::string_view message) {
   std::string text;
   while (true) {
     const std::size_t begin = message.find('`');
-    const std::size_t end = begin == message.npos ? begin : message.find('`', begin + 1);
-    if (end == message.npos) return text.append(message);
+    const std::size_t end = begin == std::string_view::npos ? begin : message.find('`', begin + 1);
+    if (end == std::string_view::npos) return text.append(message);
     const std::string_view word = message.substr(begin + 1, end - begin - 1);
     text += message.substr(0, begin);
     if (is_field(word)) {

@@ -170,6 +170,7 @@ ExitCode run_inspect(const InspectCommand& command) {
   }
   const std::vector<Inspected> paths = inspect_all(command);
   std::vector<Inspection> all;
+  all.reserve(paths.size());
   for (const Inspected& path : paths) all.push_back(path.facts);
   if (command.json) {
     std::fputs(to_json(all).c_str(), stdout);

@@ -24,7 +24,7 @@ void compare(const std::string& name, const Json& in_out, const Json& here,
     Json keys = in_out;
     keys.update(here);
     for (const auto& [key, value] : keys.items()) {
-      compare(name.empty() ? key : name + "." + key, in_out.value(key, Json()),
+      compare(name.empty() ? key : fmt::format("{}.{}", name, key), in_out.value(key, Json()),
               here.value(key, Json()), found);
     }
   } else if (in_out.is_array() && here.is_array() && in_out.size() == here.size()) {

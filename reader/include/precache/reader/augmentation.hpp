@@ -186,8 +186,8 @@ struct Operation {
   Kind kind;
 
   template <typename T>
-  requires std::constructible_from<Kind, T> Operation(T&& operation)
-      : kind(std::forward<T>(operation)) {}  // so that lists need no casts
+  requires std::constructible_from<Kind, T> Operation(T operation)
+      : kind(std::move(operation)) {}  // so that lists need no casts
 
   /// The name of the struct, such as "RandomResizedCrop".
   [[nodiscard]] std::string_view name() const;
