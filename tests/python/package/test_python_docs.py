@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import images
 
@@ -44,14 +45,27 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def draw_targets():
+    """Float targets, several labels and a mask for each of the pictures."""
+    lines = ["path,label,age:float,tags:multi"]
+    for path in sorted(Path("images").glob("*/*")):
+        name = path.relative_to("images")
+        lines.append(f"{name},{path.parent.name},{len(lines) / 2},{('', 'red', 'red;tall')[len(lines) % 3]}")
+        mask = Path("masks") / name.with_suffix(".png")
+        mask.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", Image.open(path).size, len(lines) % 9).save(mask)
+    Path("targets.csv").write_text("\n".join([*lines, ""]))
+
+
 class Trainer:
     """Replaces the training step of the snippets: checks and counts batches."""
 
     def __init__(self):
         self.batches = 0
 
-    def __call__(self, images, labels):
+    def __call__(self, images, labels, *targets):
         assert len(images) == len(labels) > 0 and 0 <= int(np.asarray(labels).min())
+        assert all(len(target) == len(images) for target in targets)
         self.batches += 1
 
 
@@ -74,7 +88,10 @@ def first_of(batches):
 @pytest.mark.filterwarnings("ignore")  # warnings of other libraries
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_snippets_of_a_page_run(folder, page):
-    run_page(page.read_text())
+    text = page.read_text()
+    if 'mask="masks"' in text:
+        draw_targets()
+    run_page(text)
 
 
 def test_only_ffcv_is_not_run():
