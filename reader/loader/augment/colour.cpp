@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "reader/loader/augment/blend_kernels.hpp"
 #include "reader/loader/augment/colour_body.hpp"
 #include "reader/loader/augment/colour_kernels.hpp"
 #include "reader/loader/augment/level_tables_body.hpp"

@@ -6,119 +6,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "reader/loader/augment/byte_lanes-inl.hpp"
 #include "reader/loader/augment/colour_body.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace precache::augment::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-using DFloat = hn::ScalableTag<float>;
-using DInt = hn::Rebind<std::int32_t, DFloat>;
-using DByte = hn::Rebind<std::uint8_t, DFloat>;
-using VFloat = hn::Vec<DFloat>;
-using VInt = hn::Vec<DInt>;
-
-HWY_INLINE VInt load_ints(const std::uint8_t* bytes) {
-  return hn::PromoteTo(DInt(), hn::LoadU(DByte(), bytes));
-}
-
-HWY_INLINE void store_ints(VInt values, std::uint8_t* bytes) {
-  hn::StoreU(hn::DemoteTo(DByte(), values), DByte(), bytes);  // clips
-}
-
-/// blend() of a vector.
-HWY_INLINE VInt blended(VInt from, VInt pixels, VFloat factor) {
-  const DFloat d;
-  const VFloat change = hn::Mul(factor, hn::ConvertTo(d, hn::Sub(pixels, from)));
-  // The sum truncates towards 0, so all below 1 becomes 0, and DemoteTo() clips the rest.
-  return hn::ConvertTo(DInt(), hn::Add(hn::ConvertTo(d, from), change));
-}
-
-/// luma(). All sums are whole numbers below 2^24, which floats hold exactly.
-HWY_INLINE VInt luma_of(VInt r, VInt g, VInt b) {
-  const DFloat d;
-  const VFloat red = hn::Mul(hn::ConvertTo(d, r), hn::Set(d, 19595));
-  const VFloat green = hn::Mul(hn::ConvertTo(d, g), hn::Set(d, 38470));
-  const VFloat blue = hn::Mul(hn::ConvertTo(d, b), hn::Set(d, 7471));
-  const VFloat sum = hn::Add(hn::Add(red, green), hn::Add(blue, hn::Set(d, 0x8000)));
-  return hn::ShiftRight<16>(hn::ConvertTo(DInt(), sum));
-}
-
-void blend_from_grey_in(std::uint8_t* bytes, std::size_t size, std::uint8_t grey, float factor) {
-  const VInt from = hn::Set(DInt(), grey);
-  const VFloat factors = hn::Set(DFloat(), factor);
-  const std::size_t step = hn::Lanes(DFloat());
-  std::size_t i = 0;
-  for (; i + step <= size; i += step) {
-    store_ints(blended(from, load_ints(bytes + i), factors), bytes + i);
-  }
-  for (; i < size; ++i) bytes[i] = blend(grey, bytes[i], factor);
-}
-
-void blend_from_image_in(std::uint8_t* from, const std::uint8_t* bytes, std::size_t size,
-                         float factor) {
-  const VFloat factors = hn::Set(DFloat(), factor);
-  const std::size_t step = hn::Lanes(DFloat());
-  std::size_t i = 0;
-  for (; i + step <= size; i += step) {
-    store_ints(blended(load_ints(from + i), load_ints(bytes + i), factors), from + i);
-  }
-  for (; i < size; ++i) from[i] = blend(from[i], bytes[i], factor);
-}
-
-void blend_from_luma_in(const Planes& planes, float factor) {
-  const VFloat factors = hn::Set(DFloat(), factor);
-  const std::size_t step = hn::Lanes(DFloat());
-  std::size_t i = 0;
-  for (; i + step <= planes.size; i += step) {
-    const VInt r = load_ints(planes.r + i);
-    const VInt g = load_ints(planes.g + i);
-    const VInt b = load_ints(planes.b + i);
-    const VInt grey = luma_of(r, g, b);
-    store_ints(blended(grey, r, factors), planes.r + i);
-    store_ints(blended(grey, g, factors), planes.g + i);
-    store_ints(blended(grey, b, factors), planes.b + i);
-  }
-  for (; i < planes.size; ++i) {
-    const std::uint8_t grey = luma(planes.r[i], planes.g[i], planes.b[i]);
-    planes.r[i] = blend(grey, planes.r[i], factor);
-    planes.g[i] = blend(grey, planes.g[i], factor);
-    planes.b[i] = blend(grey, planes.b[i], factor);
-  }
-}
-
-void replace_by_luma_in(const Planes& planes) {
-  const std::size_t step = hn::Lanes(DFloat());
-  std::size_t i = 0;
-  for (; i + step <= planes.size; i += step) {
-    const VInt grey =
-        luma_of(load_ints(planes.r + i), load_ints(planes.g + i), load_ints(planes.b + i));
-    store_ints(grey, planes.r + i);
-    store_ints(grey, planes.g + i);
-    store_ints(grey, planes.b + i);
-  }
-  for (; i < planes.size; ++i) {
-    planes.r[i] = planes.g[i] = planes.b[i] = luma(planes.r[i], planes.g[i], planes.b[i]);
-  }
-}
-
-std::uint64_t sum_of_luma_in(const Planes& planes) {
-  const std::size_t step = hn::Lanes(DFloat());
-  std::uint64_t total = 0;
-  std::size_t i = 0;
-  constexpr std::size_t kMost = std::size_t{1} << 18;  // pixels whose sum fits into 32 bits
-  while (i + step <= planes.size) {
-    VInt sums = hn::Zero(DInt());
-    for (std::size_t n = 0; n < kMost && i + step <= planes.size; n += step, i += step) {
-      sums = hn::Add(
-          sums, luma_of(load_ints(planes.r + i), load_ints(planes.g + i), load_ints(planes.b + i)));
-    }
-    total += static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(DInt(), sums)));
-  }
-  for (; i < planes.size; ++i) total += luma(planes.r[i], planes.g[i], planes.b[i]);
-  return total;
-}
 
 // The compiler makes vectors of the following loops.
 
@@ -302,11 +194,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace precache::augment {
 
-HWY_EXPORT(blend_from_grey_in);
-HWY_EXPORT(blend_from_image_in);
-HWY_EXPORT(blend_from_luma_in);
-HWY_EXPORT(replace_by_luma_in);
-HWY_EXPORT(sum_of_luma_in);
 HWY_EXPORT(sum_of_bytes_in);
 HWY_EXPORT(extrema_of_in);
 HWY_EXPORT(keep_bits_in);
@@ -314,20 +201,6 @@ HWY_EXPORT(invert_from_in);
 HWY_EXPORT(smooth_row_in);
 HWY_EXPORT(shift_hue_in);
 
-void blend_from_grey(std::uint8_t* bytes, std::size_t size, std::uint8_t grey, float factor) {
-  HWY_DYNAMIC_DISPATCH(blend_from_grey_in)(bytes, size, grey, factor);
-}
-void blend_from_image(std::uint8_t* from, const std::uint8_t* bytes, std::size_t size,
-                      float factor) {
-  HWY_DYNAMIC_DISPATCH(blend_from_image_in)(from, bytes, size, factor);
-}
-void blend_from_luma(const Planes& planes, float factor) {
-  HWY_DYNAMIC_DISPATCH(blend_from_luma_in)(planes, factor);
-}
-void replace_by_luma(const Planes& planes) { HWY_DYNAMIC_DISPATCH(replace_by_luma_in)(planes); }
-std::uint64_t sum_of_luma(const Planes& planes) {
-  return HWY_DYNAMIC_DISPATCH(sum_of_luma_in)(planes);
-}
 std::uint64_t sum_of_bytes(const std::uint8_t* bytes, std::size_t size) {
   return HWY_DYNAMIC_DISPATCH(sum_of_bytes_in)(bytes, size);
 }
@@ -343,10 +216,6 @@ void invert_from(std::uint8_t* bytes, std::size_t size, std::uint32_t threshold)
 void smooth_row(const std::uint8_t* above, const std::uint8_t* row, const std::uint8_t* below,
                 std::uint8_t* out, std::size_t width) {
   HWY_DYNAMIC_DISPATCH(smooth_row_in)(above, row, below, out, width);
-}
-
-void look_up(std::uint8_t* bytes, std::size_t size, const std::array<std::uint8_t, 256>& table) {
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = table[bytes[i]];
 }
 
 void shift_hue(const Planes& planes, std::uint8_t shift) {

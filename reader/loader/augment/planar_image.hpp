@@ -77,4 +77,12 @@ class PlanarImage {
   std::unique_ptr<std::uint8_t[], Free> pixels_;
 };
 
+/// The planes of a colour image, of `size` pixels each.
+struct Planes {
+  std::uint8_t* r;
+  std::uint8_t* g;
+  std::uint8_t* b;
+  std::size_t size;
+};
+
 }  // namespace precache
