@@ -172,18 +172,22 @@ TEST_CASE("a size that changes no batch that is ahead drops none", "[device]") {
     CAPTURE(name(path));
     LoaderOptions options = shuffled(Shuffle::kFull);
     options.transform.crop = Crop{5, 4};
-    DeviceLoader loader(dataset, options, by_path(path));
+    const DeviceOptions by = by_path(path);
+    DeviceLoader loader(dataset, options, by);
     const test::UserStream stream;
-    for (std::uint64_t i = 0; i < loader.batches_per_epoch(); ++i) {
+    const std::uint64_t batches = 4 * loader.batches_per_epoch();
+    for (std::uint64_t i = 0; i < batches; ++i) {
       auto batch = loader.next();
+      if (!batch) batch = loader.next();  // the next epoch
       REQUIRE(batch);
       batch->release(stream.get());
       loader.set_size({5, 4}, 0, 0);
       loader.set_size({3, 3}, 0, 7 + i);
     }
+    // Every drop would make the batches that are ahead once more.
     const DeviceStats stats = loader.stats();
-    CHECK(stats.batches == loader.batches_per_epoch());
-    CHECK(stats.staged + stats.resident == stats.batches);
+    CHECK(stats.batches == batches);
+    CHECK(stats.staged + stats.resident <= batches + by.device_batches);
     loader.set_epoch(7);
     CHECK(loader.spec() == spec_of(3, 3, 3));
   }
