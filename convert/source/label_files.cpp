@@ -48,6 +48,8 @@ class CsvReader {
     std::vector<std::string> fields;
     if (take_line_end()) return fields;
     for (;;) {
+      // People write a space after the comma, which would make other names of classes.
+      skip_blanks();
       fields.push_back(text_.starts_with('"') ? quoted() : plain());
       if (text_.empty() || take_line_end()) return fields;
       if (text_[0] != ',') fail("there is text after a closing quote", line_);
@@ -77,13 +79,17 @@ class CsvReader {
     return bytes != 0;
   }
 
+  void skip_blanks() {
+    text_.remove_prefix(std::min(text_.find_first_not_of(" \t"), text_.size()));
+  }
+
   std::string plain() {
     const auto end = std::min(text_.find_first_of(",\n"), text_.size());
     const bool line_end = end < text_.size() && text_[end] == '\n';
     std::string_view field = text_.substr(0, end);
     if (line_end && field.ends_with('\r')) field.remove_suffix(1);
     text_.remove_prefix(field.size());
-    return std::string(field);
+    return std::string(trimmed(field));
   }
 
   std::string quoted() {
@@ -99,6 +105,7 @@ class CsvReader {
       text_.remove_prefix(1);
     }
     line_ += static_cast<std::size_t>(std::count(field.begin(), field.end(), '\n'));
+    skip_blanks();
     return field;
   }
 
@@ -115,7 +122,8 @@ std::string row_hint(const CsvColumns& columns) {
       columns.header_is_optional ? columns.label : "label",
       columns.header_is_optional
           ? fmt::format("the first line must name them: {},{}", columns.path, columns.label)
-          : "set `path_column` and `label_column` to the names in the first line");
+          : "the first line must name them, and `path_column` and `label_column` must be the names "
+            "of the two that count");
 }
 
 /// A column with a type; none if the text does not end in one.

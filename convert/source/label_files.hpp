@@ -45,11 +45,11 @@ struct CsvColumns {
   bool header_is_optional = false;
 };
 
-/// Reads `path,label` rows: fields may be quoted, lines may end in CR LF, a first row "path,label"
-/// is a header. If a column is named by `columns` or the first row has columns with types, that row
-/// is a header, and its columns without a type are ignored, except for path and label. With types,
-/// a column of labels may be missing. Throws InvalidArgument with the line where a row is
-/// malformed.
+/// Reads `path,label` rows: fields may be quoted, spaces and tabs around a field do not count,
+/// lines may end in CR LF, a first row "path,label" is a header. If a column is named by `columns`
+/// or the first row has columns with types, that row is a header, and its columns without a type
+/// are ignored, except for path and label. With types, a column of labels may be missing. Throws
+/// InvalidArgument with the line where a row is malformed.
 [[nodiscard]] CsvTable parse_csv_table(std::string_view text, const std::filesystem::path& name,
                                        const CsvColumns& columns = {});
 

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
+#include <system_error>
 
 #include "formats/bytes/text.hpp"
 #include "formats/bytes/utf8.hpp"
@@ -21,7 +23,7 @@ std::int64_t ClassNumbers::of(const std::string& name, const std::string& where)
   const auto found = numbers_.find(name);
   if (found != numbers_.end()) return found->second;
   throw InvalidArgument(
-      fmt::format("unknown class '{}' ({})", name, where),
+      fmt::format("the class '{}' is not known ({})", name, where),
       "It is not one of the class names given by `classes` or by the dataset in `out`.");
 }
 
@@ -38,11 +40,16 @@ void LabelTexts::append(const LabelTexts& other) {
 
 namespace {
 
-/// Whether a text is a number with a decimal point.
-bool is_decimal(std::string_view text) {
-  return text.find('.') != std::string_view::npos &&
-         text.find_first_not_of("+-.0123456789eE") == std::string_view::npos &&
-         parse_number<double>(text.substr(text.starts_with('+') ? 1 : 0)).has_value();
+/// Whether a text is a number as programs write those that are not integers: 0.5, 1e-05, nan, +3.
+bool is_other_number(std::string_view text) {
+  const bool has_plus = text.starts_with('+');
+  const std::string_view digits = text.substr(has_plus || text.starts_with('-') ? 1 : 0);
+  if (digits.empty() || digits[0] == '+' || digits[0] == '-') return false;
+  if (digits.find_first_not_of("0123456789") == std::string_view::npos) return has_plus;
+  double ignored = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto result = std::from_chars(digits.data(), end, ignored);
+  return result.ptr == end && result.ec != std::errc::invalid_argument;  // 1e999 is one, too
 }
 
 }  // namespace
@@ -70,11 +77,13 @@ LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
   };
   const bool integers = std::ranges::all_of(texts_, is_integer);
   if (!integers && classes.empty()) {
-    if (const auto decimal = std::ranges::find_if(texts_, is_decimal, &Text::text);
-        decimal != texts_.end()) {
+    if (const auto number = std::ranges::find_if(texts_, is_other_number, &Text::text);
+        number != texts_.end()) {
       throw InvalidArgument(
-          fmt::format("{}: the label '{}' is a decimal number; labels are integers or class names",
-                      where(decimal->first_sample), decimal->text),
+          fmt::format(
+              "{}: the label '{}' is a number, but not a plain integer; labels are integers "
+              "or class names",
+              where(number->first_sample), number->text),
           "For regression targets, give the column of a label file a type: path,label,age:float. "
           "For class names that look like numbers, list them in a file and set `classes` to it.");
     }
@@ -82,8 +91,9 @@ LabelTexts::Numbers LabelTexts::number(const std::vector<std::string>& classes,
     if (const auto number = std::ranges::find_if(texts_, is_integer); number != texts_.end()) {
       const auto name = std::ranges::find_if_not(texts_, is_integer);
       throw InvalidArgument(
-          fmt::format("{}: '{}' is a name, but {} has the number {}", where(name->first_sample),
-                      escape_invalid_utf8(name->text), where(number->first_sample), number->text),
+          fmt::format("{}: labels mix names and numbers: '{}' is a name, but {} has {}",
+                      where(name->first_sample), escape_invalid_utf8(name->text),
+                      where(number->first_sample), number->text),
           "Labels must be all names or all integers. For names that look like numbers, set "
           "`classes`.");
     }

@@ -45,8 +45,8 @@ class LabelTexts {
   }
 
   /// `classes` fixes the names by number; if empty they come from the labels. Throws
-  /// InvalidArgument for names among integers, for decimals that are not fixed classes, and for a
-  /// label that is not one of the fixed classes.
+  /// InvalidArgument for names among integers, for other numbers that are not fixed classes, and
+  /// for a label that is not one of the fixed classes.
   [[nodiscard]] Numbers number(const std::vector<std::string>& classes, const Where& where) const;
 
  private:

@@ -178,7 +178,7 @@ def test_an_image_that_changes_while_it_is_read_ends_the_build(tool, interferenc
 
 
 @pytest.mark.parametrize("target", ["nowhere.png", "dangling.jpg"], ids=["missing", "itself"])
-def test_an_image_behind_a_broken_link_is_named(source, refuse, target):
+def test_the_broken_link_of_an_image_is_named(source, refuse, target):
     draw(source, "a/1.png")
     (source / "a" / "dangling.jpg").symlink_to(target)
     assert str(source / "a" / "dangling.jpg") in refuse(expect=3)
@@ -245,7 +245,7 @@ def test_a_source_without_images_is_refused(source, refuse, names, labels):
 
 
 @pytest.mark.parametrize("names", [[], ["stray.png"]], ids=["no images", "no class"])
-def test_a_refused_source_leaves_no_out_behind(source, refuse, tmp_path, names):
+def test_a_refused_source_leaves_no_out(source, refuse, tmp_path, names):
     draw(source, *names)
     refuse()
     assert not (tmp_path / "out").exists()
@@ -344,6 +344,8 @@ TABLES = {
     "no last line end": ("1.png,3\na/2.png,4", {"1": 3, "a/2": 4}, []),
     "empty lines": ("\n1.png,3\n\n\na/2.png,4\n\n", {"1": 3, "a/2": 4}, []),
     "dots": ("./1.png,3\na/../a/2.png,4\n", {"1": 3, "a/2": 4}, []),
+    "spaces": (" path\t, label \n1.png, 10\na/2.png ,\t2 \r\n", {"1": 10, "a/2": 2}, []),
+    "spaces around quotes": ('1.png, "a b" \n "a/2.png" , c\n', {"1": 0, "a/2": 1}, ["a b", "c"]),
 }
 
 
@@ -369,7 +371,12 @@ WRONG_TABLES = {
     "no label": ("1.png,\n", "line 1", "is empty"),
     "open quote": ('1.png,a\n"a/2.png,b\n', "line 2", "quote"),
     "text after a quote": ('"1.png"x,a\n', "line 1", "quote"),
-    "decimals": ("1.png,0.5\na/2.png,1.5\n", "line 1", "'0.5' is a decimal number"),
+    "decimals": ("1.png,0.5\na/2.png,1.5\n", "line 1", "'0.5' is a number, but not a plain integer"),
+    "powers of ten": ("1.png,1e-05\na/2.png,-1e5\n", "line 1", "'1e-05' is a number, but not a plain integer"),
+    "not a number": ("1.png,cat\na/2.png,nan\n", "line 2", "'nan' is a number, but not a plain integer"),
+    "a plus": ("1.png,+3\na/2.png,4\n", "line 1", "'+3' is a number, but not a plain integer"),
+    "only spaces": ("1.png,  \n", "line 1", "is empty"),
+    "more columns": ("image,label,fold\n1.png,3,0\n", "line 1", "--path-column and --label-column must be the names"),
     "decimals among names": ("1.png,cat\na/2.png,1.5\n", "line 2", "--classes"),
     "decimals as regression targets": ("path,label\n1.png,10.5\na/2.png,9.5\n", "line 2", "path,label,age:float"),
     "lists of names": ("1.png,ant\na/2.png,ant;red\n", "line 2", "the label 'ant;red' looks like a list"),
@@ -434,7 +441,7 @@ def test_labels_come_from_names_by_a_regular_expression(source, take, tmp_path):
         ("(", (), "not a regular expression"),
         ("dog", (), "no group in parentheses"),
         ("(dog)", (), "finds no label in"),
-        ("(.)", ("--labels", "none"), "--label-regex and --labels exclude each other"),
+        ("(.)", ("--labels", "none"), "--label-regex cannot be combined with --labels"),
     ],
 )
 def test_a_regular_expression_without_labels_is_refused(source, refuse, regex, options, telling):
@@ -501,10 +508,10 @@ def test_an_unknown_class_is_refused(source, refuse, tmp_path):
     draw(source, "a/1.png", "b/2.png")
     (tmp_path / "classes.txt").write_text("a\n")
     text = refuse("--classes", tmp_path / "classes.txt")
-    assert "unknown class 'b'" in text and str(source / "b") in text
+    assert "the class 'b' is not known" in text and str(source / "b") in text
 
 
-@pytest.mark.parametrize("label, telling", [("horse", "unknown class 'horse'"), ("2", "2"), ("-1", "-1")])
+@pytest.mark.parametrize("label, telling", [("horse", "the class 'horse' is not known"), ("2", "2"), ("-1", "-1")])
 def test_an_unknown_class_in_a_table_is_named_with_its_line(table, refuse, tmp_path, label, telling):
     (tmp_path / "classes.txt").write_text("dog\ncat\n")
     text = refuse(*table(f"path,label\n1.png,{label}\n"), "--classes", tmp_path / "classes.txt")

@@ -30,7 +30,7 @@ TEST_CASE("csv rows are path and label with their line", "[convert][csv]") {
   CHECK(rows_of("a.jpg,cat\nb.jpg,dog\n") == Rows{{"a.jpg", "cat", 1}, {"b.jpg", "dog", 2}});
   CHECK(rows_of("a.jpg,cat\r\nb.jpg,dog\r\n") == Rows{{"a.jpg", "cat", 1}, {"b.jpg", "dog", 2}});
   CHECK(rows_of("\n\na,1\r\n\r\nb,2") == Rows{{"a", "1", 3}, {"b", "2", 5}});
-  CHECK(rows_of(" a , 1 ") == Rows{{" a ", " 1 ", 1}});
+  CHECK(rows_of(" a b , 1 ") == Rows{{"a b", "1", 1}});
   CHECK(rows_of("a\rb,1\n") == Rows{{"a\rb", "1", 1}});
 }
 
@@ -79,6 +79,11 @@ TEST_CASE("csv columns with a type are targets", "[convert][csv]") {
   }
   CHECK_THROWS_AS(parse_csv_table("path,age:float\na,1\n", "x.csv", {.label = "class"}),
                   InvalidArgument);
+}
+
+TEST_CASE("spaces and tabs around csv fields do not count", "[convert][csv]") {
+  CHECK(rows_of(" path,\tlabel \na, 1 0\t\r\n") == Rows{{"a", "1 0", 2}});
+  CHECK(rows_of(" \"b \" , \" c\" \r\nd ,2") == Rows{{"b ", " c", 1}, {"d", "2", 2}});
 }
 
 TEST_CASE("quoted csv fields hold commas and quotes and line ends", "[convert][csv]") {
@@ -131,7 +136,8 @@ TEST_CASE("malformed csv rows are refused with their line", "[convert][csv][malf
            {"\"a\"\"", "line 1: a quote is not closed"},
            {"\"a\"b,1\n", "line 1: there is text after a closing quote"},
            {"\"a\n\nb\"c,1\n", "line 3: there is text after a closing quote"},
-           {"\"a\" ,1\n", "line 1: there is text after a closing quote"},
+           {"\"a\" b,1\n", "line 1: there is text after a closing quote"},
+           {"a, \t\n", "line 1: the path or the label is empty"},
            {"path,label\na,1\n \n", "line 3: the line has 1 field"},
            {"\"x\ny\",1\nz\n", "line 3: the line has 1 field"}}) {
     CAPTURE(text);
