@@ -20,19 +20,20 @@
 namespace precache {
 namespace {
 
-/// The parts of a field between spaces, or between semicolons of a list of names.
+/// The parts of a field between separators, without the spaces around them.
 std::vector<std::string_view> parts_of(std::string_view text, std::string_view separators) {
   std::vector<std::string_view> parts;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find_first_of(separators, begin), text.size());
-    if (end != begin) parts.push_back(text.substr(begin, end - begin));
+    const std::string_view part = trimmed(text.substr(begin, end - begin));
+    if (!part.empty()) parts.push_back(part);
     begin = end + 1;
   }
   return parts;
 }
 
 constexpr std::string_view kSpaces = " \t";
-constexpr std::string_view kBetweenNames = " \t;";
+constexpr std::string_view kSemicolon = ";";
 
 bool are_integers(const std::set<std::string>& names) {
   return std::ranges::all_of(
@@ -75,7 +76,7 @@ class Target {
   void write(const CsvLabel& row, std::span<std::byte> to) const {
     const std::string& text = row.targets[number_];
     if (target_.kind == CsvTarget::Kind::kNames) {
-      for (const std::string_view name : parts_of(text, kBetweenNames)) {
+      for (const std::string_view name : parts_of(text, between_names_)) {
         const auto found = numbers_.find(escape_invalid_utf8(name));
         if (found == numbers_.end()) {
           fail(row, fmt::format("'{}' is not one of the {} names that other splits have", name,
@@ -132,12 +133,22 @@ class Target {
 
   void find_names(const CsvTable& table, const std::vector<NamedColumn>& known) {
     const auto same = std::ranges::find(known, target_.name, &NamedColumn::name);
+    const auto has_names_of_words = [](const std::string& name) {
+      return name.find_first_of(kSpaces) != std::string::npos;
+    };
+    const bool has_semicolons =
+        std::ranges::any_of(table.rows,
+                            [&](const CsvLabel& row) {
+                              return row.targets[number_].find(kSemicolon) != std::string::npos;
+                            }) ||
+        (same != known.end() && std::ranges::any_of(same->value_names, has_names_of_words));
+    between_names_ = has_semicolons ? kSemicolon : kSpaces;
     if (same != known.end()) {
       column_.value_names = same->value_names;
     } else {
       std::set<std::string> names;
       for (const CsvLabel& row : table.rows) {
-        for (const std::string_view name : parts_of(row.targets[number_], kBetweenNames)) {
+        for (const std::string_view name : parts_of(row.targets[number_], between_names_)) {
           names.insert(escape_invalid_utf8(name));
         }
         if (names.size() <= kMostValues) continue;
@@ -159,6 +170,7 @@ class Target {
   const CsvTarget& target_;
   std::size_t number_;
   NamedColumn column_;
+  std::string_view between_names_ = kSpaces;              // in a field
   std::unordered_map<std::string, std::size_t> numbers_;  // of names
 };
 

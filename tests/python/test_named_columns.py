@@ -51,7 +51,7 @@ def draw_scene(folder):
         path = folder / "masks" / f"{key}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         mask.save(path)
-        tags = ["", "night", "night;indoor", "blue night", "indoor"][number]
+        tags = ["", "night", "night;indoor", "blue; night", "indoor"][number]
         rows.append(f"{key}.jpg,{key[0]},{number / 3 - 1},ignored,{number} -2 3 {2**40},{tags}")
     (folder / "targets.csv").write_text("\n".join(rows) + "\n")
     return folder
