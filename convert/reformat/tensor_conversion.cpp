@@ -51,9 +51,9 @@ void check_normalization(const Normalization& normalize, const TensorSpec& store
   }
   if (!normalize.has_usable_std()) {
     throw InvalidArgument("`normalize` needs standard deviations above 0",
-                          "Choose values from 1.2e-38 to 3.4e38.");
+                          "Choose values from 1.2e-38 to 1.");
   }
-  check_means(normalize);
+  check_unit_range(normalize);
 }
 
 }  // namespace

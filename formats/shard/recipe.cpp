@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "formats/shard/limits.hpp"
 #include "formats/shard/normalization_check.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-constexpr std::uint32_t kLargestSide = 16384;
 constexpr std::uint64_t kLargestTensorBytes = std::uint64_t{1} << 30;
 
 using Json = nlohmann::ordered_json;
@@ -43,23 +43,23 @@ std::string text_of(const Json& value, const char* separator) {
 }  // namespace
 
 void Recipe::validate() const {
-  if (height == 0 || width == 0 || std::max(height, width) > kLargestSide) {
+  if (height == 0 || width == 0 || std::max(height, width) > kLargestTensorSide) {
     throw InvalidArgument(fmt::format("`size` {}x{} is out of range", height, width),
-                          fmt::format("Choose sides from 1 to {}.", kLargestSide));
+                          fmt::format("Choose sides from 1 to {}.", kLargestTensorSide));
   }
-  if (resize > kLargestSide) {
+  if (resize > kLargestTensorSide) {
     throw InvalidArgument(fmt::format("`resize` {} is out of range", resize),
-                          fmt::format("Choose sides from 1 to {}.", kLargestSide));
+                          fmt::format("Choose sides from 1 to {}.", kLargestTensorSide));
   }
   if (spec().size_bytes() > kLargestTensorBytes) {
     throw InvalidArgument("one tensor would be larger than 1 GiB", "Choose a smaller `size`.");
   }
   if (resize != 0 && fit != Fit::kCrop) {
-    throw InvalidArgument(fmt::format("`resize` cannot be used with `fit` {}", name(fit)),
+    throw InvalidArgument(fmt::format("`resize` cannot be combined with `fit` {}", name(fit)),
                           "`resize` is the shorter side before cropping, so it needs `fit` crop.");
   }
   if (pad_value != 0 && fit != Fit::kPad) {
-    throw InvalidArgument(fmt::format("`pad_value` cannot be used with `fit` {}", name(fit)));
+    throw InvalidArgument(fmt::format("`pad_value` cannot be combined with `fit` {}", name(fit)));
   }
   if (normalize && dtype == DType::kUint8) {
     throw InvalidArgument("`normalize` needs a float `dtype`",
@@ -68,9 +68,9 @@ void Recipe::validate() const {
   }
   if (normalize && !normalize->has_usable_std()) {
     throw InvalidArgument("`normalize` needs standard deviations above 0",
-                          "Choose values from 1.2e-38 to 3.4e38.");
+                          "Choose values from 1.2e-38 to 1.");
   }
-  if (normalize) check_means(*normalize);
+  if (normalize) check_unit_range(*normalize);
 }
 
 std::uint32_t Recipe::shorter_side() const {

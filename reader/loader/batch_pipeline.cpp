@@ -29,7 +29,7 @@ void check_choice(LoaderOptions& options, std::uint64_t dataset_samples) {
   if (options.subset && !options.subset->empty()) {
     const std::uint64_t largest = *std::ranges::max_element(*options.subset);
     if (largest >= dataset_samples) {
-      throw InvalidArgument(fmt::format("`subset` must be below {}, the number of samples; got {}",
+      throw InvalidArgument(fmt::format("`subset` must be below {}, the number of samples, got {}",
                                         dataset_samples, largest));
     }
   }
@@ -46,7 +46,7 @@ void check_choice(LoaderOptions& options, std::uint64_t dataset_samples) {
   }
   if (shuffle != Shuffle::kNone && shuffle != Shuffle::kWeighted) {
     throw InvalidArgument(
-        fmt::format("`weights` and `shuffle` {} contradict each other", name(shuffle)));
+        fmt::format("`weights` cannot be combined with `shuffle` {}", name(shuffle)));
   }
   shuffle = Shuffle::kWeighted;
 }
@@ -95,11 +95,12 @@ LoaderOptions validated(LoaderOptions options, std::uint64_t dataset_samples) {
   if (options.repeats != 1) {
     check_count("repeats", options.repeats, kMostRepeats);
     if (options.order.shuffle == Shuffle::kNone) {
-      throw InvalidArgument("`repeats` needs a shuffle: an epoch has only some of the samples",
-                            "Set `shuffle` to block or full.");
+      throw InvalidArgument(
+          "`repeats` needs `shuffle`, because each epoch reads only some of the samples",
+          "Set `shuffle` to block or full.");
     }
   }
-  if (options.transform.normalize) check_means(*options.transform.normalize);
+  if (options.transform.normalize) check_unit_range(*options.transform.normalize);
   if (options.prefetch == 0) throw InvalidArgument("`prefetch` must be at least 1, got 0");
   if (options.threads == 0) options.threads = usable_threads();
   return options;
@@ -133,11 +134,11 @@ void check_state(const OrderState& state, std::uint64_t positions, bool has_weig
 
 void check_key(const SampleKey& key, std::uint64_t samples, std::uint32_t repeats) {
   if (key.sample >= samples) {
-    throw InvalidArgument(fmt::format("`sample` must be below {}, the number of samples; got {}",
+    throw InvalidArgument(fmt::format("`sample` must be below {}, the number of samples, got {}",
                                       samples, key.sample));
   }
   if (key.repeat >= repeats) {
-    throw InvalidArgument(fmt::format("`repeat` must be below {}, the number of repeats; got {}",
+    throw InvalidArgument(fmt::format("`repeat` must be below {}, the number of repeats, got {}",
                                       repeats, key.repeat));
   }
 }
@@ -188,9 +189,9 @@ std::optional<Batch> BatchPipeline::next() {
   }
   ++consumed_.step;
   ++stats_.batches;
-  auto slot = pop_front();
-  slot->home = pool_;
-  return Batch(std::move(slot));
+  auto batch = pop_front();
+  batch->home = pool_;
+  return Batch(std::move(batch));
 }
 
 bool BatchPipeline::wait_for(std::chrono::nanoseconds time) {
@@ -326,9 +327,9 @@ bool BatchPipeline::take_turn(std::unique_lock<std::mutex>& lock) {
   // finds a free core (docs/performance.md).
   const std::size_t batches = calls_ != 0 && stats_.batches == 0 ? 1 : count_;
   for (std::size_t i = 0; i < batches; ++i) {
-    BatchBuffer& slot = *at(i);
-    if (!slot.is_announced || slot.error || slot.rows_claimed == slot.samples.size()) continue;
-    fill_rows(slot, lock);
+    BatchBuffer& batch = *at(i);
+    if (!batch.is_announced || batch.error || batch.rows_claimed == batch.samples.size()) continue;
+    fill_rows(batch, lock);
     return true;
   }
   return false;
@@ -336,12 +337,12 @@ bool BatchPipeline::take_turn(std::unique_lock<std::mutex>& lock) {
 
 void BatchPipeline::begin_batch(std::unique_lock<std::mutex>& lock) {
   ring_[(head_ + count_) % ring_.size()] = pool_->take();
-  BatchBuffer& slot = *at(count_++);
-  slot.epoch = planned_.state.epoch;
-  slot.passes = passes_.at(slot.epoch);
+  BatchBuffer& batch = *at(count_++);
+  batch.epoch = planned_.state.epoch;
+  batch.passes = passes_.at(batch.epoch);
   if (!planned_.has_batch()) {
-    slot.ends_epoch = true;
-    slot.samples.clear();
+    batch.ends_epoch = true;
+    batch.samples.clear();
     planned_ = Schedule(planned_.state.next_epoch(), options_);
     batch_ready_.notify_one();
     return;
@@ -349,53 +350,53 @@ void BatchPipeline::begin_batch(std::unique_lock<std::mutex>& lock) {
   const auto [first, rows] = planned_.slices.slice(planned_.step++);
   const OrderState state = planned_.state;
   const EpochOrder order = planned_.order;
-  run_unlocked(slot, lock, [&, first = first, rows = rows] {
+  run_unlocked(batch, lock, [&, first = first, rows = rows] {
     const bool is_weighted = state.order.shuffle == Shuffle::kWeighted;
-    slot.samples.resize(rows);
-    slot.repeats.resize(rows);
+    batch.samples.resize(rows);
+    batch.repeats.resize(rows);
     for (std::uint64_t i = 0; i < rows; ++i) {
       const std::uint64_t place = (first + i) % state.samples;
       const std::uint64_t position = place / options_.repeats;
-      slot.repeats[i] = static_cast<std::uint32_t>(place % options_.repeats);
+      batch.repeats[i] = static_cast<std::uint32_t>(place % options_.repeats);
       const std::uint64_t chosen =
           is_weighted ? weighted_->draw(state.seed, state.epoch, position) : order[position];
-      slot.samples[i] = options_.subset ? (*options_.subset)[chosen] : chosen;
+      batch.samples[i] = options_.subset ? (*options_.subset)[chosen] : chosen;
     }
-    filler_.announce(slot, *pool_);
+    filler_.announce(batch, *pool_);
   });
-  slot.is_announced = true;
+  batch.is_announced = true;
   work_there_.notify_all();
-  if (slot.is_ready()) batch_ready_.notify_one();
+  if (batch.is_ready()) batch_ready_.notify_one();
 }
 
-void BatchPipeline::fill_rows(BatchBuffer& slot, std::unique_lock<std::mutex>& lock) {
-  const std::size_t first = slot.rows_claimed;
-  const std::size_t rows = std::min(filler_.chunk_rows(slot), slot.samples.size() - first);
-  slot.rows_claimed += rows;
+void BatchPipeline::fill_rows(BatchBuffer& batch, std::unique_lock<std::mutex>& lock) {
+  const std::size_t first = batch.rows_claimed;
+  const std::size_t rows = std::min(filler_.chunk_rows(batch), batch.samples.size() - first);
+  batch.rows_claimed += rows;
   const std::uint64_t seed = planned_.state.seed;
   std::uint64_t bytes = 0;
-  run_unlocked(slot, lock, [&] { bytes = filler_.fill(slot, first, rows, seed); });
+  run_unlocked(batch, lock, [&] { bytes = filler_.fill(batch, first, rows, seed); });
   stats_.bytes_touched += bytes;
-  slot.rows_done += rows;
-  if (slot.is_ready()) batch_ready_.notify_one();
+  batch.rows_done += rows;
+  if (batch.is_ready()) batch_ready_.notify_one();
 }
 
 /// Checks a view that is about to be returned, and remembers its shard.
-void BatchPipeline::note_view(BatchBuffer& slot) {
+void BatchPipeline::note_view(BatchBuffer& batch) {
   try {
-    slot.view->check();
+    batch.view->check();
   } catch (...) {
-    slot.error = std::current_exception();
+    batch.error = std::current_exception();
     throw;
   }
-  if (lent_.back().lock() == slot.view) return;
+  if (lent_.back().lock() == batch.view) return;
   std::rotate(lent_.begin(), lent_.begin() + 1, lent_.end());
-  lent_.back() = slot.view;
+  lent_.back() = batch.view;
 }
 
-/// Calls without the lock. An exception becomes the error of the slot.
+/// Calls without the lock. An exception becomes the error of the batch.
 template <typename Call>
-void BatchPipeline::run_unlocked(BatchBuffer& slot, std::unique_lock<std::mutex>& lock,
+void BatchPipeline::run_unlocked(BatchBuffer& batch, std::unique_lock<std::mutex>& lock,
                                  const Call& call) {
   ++busy_;
   lock.unlock();
@@ -406,16 +407,16 @@ void BatchPipeline::run_unlocked(BatchBuffer& slot, std::unique_lock<std::mutex>
     error = std::current_exception();
   }
   lock.lock();
-  if (error && !slot.error) slot.error = error;
+  if (error && !batch.error) batch.error = error;
   if (--busy_ == 0) idle_.notify_all();
 }
 
 std::unique_ptr<BatchBuffer> BatchPipeline::pop_front() {
-  auto slot = std::move(ring_[head_]);
+  auto batch = std::move(ring_[head_]);
   head_ = (head_ + 1) % ring_.size();
   --count_;
   work_there_.notify_all();
-  return slot;
+  return batch;
 }
 
 std::size_t BatchPipeline::ready_count() const {

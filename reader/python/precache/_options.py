@@ -48,16 +48,16 @@ def count(name: str, value: Any, largest: int = LARGEST, *, least: int = 0) -> i
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}, not a whole number") from None
+        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
     if not least <= number <= largest:
-        raise InvalidArgument(f"{name} is {number}", hint=f"It must be between {least} and {largest}.")
+        raise InvalidArgument(f"{name} must be from {least} to {largest}, got {number}")
     return number
 
 
 def one_of(name: str, value: Any, known: Sequence[str]) -> str:
     """One of the `known` words."""
     if not isinstance(value, str) or value not in known:
-        raise InvalidArgument(f"{name} is {value!r}", hint=f"It must be one of {', '.join(map(repr, known))}.")
+        raise InvalidArgument(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return value
 
 
@@ -70,7 +70,7 @@ def dtype(value: Any) -> str:
 def truth(name: str, value: Any) -> bool:
     """True or False, from Python or numpy."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, not True or False")
+        raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
@@ -91,21 +91,21 @@ def last_batch(value: Any, drop_last: Any, shuffle: str, world_size: int = 1) ->
         default = keeps if shuffle == "none" else "drop"
         return default if value is None else one_of("last_batch", value, ("drop", "pad", "keep", "even"))
     if value is not None:
-        raise InvalidArgument("both last_batch and drop_last are given", hint=f"drop_last=False is {keeps!r}.")
+        raise InvalidArgument("last_batch cannot be combined with drop_last", hint=f"drop_last=False is {keeps!r}.")
     return "drop" if truth("drop_last", drop_last) else keeps
 
 
 def names(value: Any) -> tuple[str, str]:
     """The two keys of a batch as a dict."""
     if not isinstance(value, (tuple, list)) or len(value) != 2 or not all(isinstance(name, str) for name in value):
-        raise InvalidArgument(f"as_dict is {value!r}", hint="Use two names: ('pixel_values', 'labels').")
+        raise InvalidArgument(f"as_dict must be two names such as ('pixel_values', 'labels'), got {value!r}")
     return value[0], value[1]
 
 
 def columns(value: Any) -> list[str]:
     """The names of columns."""
     if isinstance(value, str) or not all(isinstance(name, str) for name in value):
-        raise InvalidArgument(f"columns is {value!r}", hint='Give a list of names: columns=["mask", "age"].')
+        raise InvalidArgument(f"columns must be a list of names such as ['mask', 'age'], got {value!r}")
     return list(value)
 
 
@@ -116,7 +116,7 @@ def weights(value: Any) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError):
         numbers = np.empty((0, 0))
     if numbers.ndim != 1 or numbers.size == 0:
-        raise InvalidArgument(f"weights is {value!r}", hint="Give one number for each sample.")
+        raise InvalidArgument(f"weights must have one number for each sample, got {value!r}")
     return numbers
 
 
@@ -125,7 +125,7 @@ def paths(path: Any) -> list[str]:
     if isinstance(path, (str, bytes, os.PathLike)):
         path = [path]
     if not isinstance(path, Iterable):
-        raise TypeError(f"{path!r} is neither a path nor a list of paths")
+        raise TypeError(f"the argument must be a path or a list of paths, got {path!r}")
     decoded = [os.fsdecode(one) for one in path]
     for one in decoded:
         if "\0" in one:
@@ -138,7 +138,7 @@ def spec(value: Any) -> Spec:
     try:
         element, layout, (first, second, third) = value
     except (TypeError, ValueError):
-        raise InvalidArgument(f"spec is {value!r}", hint="Use Spec(dtype, layout, (3, 224, 224)).") from None
+        raise InvalidArgument(f"spec must be such as Spec('uint8', 'chw', (3, 224, 224)), got {value!r}") from None
     first, second, third = (count("a side of spec", side, LARGEST_SIDE) for side in (first, second, third))
     return Spec(dtype(element), one_of("layout", layout, LAYOUTS), (first, second, third))
 
@@ -149,7 +149,7 @@ def crop(value: Any) -> tuple[int, int, str]:
     if len(parts) == 2:
         parts += ("random",)
     if len(parts) != 3:
-        raise InvalidArgument(f"crop is {value!r}", hint="Use N, (height, width) or (height, width, 'center').")
+        raise InvalidArgument(f"crop must be N, (height, width) or (height, width, 'center'), got {value!r}")
     height, width = (count("a side of crop", side, LARGEST_SIDE) for side in parts[:2])
     return height, width, one_of("the place of crop", parts[2], ("random", "center"))
 
@@ -169,11 +169,12 @@ def normalization(value: Any, stored: str = "uint8") -> tuple[list[float], list[
     except (TypeError, ValueError):
         mean = std = np.asarray(None)
     if any(numbers.dtype.kind not in "iuf" or numbers.shape not in ((), (1,), (3,)) for numbers in (mean, std)):
-        hint = "Use 'imagenet' or (mean, std), each a number or three."
-        raise InvalidArgument(f"normalize is {value!r}", hint=hint)
-    if stored == "uint8" and 1 < mean.max(initial=0) < np.inf:
-        raise InvalidArgument(
-            f"normalize has a mean of {mean.max():g}, but it applies to x/255, which is between 0 and 1",
-            hint="Divide means and standard deviations by 255.",
-        )
+        wanted = "'imagenet' or (mean, std), each a number or three"
+        raise InvalidArgument(f"normalize must be {wanted}, got {value!r}")
+    for noun, numbers in ("mean", mean), ("standard deviation", std):
+        if stored == "uint8" and 1 < numbers.max(initial=0) < np.inf:
+            raise InvalidArgument(
+                f"normalize has a {noun} of {numbers.max():g}, but it applies to x/255, which is between 0 and 1",
+                hint="Divide means and standard deviations by 255.",
+            )
     return np.broadcast_to(mean, 3).tolist(), np.broadcast_to(std, 3).tolist()

@@ -68,6 +68,11 @@ TEST_CASE("recipes whose parts do not fit together are refused", "[convert][reci
                r.normalize = Normalization{{0.5F, 122.9F, 0.5F}, {51, 51, 51}};
              }),
              test::contains("a mean of 122.9, but it applies to x/255"));
+  CHECK_THAT(refusal([](Recipe& r) {
+               r.dtype = DType::kFloat32;
+               r.normalize = Normalization{{}, {1, 255, 1}};
+             }),
+             test::contains("a standard deviation of 255, but it applies to x/255"));
 }
 
 TEST_CASE("equal recipes have equal JSON and different ones do not", "[convert][recipe]") {

@@ -511,6 +511,8 @@ def test_writable_is_the_same_in_every_loader(stamps):
         ({"as_dict": ("a", "b", "c")}, ValueError, "as_dict is ('a', 'b', 'c')"),
         ({"split": "val"}, ValueError, "no split 'val'"),
         ({"normalize": ((125.3, 122.9, 113.8), (51.5, 50.8, 51.2))}, ValueError, "normalize has a mean of 125.3"),
+        ({"normalize": (0, 255)}, ValueError, "normalize has a standard deviation of 255"),
+        ({"normalize": (0.5, (0.5, 127.5, 0.5))}, ValueError, "normalize has a standard deviation of 127.5"),
         ({"shuffle": "blocks"}, ValueError, "shuffle is 'blocks'"),
         ({"shuffle": "block", "block_rows": 0}, ValueError, "block_rows is 0"),
         ({"shuffle": "block", "window_blocks": 0}, ValueError, "window_blocks is 0"),
