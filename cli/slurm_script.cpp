@@ -11,7 +11,8 @@ constexpr std::string_view kScript = R"(#!/bin/bash
 # Builds shards on Slurm. Submit with: bash THIS_FILE
 #
 # Three jobs, each of which waits for the one before: prepare lists the source once, an array of
-# {parts} tasks makes the shards, and finish writes the manifest.
+# {parts} tasks makes the shards, and finish writes the manifest. Slurm allows at most MaxArraySize
+# tasks (scontrol show config).
 set -euo pipefail
 
 parts={parts}
@@ -23,7 +24,9 @@ resources+=(--requeue --open-mode=append --signal=B:USR1@120)
 
 # Runs a step in a job. Complete shards are kept, so an attempt that follows does the rest.
 run() {{
-  local status=0 requeue=0
+  local status=0 requeue=0 job=$SLURM_JOB_ID
+  # The last task of an array has the number of the array, and a requeue would repeat all tasks.
+  [[ $1 != --part ]] || job=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
   "${{build[@]}}" "$@" &
   local child=$!
   trap : TERM  # from Slurm, which sends it to precache too; the shell has to wait for its end
@@ -32,9 +35,9 @@ run() {{
   while kill -0 "$child" 2>/dev/null; do wait "$child" || true; done
   wait "$child" || status=$?
   # Status 3 is worth a retry, perhaps on another node: a full disk, a file system that failed.
-  # 1 (too many bad images), 2 (wrong usage), 4 (corrupt data) and 5 (unsupported) are not.
+  # 1 (too many bad samples), 2 (wrong usage), 4 (corrupt data) and 5 (unsupported) are not.
   if ((status == 3 || requeue)) && ((${{SLURM_RESTART_COUNT:-0}} < {retries})); then
-    scontrol requeue "$SLURM_JOB_ID" && sleep 60
+    scontrol requeue "$job" && sleep 60
   fi
   exit "$status"
 }}

@@ -63,17 +63,19 @@ def logs(folder):
 
 
 def test_faults_on_slurm_leave_the_bytes_of_a_single_build(slurm, submit, whole, tmp_path):
-    """A part that ends with status 3, one that is requeued, and one whose node is lost."""
+    """Parts that end with status 3, one that is requeued, and one whose node is lost.
+
+    The last of an array has the number of the array as its SLURM_JOB_ID."""
     started = tmp_path / "started-{}"
     hold = f"touch {started}; sleep 1000"
-    _, array, _ = submit({1: "exit 3", 2: hold.format(2), 4: hold.format(4)})
+    _, array, _ = submit({1: "exit 3", PARTS - 1: "exit 3", 2: hold.format(2), 4: hold.format(4)})
     wait_until((tmp_path / "started-2").exists, "part 2 starts")
     slurm.call("scontrol", "requeue", f"{array}_2")
     wait_until((tmp_path / "started-4").exists, "part 4 starts")
     wait_until(lambda: slurm.jobs()[f"{array}_4"][1], "part 4 has a node")
     slurm.lose_node(slurm.jobs()[f"{array}_4"][1])
     slurm.wait_for_jobs()
-    assert [attempts(tmp_path, part) for part in range(PARTS)] == [1, 2, 2, 1, 2, 1], logs(tmp_path)
+    assert [attempts(tmp_path, part) for part in range(PARTS)] == [1, 2, 2, 1, 2, 2], logs(tmp_path)
     assert differing(files(tmp_path / "out"), whole) == [], logs(tmp_path)
 
 
