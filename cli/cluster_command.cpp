@@ -26,6 +26,9 @@ constexpr std::array kOptionsOfSteps{"--prepare", "--part",  "--parts",         
                                      "--status",  "--watch", "--watch-seconds", "--jobs",
                                      "--dry-run", "--quiet", "--json",          "--overwrite"};
 
+/// Options of build that need all shards.
+constexpr std::array kOptionsOfFinish{"--index"};
+
 /// A subcommand with the options of build. Its own are those that are added after it was made.
 struct Scheduler {
   CLI::App* app = nullptr;
@@ -60,12 +63,14 @@ std::string checked_path(const CLI::App& app, const std::string& name) {
 }
 
 /// The command line of the build as it was given.
-std::vector<std::string> build_words(const Scheduler& scheduler) {
-  std::vector<std::string> words{"precache", "build", checked_path(*scheduler.app, "SOURCE"),
-                                 checked_path(*scheduler.app, "OUT")};
+void read_words(const Scheduler& scheduler, cluster::ClusterJob& job) {
+  job.build = {"precache", "build", checked_path(*scheduler.app, "SOURCE"),
+               checked_path(*scheduler.app, "OUT")};
   for (const CLI::Option* option : scheduler.options_of_build) {
     if (option->get_positional() || option->count() == 0) continue;
     const std::string name = option->get_name();
+    const bool is_at_end = std::ranges::find(kOptionsOfFinish, name) != kOptionsOfFinish.end();
+    auto& words = is_at_end ? job.at_end : job.build;
     if (option->get_expected_max() == 0) {  // a flag
       words.push_back(name);
       continue;
@@ -78,7 +83,6 @@ std::vector<std::string> build_words(const Scheduler& scheduler) {
       words.insert(words.end(), {name, value});
     }
   }
-  return words;
 }
 
 /// A name that may stand in names of jobs and Pods.
@@ -119,7 +123,7 @@ void add_job_options(CLI::App& app, cluster::ClusterJob& job) {
 }
 
 void complete(const Scheduler& scheduler, cluster::ClusterJob& job) {
-  job.build = build_words(scheduler);
+  read_words(scheduler, job);
   if (job.memory_mib == 0) job.memory_mib = std::uint64_t{1024} * job.cpus;
 }
 

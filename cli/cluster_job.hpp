@@ -15,6 +15,7 @@ struct ClusterJob {
   std::string name = "precache";
   /// The command without the step: precache, build, options, SOURCE and OUT.
   std::vector<std::string> build;
+  std::vector<std::string> at_end;  // options of the last step alone
   std::uint64_t parts = 0;
   std::uint64_t at_once = 0;  // parts that may run at a time; 0: all
   unsigned cpus = 8;          // of each job

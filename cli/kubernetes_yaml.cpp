@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <initializer_list>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/cluster_job.hpp"
 
@@ -62,11 +63,11 @@ std::string list_item(std::string_view indent, std::string_view scalar) {
 }
 
 /// The command of a container that does a step.
-std::string command(const KubernetesJob& job, std::initializer_list<std::string_view> step) {
+std::string command(const KubernetesJob& job, const std::vector<std::string>& step) {
   constexpr std::string_view kIndent = "          ";
   std::string text = "          command:\n";
   for (const std::string& word : job.build) text += list_item(kIndent, container_word(word));
-  for (const std::string_view word : step) text += list_item(kIndent, yaml_text(word));
+  for (const std::string& word : step) text += list_item(kIndent, yaml_text(word));
   return text;
 }
 
@@ -79,7 +80,7 @@ std::string mounts(const KubernetesJob& job) {
   return text;
 }
 
-std::string container(const KubernetesJob& job, std::initializer_list<std::string_view> step) {
+std::string container(const KubernetesJob& job, const std::vector<std::string>& step) {
   const std::string cpus = std::to_string(job.cpus);
   return fmt::format("      containers:\n        - name: precache\n          image: {}\n",
                      yaml_text(job.image)) +
@@ -103,7 +104,7 @@ std::string volumes(const KubernetesJob& job) {
 }
 
 std::string document(const KubernetesJob& job, std::string_view step, const std::string& counts,
-                     std::initializer_list<std::string_view> words) {
+                     const std::vector<std::string>& words) {
   return fmt::format("---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {}-{}\nspec:\n",
                      job.name, step) +
          counts + std::string(kFailurePolicy) + std::string(kTemplate) + container(job, words) +
@@ -121,11 +122,13 @@ std::string kubernetes_yaml(const KubernetesJob& job) {
                   fmt::arg("limit", job.parts * kMostRetries));
   // In the words of a container's command, Kubernetes replaces $(NAME) by the variable's value.
   const std::string part = fmt::format("$(JOB_COMPLETION_INDEX)/{}", job.parts);
+  std::vector<std::string> finish{"--finish"};
+  finish.insert(finish.end(), job.at_end.begin(), job.at_end.end());
   return fmt::format(kHead, fmt::arg("name", job.name)) +
          (job.placeholders.empty() ? "" : fmt::format(kPlaceholders, job.placeholders)) +
          document(job, "prepare", one, {"--prepare"}) +
          document(job, "parts", suspended + all, {"--part", part}) +
-         document(job, "finish", suspended + one, {"--finish"});
+         document(job, "finish", suspended + one, finish);
 }
 
 }  // namespace precache::cluster

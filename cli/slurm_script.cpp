@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/cluster_job.hpp"
 
@@ -17,6 +18,7 @@ set -euo pipefail
 
 parts={parts}
 build=({build})
+at_end=({at_end})  # options of finish alone
 # Of each job. --open-mode keeps the messages of attempts before a requeue.
 resources=({resources})
 # The shell gets SIGUSR1 two minutes before the time limit, so that precache can stop cleanly.
@@ -44,14 +46,15 @@ run() {{
 
 # Submits a job that runs the command in $2, and prints its number.
 submit() {{
-  {{ echo '#!/bin/bash'; declare -p parts build; declare -f run; echo "$2"; }} |
+  {{ echo '#!/bin/bash'; declare -p parts build at_end; declare -f run; echo "$2"; }} |
     sbatch --parsable --job-name="{name}-$1" "${{resources[@]}}" "${{@:3}}" | cut -d ';' -f 1
 }}
 
 prepare=$(submit prepare 'run --prepare')
 array=$(submit parts 'run --part "$SLURM_ARRAY_TASK_ID/$parts"' --array="0-$((parts - 1)){at_once}" \
   --dependency="afterok:$prepare" --kill-on-invalid-dep=yes)
-finish=$(submit finish 'run --finish' --dependency="afterok:$array" --kill-on-invalid-dep=yes)
+finish=$(submit finish 'run --finish "${{at_end[@]}}"' \
+  --dependency="afterok:$array" --kill-on-invalid-dep=yes)
 echo "submitted prepare $prepare, parts $array, finish $finish"
 )";
 
@@ -60,14 +63,16 @@ echo "submitted prepare $prepare, parts $array, finish $finish"
 std::string slurm_script(const SlurmJob& job) {
   std::string build;
   for (const std::string& word : job.build) build += shell_word(word) + " ";
+  std::vector<std::string> at_end;
+  for (const std::string& word : job.at_end) at_end.push_back(shell_word(word));
   std::string resources =
       fmt::format("--cpus-per-task={} --mem={}M --time={}", job.cpus, job.memory_mib, job.minutes);
   if (!job.partition.empty()) resources += " " + shell_word("--partition=" + job.partition);
   if (!job.account.empty()) resources += " " + shell_word("--account=" + job.account);
   return fmt::format(fmt::runtime(kScript), fmt::arg("parts", job.parts),
                      fmt::arg("build", fmt::format("{}--jobs {}", build, job.cpus)),
-                     fmt::arg("resources", resources), fmt::arg("retries", kMostRetries),
-                     fmt::arg("name", job.name),
+                     fmt::arg("at_end", fmt::join(at_end, " ")), fmt::arg("resources", resources),
+                     fmt::arg("retries", kMostRetries), fmt::arg("name", job.name),
                      fmt::arg("at_once", job.at_once == 0 ? "" : fmt::format("%{}", job.at_once)));
 }
 

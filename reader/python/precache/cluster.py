@@ -87,15 +87,20 @@ class Job:
             out: The same, for the shards.
             parts: How many calls of `run` make the dataset: 4 to 10 for each slot of the cluster is a good number.
             jobs: Threads of each part: as many CPUs as the engine gives to a task.
-            options: The other arguments of `precache.build`. Only `prepare` uses `overwrite`.
+            options: The other arguments of `precache.build`. Only `prepare` uses `overwrite`, and only `finish` `index`.
         """
         unknown = _STEPS & options.keys()
         if unknown:
             raise TypeError(f"Job() got an unexpected keyword argument '{min(unknown)}'")
         self.parts = _options.count("parts", parts, _MOST_PARTS, least=1)
         self.jobs = _options.count("jobs", jobs, 1024, least=1)
-        self._words = _build_words(source, out, **{**options, "overwrite": False})
-        self._words_to_prepare = _build_words(source, out, **options)
+        # Tasks run in other working folders.
+        source, out = _absolute("source", source), _absolute("out", out)
+        for name in _PATHS & options.keys():
+            options[name] = _absolute(name, options[name])  # type: ignore[literal-required]
+        self._words = _build_words(source, out, **{**options, "overwrite": False, "index": None})
+        self._words_to_prepare = _build_words(source, out, **{**options, "index": None})
+        self._words_to_finish = _build_words(source, out, **{**options, "overwrite": False})
 
     def __repr__(self) -> str:
         source, out = self._words[-2:]
@@ -169,7 +174,7 @@ class Job:
         Raises:
             InvalidArgument: Shards are missing; the message names the parts that make them.
         """
-        return run(_with_step(self._words, "--finish", f"--parts={self.parts}"), progress)
+        return run(_with_step(self._words_to_finish, "--finish", f"--parts={self.parts}"), progress)
 
 
 def run_on_spark(spark: Any, job: Job, *, progress: ProgressOption = None) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import subprocess
 import pytest
 import yaml
 
-pytest_plugins = ("tool_fixtures",)
+from tool import differing, files
+
+pytest_plugins = ("tool_fixtures", "cluster_fixtures")
 
 KUBERNETES = ("--image", "r/p:1", "--claim", "data:/data")
 OWN = {"--parts", "--at-once", "--cpus", "--memory", "--name"}
@@ -62,6 +64,30 @@ def test_every_word_arrives_as_it_was_given(tool, tmp_path, word):
         command = job["spec"]["template"]["spec"]["containers"][0]["command"]
         assert all(each.replace("$", "$$") in command for each in expected), command
     assert not any(tmp_path.iterdir())
+
+
+def steps_of(script):
+    """The words of each step as bash hands them to the command."""
+    (at_end,) = re.findall(r"^at_end=\((.*?)\)", script, re.MULTILINE)
+    return build_of(script), shlex.split(at_end)
+
+
+@pytest.mark.parametrize("file_format, index", [("tar", "dali,wids"), ("hdf5", "vds")])
+def test_only_the_last_step_writes_indexes(tool, source, tmp_path, file_format, index):
+    options = ("--size", "8", "--shards", "3", "--format", file_format, "--index", index)
+    tool.run("build", source, tmp_path / "whole", *options, "--quiet")
+    script = tool.run("cluster", "slurm", source, tmp_path / "slurm", *options, "--parts", "2", "--cpus", "1").out
+    build, at_end = steps_of(script)
+    for step in (["--prepare"], ["--part", "0/2"], ["--part", "1/2"], ["--finish", *at_end]):
+        tool.run(*build[1:], *step)
+    assert differing(files(tmp_path / "slurm"), files(tmp_path / "whole")) == []
+    claims = ("--claim", f"a:{source.parent},b:{tmp_path}", "--image", "r/p:1", "--cpus", "1")
+    text = tool.run("cluster", "kubernetes", source, tmp_path / "out", *options, "--parts", "1", *claims).out
+    for job in yaml.safe_load_all(text):
+        command = job["spec"]["template"]["spec"]["containers"][0]["command"]
+        words = [word.replace("$(JOB_COMPLETION_INDEX)", "0").replace("$$", "$") for word in command[1:]]
+        tool.run(*words)
+    assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
 
 
 def test_the_script_is_valid_for_bash_and_has_what_was_asked(tool):
