@@ -82,9 +82,11 @@ std::optional<FrozenJob> frozen_job(const fs::path& out, const std::string& job)
   if (!fs::exists(folder / work_names::kJob)) return std::nullopt;
   return job_file::with(folder / work_names::kJob, [&](const job_file::Json& json) {
     job_file::check_version(json, out);
+    // Not inside of the braces, where GCC 12 destroys members twice if a call throws.
+    const std::uint64_t parts = job_file::parts_noted_in(folder);
     FrozenJob found{.facts = {.plan = json.at("plan").get<std::string>(),
                               .root = json.at("source").get<std::string>()},
-                    .parts = job_file::parts_noted_in(folder),
+                    .parts = parts,
                     .is_replacing = !json.at("replaces").empty()};
     found.facts.format = parse_format(json.at("format").get<std::string>());
     for (const job_file::Json& split : json.at("splits")) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <unordered_set>
 
@@ -12,6 +13,7 @@
 #include "convert/job/work_folder.hpp"
 #include "convert/job/work_names.hpp"
 #include "formats/os/folder.hpp"
+#include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
@@ -20,6 +22,9 @@ namespace fs = std::filesystem;
 
 // A call for each shard would take minutes on a network file system.
 constexpr std::size_t kMostTimes = 512;
+
+// A second look finds the manifest, unless another job begins and ends meanwhile.
+constexpr int kMostLooks = 5;
 
 /// Times of some of the shards that are done, in seconds.
 std::vector<double> times_of(const fs::path& out, const std::vector<std::string>& done) {
@@ -91,26 +96,8 @@ std::vector<SplitState> finished_splits(const fs::path& out, const std::string& 
   return splits;
 }
 
-}  // namespace
-
-std::string_view name(JobPhase phase) {
-  switch (phase) {
-    case JobPhase::kNotPrepared:
-      return "not prepared";
-    case JobPhase::kPrepared:
-      return "prepared";
-    case JobPhase::kRunning:
-      return "running";
-    case JobPhase::kPartsDone:
-      return "parts done";
-    case JobPhase::kComplete:
-      return "complete";
-  }
-  return {};
-}
-
-JobState job_state(const fs::path& out, const std::string& split, std::uint64_t parts) {
-  if (!split.empty()) check_split_name(split);
+/// Looks once. A step that ends meanwhile may remove files between two calls.
+JobState look_at_job(const fs::path& out, const std::string& split, std::uint64_t parts) {
   JobState state;
   std::string work_name = split;
   auto frozen = split.empty() ? std::nullopt : frozen_job(out, work_name);
@@ -135,6 +122,9 @@ JobState job_state(const fs::path& out, const std::string& split, std::uint64_t 
   // A result is written before its shard gets its name, and one alone may be of another job.
   const auto results = names_in(out / kWorkFolderName / work_name, Folder::Links::kRefuse);
   const auto shards = names_in(out, Folder::Links::kFollow);
+  const fs::path job = out / kWorkFolderName / work_name / work_names::kJob;
+  // It goes first when a job ends, so the names were all there if it still is.
+  if (!fs::exists(job)) throw IoError("cannot read", job, ENOENT);
   std::vector<std::string> done;
   std::vector<std::uint64_t> missing;
   for (const SplitEstimate& plan : frozen->facts.splits) {
@@ -157,6 +147,36 @@ JobState job_state(const fs::path& out, const std::string& split, std::uint64_t 
                                   : JobPhase::kRunning;
   find_rate(state, times_of(out, done));
   return state;
+}
+
+}  // namespace
+
+std::string_view name(JobPhase phase) {
+  switch (phase) {
+    case JobPhase::kNotPrepared:
+      return "not prepared";
+    case JobPhase::kPrepared:
+      return "prepared";
+    case JobPhase::kRunning:
+      return "running";
+    case JobPhase::kPartsDone:
+      return "parts done";
+    case JobPhase::kComplete:
+      return "complete";
+  }
+  return {};
+}
+
+JobState job_state(const fs::path& out, const std::string& split, std::uint64_t parts) {
+  if (!split.empty()) check_split_name(split);
+  for (int look = 1;; ++look) {
+    try {
+      return look_at_job(out, split, parts);
+    } catch (const IoError& error) {
+      const bool is_gone = error.code() == ENOENT || error.code() == ESTALE;
+      if (!is_gone || look == kMostLooks) throw;
+    }
+  }
 }
 
 }  // namespace precache

@@ -173,6 +173,20 @@ def test_a_part_that_comes_back_after_the_end_does_not_change_the_status(
     assert status() == before
 
 
+@pytest.mark.parametrize("path", ["/job.json", ".precache/train", "/parts"])
+def test_a_status_that_meets_the_end_of_the_job_sees_the_dataset(tool, interference, source, step, tmp_path, path):
+    """The last step removes the work folder while the status reads it."""
+    step("--part", "0/1")
+    words = ("--status", "--json")
+    with interference.hold(tool, "build", source, tmp_path / "out", *words, path=path) as (process, gate):
+        step("--finish")
+        gate.open()
+        result = finish(process)
+    assert result.code == 0, result.err
+    now = result.json()
+    assert (now["status"], now["shards_done"], now["missing_shards"]) == ("complete", 6, "")
+
+
 def test_watching_ends_when_all_parts_are_done(tool, source, tmp_path, step):
     step("--prepare")
     step("--part", "0/2")
