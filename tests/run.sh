@@ -40,7 +40,7 @@ packages=(catch2)
 [[ $tier == fast ]] ||
   packages+=(busybox chromium clang-format libarchive-tools libjpeg-turbo-progs perl protobuf-compiler python3-dev python3-venv util-linux)
 # Engines of tests/python/cluster.
-[[ $tier == fast ]] || packages+=(munge openjdk-17-jre-headless openmpi-bin slurm-client slurmctld slurmd)
+[[ $tier == fast ]] || packages+=(munge openjdk-17-jre-headless openmpi-bin slurm-client slurmctld slurmd strace)
 [[ $tier != all ]] || packages+=(clang libclang-rt-dev llvm)
 step "packages"
 samples/install_packages.sh "${packages[@]}"

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from cluster_steps import OPTIONS, RETRY, work_folder
-from tool import differing, files
+from tool import differing, files, miss
 
 pytest_plugins = ("tool_fixtures", "cluster_step_fixtures")
 
@@ -17,11 +17,12 @@ pytest_plugins = ("tool_fixtures", "cluster_step_fixtures")
 def trace(tmp_path):
     """trace(): words that go in front of a command, and a function that returns the calls with paths that it made."""
     if shutil.which("strace") is None:
-        pytest.skip("needs strace")
+        miss("needs strace")
     log = tmp_path / "calls"
     words = ("strace", "--follow-forks", "--decode-fds=path", "--trace=%file,%desc", "--output", log)
-    if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
-        pytest.skip("tracing is not permitted here")
+    done = subprocess.run([*words, "true"], capture_output=True, text=True)
+    if done.returncode != 0:
+        miss(f"tracing is not permitted here: {done.stderr.strip()}")
     return words, lambda: log.read_text().splitlines()
 
 
