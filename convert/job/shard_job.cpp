@@ -179,10 +179,19 @@ void ShardJob::check_finished(const JobSplit& split) {
 
 void ShardJob::add_finished(const std::string& split, const SplitEntry& finished) {
   SplitReport& made = report_of(split);
-  made.samples = finished.samples;
-  made.skipped_count = finished.skipped;
-  made.shards_done = finished.shards.size();
-  for (const ShardEntry& shard : finished.shards) made.bytes += shard.bytes;
+  const bool is_part = request_.step == JobStep::kPart;
+  const std::uint64_t shards = finished.shards.size();
+  const Plan plan(finished.samples + finished.skipped, shards, std::nullopt);
+  std::uint64_t listed = 0;
+  for (std::uint64_t i = is_part ? request_.share.index : 0; i < shards;
+       i += is_part ? request_.share.count : 1) {
+    const ShardEntry& shard = finished.shards[i];
+    made.samples += shard.samples;
+    made.bytes += shard.bytes;
+    listed += plan.shard_records(i);
+    ++made.shards_done;
+  }
+  made.skipped_count = is_part ? listed - made.samples : finished.skipped;
   report_.samples += made.samples;
   report_.skipped_count += made.skipped_count;
   report_.bytes += made.bytes;
