@@ -20,6 +20,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import os
 import socket
 import threading
 import time
@@ -46,6 +47,8 @@ _POLL_SECONDS = 0.5
 # The properties that setJobGroup() sets for the thread of the caller.
 _SPARK_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _STEPS = {"dry_run", "finish", "part", "parts", "prepare", "progress", "status", "wait", "watch"}
+_PATHS = {"classes", "labels", "mask", "proto", "split_file"}
+_NOT_PATHS = {"source": ("-",), "labels": ("folder", "none")}
 # Another attempt would end the same way, so engines are not asked for one.
 _FINAL = (InvalidArgument, CorruptDataError, Unsupported, TooManyBadImages)
 
@@ -83,7 +86,8 @@ class Job:
         """Checks the names of the arguments, but does not look at the source.
 
         Args:
-            source: As in `precache.build`. All machines must see it under this path.
+            source: As in `precache.build`. All machines must see it under this path; a relative one, as that of the
+                options, is below the working folder of this call.
             out: The same, for the shards.
             parts: How many calls of `run` make the dataset: 4 to 10 for each slot of the cluster is a good number.
             jobs: Threads of each part: as many CPUs as the engine gives to a task.
@@ -403,6 +407,16 @@ def _build_words(source: Path, out: Path, **options: Any) -> list[str]:
     given = inspect.signature(build).bind(source, out, **options)
     given.apply_defaults()
     return _words(build, given.arguments, "source", "out")
+
+
+def _absolute(name: str, value: Any) -> Any:
+    """A path as it is below the working folder of this process; what is not a path, as it is."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        return value  # build refuses it, or it is not given
+    text = os.fsdecode(value)
+    if not text or text in _NOT_PATHS.get(name, ()) or (name == "source" and "://" in text):
+        return value
+    return os.path.join(os.getcwd(), text)  # abspath() would replace .. without a look at links
 
 
 def _with_step(words: list[str], *step: str) -> list[str]:

@@ -4,10 +4,13 @@
 import inspect
 import json
 import multiprocessing
+import os
 import pickle
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from engines import OPTIONS, PARTS, SAMPLES, WORDS, need
@@ -37,6 +40,69 @@ def test_a_pool_of_processes_makes_the_bytes_of_a_single_build(job, whole, tmp_p
     report = job.finish()
     assert (report["status"], report["samples"]) == ("complete", 24)
     assert differing(files(tmp_path / "out"), whole) == []
+
+
+def test_a_part_that_comes_after_the_end_counts_its_own_shards(source, tmp_path):
+    broken = tmp_path / "source"
+    shutil.copytree(source, broken)
+    (broken / "class0" / "bad.png").write_bytes(b"not an image")
+    job = precache.cluster.Job(broken, tmp_path / "out", parts=5, max_bad=50, **OPTIONS)
+    job.prepare()
+    in_time = [job.run(part) for part in range(5)]
+    job.finish()
+    late = [job.run(part) for part in range(5)]
+    for name in ("part", "shards", "skipped", "bytes"):
+        assert [getattr(each, name) for each in late] == [getattr(each, name) for each in in_time], name
+    assert [each.shards for each in late] == [3, 3, 2, 2, 2] and sum(each.skipped for each in late) == 1
+    assert {each.images for each in late} == {0}
+
+
+def test_only_the_last_step_writes_indexes(source, tmp_path):
+    precache.build(source, tmp_path / "whole", index="wids", **OPTIONS)
+    job = precache.cluster.Job(source, tmp_path / "out", parts=2, index="wids", **OPTIONS)
+    job.prepare()
+    for part in range(2):
+        job.run(part)
+    assert job.status()["status"] == "parts done"
+    job.finish()
+    assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "pattern"])
+def test_relative_paths_are_those_of_the_program_that_makes_the_job(source, tmp_path, monkeypatch, kind):
+    """Tasks of engines have other working folders."""
+    monkeypatch.chdir(tmp_path)
+    where = source
+    if kind == "pattern":
+        precache.pack(source, "packed", shards=2)
+        where = Path("packed/*.tar")
+    given = Path(os.path.relpath(where, tmp_path))
+    Path("classes.txt").write_text("class0\nclass1\n")
+    Path("splits.csv").write_text("*,all\n")
+    options = {"classes": "classes.txt", "split_file": Path("splits.csv"), **OPTIONS}
+    job = precache.cluster.Job(given, "out", parts=2, **options)
+    precache.build(given, "whole", **options)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    job.prepare()
+    for part in range(2):
+        job.run(part)
+    job.finish()
+    assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
+
+
+@pytest.mark.parametrize("argument", ["labels", "mask", "proto"])
+def test_paths_of_arguments_are_absolute(source, tmp_path, monkeypatch, argument):
+    monkeypatch.chdir(tmp_path)
+    job = precache.cluster.Job(source, "out", parts=2, **{argument: "some/file"})
+    assert f"--{argument}={tmp_path}/some/file" in job._words
+    assert "--labels=none" in precache.cluster.Job(source, "out", parts=2, labels="none")._words
+
+
+@pytest.mark.parametrize("url", ["-", "s3://bucket/images", "https://example.com/a.tar"])
+def test_what_is_not_a_path_stays_as_it_is(tmp_path, monkeypatch, url):
+    monkeypatch.chdir(tmp_path)
+    assert repr(precache.cluster.Job(url, "out", parts=2)) == f"Job({url!r}, {str(tmp_path / 'out')!r}, parts=2)"
 
 
 def test_a_dataset_knows_its_recipe_however_it_was_built(job, source, tmp_path):
