@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ._dataset import Array
+from ._errors import InvalidArgument
 
 if TYPE_CHECKING:
     from ._loader import Loader
@@ -26,6 +27,24 @@ class Sampler:
     def __len__(self) -> int:
         """Samples of this rank in an epoch."""
         return self._loader._rank_samples()
+
+    def __iter__(self) -> Iterator[int]:
+        """The indices of this rank's samples, in the stored order."""
+        loader, samples = self._loader, len(self._loader.dataset)
+        if loader._shuffled:
+            raise InvalidArgument(
+                "the sampler of a shuffled loader does not list samples", hint="Iterate the loader itself."
+            )
+        mine = len(self)  # it asks for the rank
+        rank, world_size = loader._place
+        steps, of_last_step = divmod(mine, loader.batch_size)
+        for step in range(steps):
+            first = (step * world_size + rank) * loader.batch_size
+            yield from (i % samples for i in range(first, first + loader.batch_size))
+        left = samples % (loader.batch_size * world_size)
+        more = min(rank, left % world_size) if loader.last_batch == "keep" else rank * (left % world_size > 0)
+        first = samples - left + rank * (left // world_size) + more
+        yield from (i % samples for i in range(first, first + of_last_step))
 
 
 class Iteration(Iterator[tuple[Array, Array]]):

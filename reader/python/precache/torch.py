@@ -21,7 +21,7 @@ import torch.utils.dlpack
 from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-from . import _accelerate, _dataset, _loader, _options, _reader
+from . import _accelerate, _dataset, _iteration, _loader, _options, _reader
 from ._arrays import Spec, as_tensors
 from ._dataloader import without_arguments
 from ._dataset import Array, PathLike
@@ -134,9 +134,10 @@ class Loader(_loader.Loader):
         )
         _accelerate.join(Loader)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        _accelerate.join(Loader)
+    @property
+    def sampler(self) -> Sampler | StoredOrder:
+        """For training loops that look at the sampler of a DataLoader: one of torch's SequentialSampler without a shuffle."""
+        return Sampler(self) if self._shuffled else StoredOrder(self)
 
     @property
     def batch_sampler(self) -> BatchSampler:
@@ -350,6 +351,21 @@ class BatchSampler:
         self.sampler = loader.sampler
         self.batch_size = loader.batch_size
         self.drop_last = loader.drop_last
+
+class Sampler(_iteration.Sampler, torch.utils.data.Sampler[int]):
+    """The order of a loader, with the type of torch's samplers."""
+
+    def __init__(self, loader: Loader):
+        _iteration.Sampler.__init__(self, loader)
+
+
+class StoredOrder(_iteration.Sampler, torch.utils.data.SequentialSampler):
+    """The order of a loader without a shuffle. Lightning looks for this type before it overfits some batches."""
+
+    def __init__(self, loader: Loader):
+        _iteration.Sampler.__init__(self, loader)
+        self.data_source = loader.dataset
+
 
     def set_epoch(self, epoch: int) -> None:
         """The same as `set_epoch` of the loader."""

@@ -10,7 +10,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, RandomSampler
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Sampler, SequentialSampler, Subset
 from torch.utils.data.distributed import DistributedSampler
 from torchvision import transforms
 from torchvision.transforms import v2
@@ -55,6 +55,36 @@ def test_a_sampler_has_the_length_of_its_rank(stamps, last_batch, batch_size, wo
     for rank in range(world_size):
         loader = precache.Loader(stamps.out, batch_size, rank=rank, world_size=world_size, last_batch=last_batch)
         assert len(loader.sampler) == sum(len(labels) for _, labels in loader)
+        assert [stamps.numbers[i] for i in loader.sampler] == sum(numbers_in(loader), [])
+
+
+def test_a_sampler_is_one_of_torch(stamps):
+    sampler = precache.torch.Loader(stamps.out, 4).sampler
+    assert isinstance(sampler, SequentialSampler) and list(sampler) == list(range(23))
+    sampler.set_epoch(2)
+    for options in {"shuffle": True}, {"weights": [1] * 23}:
+        sampler = precache.torch.Loader(stamps.out, 4, **options).sampler
+        assert isinstance(sampler, Sampler) and not isinstance(sampler, SequentialSampler)
+        with pytest.raises(precache.InvalidArgument, match="sampler of a shuffled loader does not list samples"):
+            list(sampler)
+
+
+def test_set_epoch_after_iter_changes_nothing_in_its_epoch(stamps):
+    loader = precache.torch.Loader(stamps.out, 4, shuffle=True)
+    batches = iter(loader)
+    loader.set_epoch(0)  # as Lightning calls it
+    assert numbers_in(batches) == numbers_in(precache.torch.Loader(stamps.out, 4, shuffle=True))
+
+
+def test_a_loader_takes_a_dataset_of_torch(stamps):
+    dataset = precache.torch.Dataset(stamps.out)
+    for kind in precache.Loader, precache.torch.Loader:
+        assert kind(dataset, 4).dataset is dataset.dataset
+        with pytest.raises(precache.InvalidArgument, match="would ignore transform, pil of the precache.torch.Dataset"):
+            kind(precache.torch.Dataset(stamps.out, len, pil=True), 4)
+        with pytest.raises(precache.InvalidArgument, match="not take a Subset of torch") as raised:
+            kind(Subset(dataset, [1, 2]), 4)
+        assert "precache.open(..., indices=subset.indices)" in raised.value.hint
 
 
 @pytest.mark.parametrize("batch_size, world_size", [(4, 2), (4, 3), (5, 2), (8, 4), (30, 4)])

@@ -63,6 +63,8 @@ LIGHTNING = """
     again, trainer = fit(make(), 2, f"{out}/step=12.ckpt")
     found |= {"resumed": again.trained, "resumed steps": trainer.global_step}
     found["equal"] = torch.equal(again.layer.weight, module.layer.weight)
+    stored, _ = fit(precache.torch.Loader(folder, 3), 2, overfit_batches=2)
+    found["overfitted"] = stored.trained
     found["predicted"] = len(trainer.predict(module, precache.torch.Loader(folder, 3)))
     report(found)
 """
@@ -94,6 +96,9 @@ def test_lightning_shares_an_epoch_between_processes(folder, tmp_path):
         assert found["trained"] == expected and found["steps"] == 2 * STEPS
         assert found["resumed"] == expected[12:] and found["resumed steps"] == 2 * STEPS and found["equal"]
         assert found["predicted"] == STEPS
+        stored = [int(image[0, 0, 0]) for image, _ in precache.open(folder)]
+        steps = [stored[6 * step + 3 * rank :][:3] for step in range(2)]
+        assert found["overfitted"] == [[epoch, step] for epoch in range(2) for step in steps]
         checked += found["checked"]
     assert sorted(checked) == sorted([*range(SAMPLES)] * 2)  # in two epochs
 
@@ -135,13 +140,15 @@ TRANSFORMERS = """
         arguments = TrainingArguments(
             out, num_train_epochs=2, per_device_train_batch_size=3, per_device_eval_batch_size=4, save_steps=6,
             learning_rate=0.1, optim="sgd", report_to="none", use_cpu=True, disable_tqdm=True, seed=0, data_seed=0,
-            **options)
-        return CacheTrainer(Model(), arguments, compute_metrics=lambda result: {"labels": result.label_ids.tolist()})
+            eval_strategy="steps", eval_steps=5, **options)
+        return CacheTrainer(Model(), arguments, eval_dataset=precache.open(folder),
+                            compute_metrics=lambda result: {"labels": result.label_ids.tolist()})
 
 
     trainer = make()
     trainer.train()
     found = {"seen": list(seen), "steps": trainer.state.global_step}
+    found["checked"] = [entry["eval_labels"] for entry in trainer.state.log_history if "eval_labels" in entry]
     found["labels"] = trainer.evaluate(eval_dataset=precache.open(folder))["eval_labels"]
     found["rate"] = trainer.lr_scheduler.get_last_lr()[0]
     weights = trainer.model.layer.weight.detach().clone()
@@ -160,5 +167,7 @@ def test_the_trainer_shares_an_epoch_between_processes(folder, tmp_path):
         expected = [batch for batches in epochs_of(folder, rank) for batch in batches]
         assert found["seen"] == expected and found["steps"] == 2 * STEPS
         assert found["labels"] == precache.open(folder).targets  # each once, in the stored order
+        assert len(found["checked"]) >= 2 * STEPS // 5  # while it trained
+        assert all(labels == found["labels"] for labels in found["checked"])
         assert found["rate"] == 0  # the end of the schedule
         assert found["resumed"] == expected[12:] and found["resumed steps"] == 2 * STEPS and found["equal"]
