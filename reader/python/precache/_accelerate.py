@@ -8,9 +8,11 @@ rank already. So `join` extends four of its methods, for precache's loaders alon
 from __future__ import annotations
 
 import functools
+import importlib.abc
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidArgument
@@ -63,6 +65,34 @@ class EvenBatches:
                 f"even_batches is {value}, but the loader has last_batch={self._loader.last_batch!r}",
                 hint=f"Make it with last_batch={wanted!r}.",
             )
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds nothing itself: it has Accelerate joined as soon as a program imports it."""
+
+    def __init__(self, kind: type[Loader]):
+        self._kind = kind
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        if name != "accelerate.accelerator":
+            return None
+        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_join(module: Any) -> None:
+                execute(module)
+                join(self._kind)
+
+            spec.loader.exec_module = execute_and_join  # type: ignore[method-assign]
+        return spec
+
+
+def join_when_imported(kind: type[Loader]) -> None:
+    """Extends Accelerate now or when it is imported: a script may make its loaders before that."""
+    join(kind)
+    sys.meta_path.insert(0, _Finder(kind))
 
 
 def join(kind: type[Loader]) -> None:
@@ -123,6 +153,13 @@ def _register(accelerator: Any, loader: Loader, device_placement: bool | None) -
             warnings.warn(
                 f"Accelerate has even_batches=False, but with last_batch={loader.last_batch!r} the loader repeats samples; "
                 "use last_batch='keep'",
+                stacklevel=4,
+            )
+        ignored = [name for name in ("split_batches", "dispatch_batches") if getattr(accelerator, name, None)]
+        if ignored and loader._place[1] > 1:
+            warnings.warn(
+                f"without effect in a precache loader: {', '.join(ignored)}; each process reads its own batches, and "
+                "batch_size is of one process",
                 stacklevel=4,
             )
     places = accelerator.device_placement if device_placement is None else device_placement

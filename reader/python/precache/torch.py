@@ -132,7 +132,6 @@ class Loader(_loader.Loader):
             views=lists,
             **rest,
         )
-        _accelerate.join(Loader)
 
     @property
     def sampler(self) -> Sampler | StoredOrder:
@@ -406,6 +405,7 @@ def _collate_ready(batches: Sequence[_dataset.ReadyBatch], **_: Any) -> Any:
 
 default_collate_fn_map[_Sample] = _collate
 default_collate_fn_map[_dataset.ReadyBatch] = _collate_ready
+_accelerate.join_when_imported(Loader)
 
 
 def _why_not_pinned() -> str:

@@ -17,14 +17,10 @@ pytest.importorskip("accelerate")
 pytest_plugins = ("package_fixtures",)
 
 PROGRAM = """
-    import accelerate
     import torch
-    from accelerate.data_loader import prepare_data_loader
     import precache.torch
 
     folder, out = sys.argv[2:]
-    accelerator = accelerate.Accelerator(cpu=True)
-    found = {"processes": accelerator.num_processes}
 
 
     def numbers(batches):
@@ -35,10 +31,17 @@ PROGRAM = """
         return precache.torch.Loader(folder, 2, shuffle=True, seed=3, last_batch="even", **options)
 
 
+    train, check = make(num_workers=4), precache.torch.Loader(folder, 4)
+
+    import accelerate  # after the loaders were made
+    from accelerate.data_loader import prepare_data_loader
+
+    accelerator = accelerate.Accelerator(cpu=True)
+    found = {"processes": accelerator.num_processes}
+
     # A script that counts batches before prepare(), as those of Accelerate do.
     model = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), 1.0)
-    train, check = make(num_workers=4), precache.torch.Loader(folder, 4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, epochs=2, steps_per_epoch=len(train))
     model, optimizer, train, check, schedule = accelerator.prepare(model, optimizer, train, check, schedule)
     found["lengths"] = [len(train), len(check)]
@@ -170,6 +173,18 @@ def test_repeats_that_were_not_wanted_are_a_warning(stamps):
         warnings.simplefilter("error")
         accelerator.prepare(precache.torch.Loader(stamps.out, 4, rank=0, world_size=2, last_batch="keep"))
         accelerator.prepare(precache.torch.Loader(stamps.out, 4))
+
+
+def test_options_of_accelerate_without_effect_are_a_warning(stamps):
+    import accelerate
+
+    configuration = accelerate.DataLoaderConfiguration(split_batches=True, dispatch_batches=True)
+    accelerator = accelerate.Accelerator(cpu=True, dataloader_config=configuration)
+    with pytest.warns(UserWarning, match="without effect in a precache loader: split_batches, dispatch_batches; each"):
+        accelerator.prepare(precache.torch.Loader(stamps.out, 4, rank=0, world_size=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        accelerator.prepare(precache.torch.Loader(stamps.out, 4))  # one process has all batches anyway
 
 
 def test_schedules_follow_the_loader_that_is_trained_on(stamps):
