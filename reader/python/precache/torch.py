@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -241,7 +242,8 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         pil: Give `transform` PIL images, for transforms of torchvision's first version and of timm. Without a transform,
             images are PIL images.
         columns: Named columns of the dataset. Samples are then dicts: "image", "label" and these columns as tensors, and
-            `transform` gets the dict, so that it can change an image and its mask together.
+            `transform` gets the dict. Image and mask have the types of torchvision's tv_tensors, so that transforms of its
+            second version move both together.
         **options: Options of `precache.open`.
 
     >>> dataset = precache.torch.Dataset(folder, transform=lambda image: image.float() / 255)
@@ -331,6 +333,7 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
 
     def _dicts(self, images: torch.Tensor, labels: list[int], indices: Sequence[int]) -> list[Any]:
         columns = {name: torch.from_numpy(self.dataset.column(name, indices)) for name in self.columns}
+        types = None if self.transform is None else _tv_tensors()
         samples = []
         for i, (image, label) in enumerate(zip(images, labels, strict=True)):
             sample = {
@@ -338,6 +341,10 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
                 "label": label if self.target_transform is None else self.target_transform(label),
                 **{name: values[i] for name, values in columns.items()},
             }
+            if types is not None:  # without them, v2 changes the image alone
+                sample["image"] = sample["image"] if self.pil else types.Image(image)
+                if "mask" in columns:
+                    sample["mask"] = types.Mask(sample["mask"])
             samples.append(sample if self.transform is None else self.transform(sample))
         return samples
 
@@ -415,6 +422,16 @@ def _why_not_pinned() -> str:
     except (RuntimeError, AssertionError) as error:  # AssertionError: torch was built without CUDA
         return str(error).strip().splitlines()[0]
     return ""
+
+
+@functools.cache
+def _tv_tensors() -> Any:
+    """torchvision's types of images and masks; None without torchvision."""
+    try:
+        from torchvision import tv_tensors
+    except ImportError:  # also of a torchvision before 0.16
+        return None
+    return tv_tensors
 
 
 def _unchanged(value: Any) -> Any:

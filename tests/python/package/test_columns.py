@@ -198,6 +198,18 @@ def test_samples_of_a_torch_dataset_are_dicts(out, expected):
         precache.torch.Dataset(out, columns=["age"])
 
 
+@pytest.mark.parametrize("pil", [False, True])
+def test_transforms_of_torchvision_move_masks_with_images(out, expected, pil):
+    v2 = pytest.importorskip("torchvision.transforms.v2")
+    dataset = precache.torch.Dataset(out, v2.RandomHorizontalFlip(1.0), columns=["mask", "tags"], pil=pil)
+    for batch in DataLoader(dataset, 6, num_workers=2, collate_fn=list):
+        for sample in batch:
+            image = np.asarray(sample["image"]).transpose(2, 0, 1) if pil else sample["image"].numpy()
+            assert same(image[0], sample["mask"].numpy())
+    assert same(dataset[3]["mask"].numpy(), expected[2]["mask"][3][:, ::-1])
+    assert same(dataset[3]["tags"].numpy(), expected[2]["tags"][3])
+
+
 def test_a_tf_dataset_has_dicts(out, expected):
     batches = precache.tensorflow.dataset(out, 4, columns=["mask", "pair"], crop=(7, 6), flip=True, shuffle=True)
     assert batches.element_spec["mask"].shape == (4, 7, 6) and batches.element_spec["pair"].shape == (4, 2)
