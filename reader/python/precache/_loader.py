@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -179,9 +180,10 @@ class Loader:
             None if world_size is None else _options.count("world_size", world_size, _LARGEST_WORLD, least=1),
         )
         self._place = self._current_place()
-        self._native: AnyLoader | None = self._make()
-        _ = self.spec.numpy_dtype if type(self) is Loader else None  # raises now, not at the first batch
         self._has_begun = False  # from then on, rank and world size are fixed
+        self._native: AnyLoader | None = self._make()
+        self._start = self._native.state()  # that of the next epoch, until one has begun
+        _ = self.spec.numpy_dtype if type(self) is Loader else None  # raises now, not at the first batch
         self._was_read = False  # since the last call of iter(), set_epoch() or load_state_dict()
         self._has_failed = False
         self._iteration: object = None
@@ -192,6 +194,7 @@ class Loader:
 
     def _make(self) -> AnyLoader:
         rank, world_size = self._place
+        self._process = os.getpid()
         self.last_batch = _options.last_batch(*self._end, world_size)
         native = self._make_native(
             _reader.LoaderOptions(**self._options, last_batch=self.last_batch, rank=rank, world_size=world_size)
@@ -224,7 +227,7 @@ class Loader:
     @property
     def spec(self) -> Spec:
         """dtype, layout and shape of each row of the next batch, of the first view if there are several."""
-        return self._spec if self._native is None else Spec(*self._native.spec)
+        return self._spec if self._native is None else Spec(*self._open().spec)
 
     @property
     def transforms(self) -> Translation | tuple[Translation, ...]:
@@ -313,7 +316,8 @@ class Loader:
         native.set_epoch(number)
         self._moved("set_epoch")
 
-    def _moved(self, method: str) -> None:
+    def _moved(self, method: str, native: AnyLoader) -> None:
+        self._start = native.state()
         if self._was_read:
             self._iteration, self._interruption = None, f"{method}() was called during this iteration"
         self._was_read = False
@@ -465,30 +469,36 @@ class Loader:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        native = None if self._native is None else self._native.state()
+        native = None if self._native is None else self._open().state()
         began = {"_iteration": None, "_was_read": False, "_has_begun": False, "_has_failed": False}
         return {**self.__dict__, **began, "_native": native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self._native is not None:
-            native = self._native = self._make()
-            native.resume(state["_native"])
-            self._follow_schedule(native, native.epoch)
+            self._start = state["_native"]
+            self._native = self._make_at_start()
+
+    def _make_at_start(self) -> AnyLoader:
+        native = self._make()
+        native.resume(self._start)
+        self._follow_schedule(native, native.epoch)
+        return native
 
     def _open(self, *, for_batches: bool = False) -> AnyLoader:
         """The native loader. Until the first batch is asked for, it follows the process group."""
         if self._native is None:
             raise InvalidArgument("the loader is closed")
-        if (for_batches or not self._has_begun) and self._current_place() != self._place:
+        if not self._has_begun and self._process != os.getpid():  # its threads stayed in the parent
+            self._place = self._current_place()
+            self._native = self._make_at_start()
+        elif (for_batches or not self._has_begun) and self._current_place() != self._place:
             (rank, world_size), (now, size) = self._place, self._current_place()
             if self._has_begun:
                 raise InvalidArgument(
                     f"this loader began as rank {rank} of {world_size}, and the process is now rank {now} of {size}",
                     hint="Iterate it only after init_process_group and before destroy_process_group, or give rank and world_size.",
                 )
-            state, self._place = self._native.state(), (now, size)
-            self._native = self._make()
-            self._native.resume(state)
-            self._follow_schedule(self._native, self._native.epoch)
+            self._place = (now, size)
+            self._native = self._make_at_start()
         return self._native

@@ -304,6 +304,49 @@ def test_threads_share_a_dataset(stamps):
     assert not faults
 
 
+def test_a_loader_that_has_not_begun_follows_a_fork(stamps, in_child):
+    lines = in_child(
+        """
+        import os, pickle, sys
+        import precache
+
+        def make(**options):
+            return precache.Loader(sys.argv[1], 4, shuffle=True, **options)
+
+        def numbers(loader):
+            return [images[:, 2, 0, 0].tolist() for images, _ in loader]
+
+        fresh, moved, resumed = make(), make(crop=8), make()
+        moved.set_epoch(3)
+        moved.set_size(6)
+        batches = iter(make())
+        next(batches)
+        resumed.load_state_dict(batches._loader.state_dict())
+        copied = pickle.loads(pickle.dumps(moved))
+        if child := os.fork():
+            os.waitpid(child, 0)
+            print(numbers(make()) == numbers(fresh))
+        else:
+            os.environ |= {"RANK": "1", "WORLD_SIZE": "2"}  # as Lightning's processes get them
+            expected = make(rank=1, world_size=2)
+            print(fresh.spec.shape, len(fresh), numbers(fresh) == numbers(expected), numbers(fresh) == numbers(expected))
+            expected.set_epoch(3)
+            images, _ = next(iter(moved))
+            print(moved.epoch, images.shape, images[:, 2, 0, 0].tolist() == next(iter(expected))[0][:, 2, 0, 0].tolist())
+            print(copied.epoch, copied.spec.shape, resumed.state_dict()["position"], sum(map(len, numbers(resumed))))
+            sys.stdout.flush()
+            os._exit(0)
+        """,
+        stamps.out,
+    )
+    assert lines == [
+        "(3, 12, 10) 2 True True",
+        "3 (4, 3, 6, 6) True",
+        "3 (3, 6, 6) 4 8",
+        "True",
+    ]
+
+
 def test_forked_and_spawned_processes(stamps, in_child):
     lines = in_child(
         """
