@@ -131,6 +131,8 @@ class Dataset(Sequence[tuple[Array, int]]):
         if indices is not None:
             self._indices = self._arguments["indices"] = self._positions(indices, "indices")
         if only_classes is not None:
+            if isinstance(only_classes, str):
+                raise InvalidArgument(f"only_classes must be a list of classes, got {only_classes!r}")
             wanted = np.isin(self.labels, [self._label(each) for each in only_classes])
             self._indices = np.flatnonzero(wanted) if self._indices is None else self._indices[wanted]
 
@@ -260,7 +262,12 @@ class Dataset(Sequence[tuple[Array, int]]):
 
     def _label(self, name: str | int) -> int:
         if not isinstance(name, str):
-            return _options.count("a class of only_classes", name)
+            label = _options.count("a class of only_classes", name)
+            everything = np.arange(0 if self.classes else len(self._native))
+            known = len(self.classes) or int(self._native.labels(everything).max(initial=-1)) + 1
+            if label >= known:
+                raise InvalidArgument(f"only_classes has {label}, but the largest label is {known - 1}")
+            return label
         if name not in self.classes:
             raise InvalidArgument(
                 f"only_classes has {name!r}, which is not a class", hint=f"Classes: {', '.join(self.classes)}."
@@ -354,8 +361,26 @@ def open(path: PathLike | Sequence[PathLike], split: str | None = None, **option
     return Dataset(path, split, **options)
 
 
+def _refuse_transforms(dataset: Any) -> None:
+    given = [name for name in ("transform", "target_transform", "pil", "columns") if getattr(dataset, name)]
+    if given:
+        raise InvalidArgument(
+            f"a loader would ignore {', '.join(given)} of the precache.torch.Dataset",
+            hint="Give the loader the path of the shards, and transform=, batch_transform= or columns=.",
+        )
+
+
 def opened(dataset: Dataset | PathLike | Sequence[PathLike], split: str | None = None) -> Dataset:
-    """The dataset itself, or the one at a path."""
+    """The dataset itself, the one of a `precache.torch.Dataset`, or the one at a path."""
+    inner = getattr(dataset, "dataset", None)
+    if isinstance(inner, Dataset) and type(dataset).__module__ == "precache.torch":  # a subclass may change samples
+        _refuse_transforms(dataset)
+        dataset = inner
+    elif inner is not None and hasattr(dataset, "indices"):
+        raise InvalidArgument(
+            f"a loader does not take a {type(dataset).__name__} of torch",
+            hint="Use precache.open(..., indices=subset.indices).",
+        )
     if not isinstance(dataset, Dataset):
         return Dataset(dataset, split)
     if split is not None:

@@ -267,6 +267,10 @@ def test_only_some_classes(stamps):
     assert both.labels.tolist() == [1] * (stamps.labels[:10] == 1).sum()
     with pytest.raises(precache.InvalidArgument, match="only_classes has 'd', which is not a class"):
         precache.open(stamps.out, only_classes=["d"])
+    with pytest.raises(precache.InvalidArgument, match="only_classes has 7, but the largest label is 2"):
+        precache.open(stamps.out, only_classes=[1, 7])
+    with pytest.raises(precache.InvalidArgument, match="only_classes must be a list of classes, got 'a'"):
+        precache.open(stamps.out, only_classes="a")
 
 
 def test_a_loader_reads_a_subset(stamps):
