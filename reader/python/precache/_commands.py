@@ -183,7 +183,7 @@ def build(
             time.sleep(delay)
             delay = min(1.5 * delay, _LONGEST_RETRY_SECONDS)
             continue
-        _say_left_out(report, progress)
+        _say_what_differs(report, progress)
         return report
 
 
@@ -383,16 +383,20 @@ def _words(function: Callable[..., Any], values: dict[str, Any], *positional: st
     return words
 
 
-def _say_left_out(report: dict[str, Any], progress: ProgressOption) -> None:
-    """Says which files a build ignored: torchvision's ImageFolder would take some of them."""
-    left_out = report.get("plan", {}).get("left_out", {})
+def _say_what_differs(report: dict[str, Any], progress: ProgressOption) -> None:
+    """Says which files a build ignored and which images it turned: torchvision's ImageFolder would not."""
     is_new = report.get("shards_done", 0) > report.get("shards_resumed", 0)
-    if left_out and is_new and not callable(progress) and progress is not False:
-        total = sum(left_out.values())
+    if not is_new or callable(progress) or progress is False:
+        return
+    if ignored := report.get("plan", {}).get("left_out", {}):
+        total = sum(ignored.values())
         kinds = ", ".join(
-            f"{count} {kind}{'s' if kind.endswith('link') and count != 1 else ''}" for kind, count in left_out.items()
+            f"{count} {kind}{'s' if kind.endswith('link') and count != 1 else ''}" for kind, count in ignored.items()
         )
         say(f"precache: ignored {total} file{'s' if total != 1 else ''}: {kinds}")
+    if turned := report.get("turned", 0):
+        images, them = (f"{turned} images", "them") if turned != 1 else ("1 image", "it")
+        say(f'precache: {images} rotated by EXIF; ImageFolder does not rotate {them}. Use exif="ignore" to match it.')
 
 
 def _paths(name: str, value: Any) -> list[str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import images
 import precache
@@ -522,6 +523,19 @@ def test_ignored_files_are_reported(python, source, tmp_path):
     assert python.run(*script(tmp_path / "source", tmp_path / "a")).err == said
     assert python.run(*script(tmp_path / "source", tmp_path / "a")).err == ""  # nothing was built
     assert python.run(*script(tmp_path / "source", tmp_path / "b", "{'progress': False}")).err == ""
+
+
+def test_rotated_images_are_reported(python, source, tmp_path):
+    shutil.copytree(source, tmp_path / "source")
+    for number in range(2):
+        turned = Image.new("RGB", (40, 30))
+        turned.getexif()[0x0112] = 6
+        turned.save(tmp_path / "source" / "class0" / f"turned{number}.jpg", exif=turned.getexif())
+        images_said, them = ("1 image", "it") if number == 0 else ("2 images", "them")
+        said = f"{images_said} rotated by EXIF; ImageFolder does not rotate {them}. Use exif="
+        assert said in python.run(*script(tmp_path / "source", tmp_path / str(number))).err
+    ignored = "{'exif': 'ignore'}"
+    assert python.run(*script(tmp_path / "source", tmp_path / "a", ignored)).err == ""
 
 
 class OnlyWrites:

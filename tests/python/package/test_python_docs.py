@@ -38,6 +38,9 @@ def folder(tmp_path, monkeypatch):
     for seed in range(140):
         path = tmp_path / "images" / ("ant", "bee")[seed % 2] / f"{seed}{('.png', '.jpg')[seed % 3 == 0]}"
         images.draw_unique(path, seed)
+    turned = Image.open("images/ant/0.jpg")  # as many cameras store portraits
+    turned.getexif()[0x0112] = 6
+    turned.save("images/ant/0.jpg", exif=turned.getexif())
     precache.pack("images", "tars", seed=0, shards=2)
     precache.pack("images", "records", seed=0, shards=2, format="tfrecord")
     shutil.copytree("images", "photos")
@@ -130,9 +133,29 @@ def test_classes_and_pixels_are_those_of_image_folder(folder):
     )
     assert dataset.classes == theirs.classes
     by_name = {str(Path(path).relative_to("images").with_suffix("")): i for i, (path, _) in enumerate(theirs.samples)}
-    for i in range(0, len(dataset), 9):
+    rotated = list(dataset.keys).index("ant/0")
+    for i in (*range(0, len(dataset), 9), rotated):
         image, label = theirs[by_name[dataset.keys[i]]]
         assert (image.numpy() == dataset[i][0]).all() and label == dataset[i][1]
+
+
+@pytest.mark.parametrize(
+    "page", ["pytorch", "imagefolder", "webdataset", "keras", "tf-data", "ffcv", "timm", "lightning"]
+)
+def test_rotated_photos_are_as_the_other_decoders_give_them(folder, page):
+    import precache
+    from torchvision import transforms
+
+    text = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
+    call = re.search(r"^precache\.build\(.*?\)(?= *(#.*)?$)", text, re.DOTALL | re.MULTILINE)
+    arguments, options = eval(call[0].replace("precache.build", "given"), {"given": lambda *a, **o: (a, o)})
+    precache.build(*arguments, progress=False, **options)
+    dataset, size = precache.open("shards"), options["size"]
+    (number,) = [i for i, key in enumerate(dataset.keys) if key.split("/")[-1] == "0"]
+    steps = [transforms.Resize((size, size) if options.get("fit") == "stretch" else size), transforms.CenterCrop(size)]
+    image = np.asarray(transforms.Compose(steps)(Image.open("images/ant/0.jpg")))
+    stored = dataset[number][0]
+    assert np.array_equal(stored if options.get("layout") == "hwc" else stored.transpose(1, 2, 0), image)
 
 
 def test_the_readme_trains(folder):
