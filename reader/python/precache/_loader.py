@@ -314,7 +314,7 @@ class Loader:
             return
         self._follow_schedule(native, number)
         native.set_epoch(number)
-        self._moved("set_epoch")
+        self._moved("set_epoch", native)
 
     def _moved(self, method: str, native: AnyLoader) -> None:
         self._start = native.state()
@@ -444,7 +444,7 @@ class Loader:
         native.resume(text)
         self._follow_schedule(native, native.epoch)
         self._shuffled = state["shuffle"] != "none"
-        self._moved("load_state_dict")
+        self._moved("load_state_dict", native)
 
     def stats(self) -> dict[str, Any]:
         """Waiting times in seconds, and counts. `stats()["bottleneck"]` says in a sentence what limits the speed."""
@@ -486,7 +486,7 @@ class Loader:
         return native
 
     def _open(self, *, for_batches: bool = False) -> AnyLoader:
-        """The native loader. Until the first batch is asked for, it follows the process group."""
+        """The native loader. Until the first batch is asked for, it follows the process group and works in a forked process."""
         if self._native is None:
             raise InvalidArgument("the loader is closed")
         if not self._has_begun and self._process != os.getpid():  # its threads stayed in the parent
