@@ -17,7 +17,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import tensorflow as tf
+
+try:
+    import tensorflow as tf
+except ModuleNotFoundError as error:
+    if error.name == "tensorflow":
+        error.msg += "; precache.tensorflow needs it: pip install 'precache[tensorflow]'"
+    raise
 
 from . import _dataset, _options, _reader
 from ._arrays import Column, Spec

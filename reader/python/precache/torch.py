@@ -16,7 +16,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as error:
+    if error.name == "torch":
+        error.msg += "; precache.torch needs it: pip install 'precache[torch]'"
+    raise
 import torch.distributed
 import torch.utils.dlpack
 from torch.utils.data import default_collate
@@ -349,15 +354,6 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         return samples
 
 
-class BatchSampler:
-    """Yields the batches of a loader in place of indices. A DataLoader of the loader's dataset passes them on."""
-
-    def __init__(self, loader: Loader):
-        self._loader = loader
-        self.sampler = loader.sampler
-        self.batch_size = loader.batch_size
-        self.drop_last = loader.drop_last
-
 class Sampler(_iteration.Sampler, torch.utils.data.Sampler[int]):
     """The order of a loader, with the type of torch's samplers."""
 
@@ -372,6 +368,15 @@ class StoredOrder(_iteration.Sampler, torch.utils.data.SequentialSampler):
         _iteration.Sampler.__init__(self, loader)
         self.data_source = loader.dataset
 
+
+class BatchSampler:
+    """Yields the batches of a loader in place of indices. A DataLoader of the loader's dataset passes them on."""
+
+    def __init__(self, loader: Loader):
+        self._loader = loader
+        self.sampler = loader.sampler
+        self.batch_size = loader.batch_size
+        self.drop_last = loader.drop_last
 
     def set_epoch(self, epoch: int) -> None:
         """The same as `set_epoch` of the loader."""

@@ -163,6 +163,17 @@ def test_the_readme_trains(folder):
     assert scope.train.batches == 6 and scope.images.dtype.is_floating_point
 
 
+def test_every_extra_of_the_package_is_in_the_documents_and_no_other():
+    listed = (ROOT / "pyproject.toml").read_text().split("[project.optional-dependencies]\n")[1].split("\n\n")[0]
+    extras = {line.split(" = ")[0] for line in listed.splitlines()}
+    texts = {path: path.read_text() for path in (*PAGES, ROOT / "docs" / "install.md")}
+    sources = "".join(path.read_text() for path in (ROOT / "reader" / "python" / "precache").glob("*.py"))
+    named = set(re.findall(r"(?:precache|'\.)\[(\w+)\]'", "".join(texts.values()) + sources))
+    assert "torch" in named and named <= extras
+    install = texts[ROOT / "docs" / "install.md"]
+    assert all(f"`{extra}`" in install or f"'.[{extra}]'" in install for extra in extras)
+
+
 def test_the_page_names_all_options_of_loaders():
     import precache.torch
 

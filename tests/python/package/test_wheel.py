@@ -24,6 +24,13 @@ assert sum(len(images) for images, _ in batches) == len(dataset)
 assert np.isfinite(batches[0][0]).all()
 assert precache.verify(out)["whole"]
 assert "torch" not in sys.modules and "tensorflow" not in sys.modules
+for name in "torch", "tensorflow":
+    try:
+        __import__(f"precache.{name}")
+    except ModuleNotFoundError as error:
+        assert error.name == name and f"pip install 'precache[{name}]'" in str(error)
+    else:
+        raise AssertionError(f"there is {name}")
 """
 
 
