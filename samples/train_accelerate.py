@@ -18,7 +18,7 @@ import precache.torch
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cache")
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=3, help="must not change with --resume: the schedule is for them")
     parser.add_argument("--batch-size", type=int, default=16, help="of each process")
     parser.add_argument("--accumulate", type=int, default=2, metavar="STEPS")
     parser.add_argument("--out", help="folder of the checkpoint")

@@ -189,11 +189,33 @@ def test_accelerate_sees_the_end_of_an_epoch_and_skips_batches(folder):
     assert torch.cat(gathered).tolist() == precache.open(folder / "cache", "val").targets
 
 
+STOPPED = """
+import runpy, sys
+from accelerate import Accelerator
+
+save = Accelerator.save_state
+
+
+def save_and_stop(self, *arguments):
+    save(self, *arguments)
+    self.wait_for_everyone()
+    sys.exit()
+
+
+Accelerator.save_state = save_and_stop
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 def test_the_accelerate_sample_resumes_in_two_processes(folder, tmp_path):
-    def train(*words):
+    (tmp_path / "stopped.py").write_text(STOPPED)
+
+    def train(*words, program=()):
         return run(
             *EVEN_LAUNCH,
             free_port(),
+            *program,
             SAMPLES / "train_accelerate.py",
             folder / "cache",
             "--batch-size",
@@ -202,11 +224,13 @@ def test_the_accelerate_sample_resumes_in_two_processes(folder, tmp_path):
             cwd=tmp_path,
         )
 
-    lines = train("--epochs", 2, "--out", tmp_path / "state").splitlines()
-    assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1"]
+    lines = train("--epochs", 3).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["epoch 0", "epoch 1", "epoch 2"]
     assert all(f" of {TRAIN} images" in line for line in lines)  # none is counted twice
     assert lines[-1].endswith("learning rate 4e-08")  # the end of the schedule, not before
-    assert train("--epochs", 2, "--out", tmp_path / "state", "--resume") == ""  # nothing is left to do
+    checkpoint = ("--epochs", 3, "--out", tmp_path / "state")
+    assert train(*checkpoint, program=[tmp_path / "stopped.py"]).splitlines() == lines[:1]
+    assert train(*checkpoint, "--resume").splitlines() == lines[1:]
 
 
 # --- transformers, timm, torch ----------------------------------------------------------------------------------------
