@@ -186,7 +186,7 @@ def test_the_nearest_name_is_suggested(tool, tmp_path, words, near):
 
 
 @pytest.mark.parametrize("words", ["", "nosuch", "--nosuch", "build", "build source", "build source out more"])
-def test_a_command_that_is_none_is_refused(tool, tmp_path, words):
+def test_an_unknown_command_is_refused(tool, tmp_path, words):
     result = tool.run(*words.split(), expect=2, cwd=tmp_path)
     assert result.err.startswith("precache: ") and "precache --help" in result.err
     assert result.out == ""
@@ -266,7 +266,7 @@ def test_a_value_that_is_missing_is_refused(tool, source, tmp_path, option):
 
 
 @pytest.mark.parametrize("option", ["--labels", "--classes", "--split-file"])
-def test_an_empty_word_is_no_file(tool, source, tmp_path, option):
+def test_an_empty_word_does_not_name_a_file(tool, source, tmp_path, option):
     assert finish(tool.start("build", source, tmp_path / "out", "--quiet", option, "")).code in (2, 3)
 
 
@@ -303,7 +303,7 @@ def test_the_preset_is_a_name_for_its_options(tool, source, tmp_path):
     assert differing(files(tmp_path / "preset"), files(tmp_path / "spelled")) == []
 
 
-def test_an_option_beside_the_preset_wins(tool, source, tmp_path):
+def test_an_option_overrides_the_preset(tool, source, tmp_path):
     changed = recipe(tool, source, tmp_path / "out", *"--size 32 --preset imagenet --resize 40 --exif apply".split())
     assert (changed["size"], changed["resize"], changed["exif"]) == ([32, 32], 40, "apply")
 

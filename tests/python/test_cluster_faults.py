@@ -45,7 +45,7 @@ def test_any_plan_is_frozen_as_one_build_makes_it(tool, source, tmp_path, option
     assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
 
 
-def test_a_prepared_part_reads_neither_the_listing_of_others_nor_their_files(step, source, tmp_path, whole):
+def test_a_prepared_part_reads_neither_listings_nor_files_of_other_parts(step, source, tmp_path, whole):
     step("--prepare")
     hidden = tmp_path / "hidden"
     plan = next(work_folder(tmp_path / "out").glob("plan.*")).read_bytes()

@@ -210,7 +210,7 @@ def test_a_dry_run_describes_the_conversion_and_writes_nothing(tool, built, tmp_
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_requests_that_make_no_sense_are_refused(tool, built, tmp_path):
+def test_wrong_requests_are_refused(tool, built, tmp_path):
     out = tmp_path / "out"
     assert "already normalised" in refuse(tool, built("tar", "float32", "chw", *NORMALIZED), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar"), out, *NORMALIZED)

@@ -149,7 +149,7 @@ def test_a_reader_that_does_not_read_does_not_hold_up_the_build(tool, source, tm
 
 
 @pytest.mark.parametrize("descriptor", ["-1", "x", "", "77", "99999999999"])
-def test_a_descriptor_that_is_none_is_refused(tool, source, tmp_path, descriptor):
+def test_an_invalid_descriptor_is_refused(tool, source, tmp_path, descriptor):
     result = tool.run("--events", descriptor, "build", source, tmp_path / "out", expect=2)
     assert "--events" in result.err
     assert not (tmp_path / "out").exists()
@@ -168,10 +168,10 @@ def test_a_tool_whose_parent_has_ended_before_ends(tool, source, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_tool_with_its_parent_alive_goes_on(tool, source, tmp_path):
+def test_a_tool_with_its_parent_alive_continues(tool, source, tmp_path):
     tool.run("--parent", str(os.getpid()), "build", source, tmp_path / "out", *HELD)
 
 
 @pytest.mark.parametrize("parent", ["0", "-1", "x", ""])
-def test_a_parent_that_is_none_is_refused(tool, parent):
+def test_an_invalid_parent_is_refused(tool, parent):
     assert "--parent" in tool.run("--parent", parent, "verify", "x", expect=2).err

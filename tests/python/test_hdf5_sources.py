@@ -142,7 +142,7 @@ def test_encoded_images_in_hdf5_give_the_folder_s_tensors(tool, listed, expected
     assert_same_samples(tmp_path / "out", expected)
 
 
-def test_numbers_that_are_no_brightness_reject_their_sample_alone(tool, squares, tmp_path):
+def test_numbers_outside_the_range_of_pixels_reject_their_sample_alone(tool, squares, tmp_path):
     floats = squares.astype("f4")
     floats[3, 0, 0, 0] = np.nan
     floats[5, 9, 9, 1] = -1

@@ -516,7 +516,7 @@ def test_overwriting_removes_stale_indexes(build, indexed, partly_bad):
     assert len(names(again.out)) == 3 + {"tar": 2, "tfrecord": 4, "hdf5": 1}[again.manifest["format"]]
 
 
-def test_overwriting_a_split_leaves_the_indexes_of_others(build, run, indexed, animals):
+def test_overwriting_a_split_leaves_the_indexes_of_other_splits(build, run, indexed, animals):
     dataset = build(animals[0], indexed.out, *indexed.options, "--split", "val")
     before = files(dataset.out)
     build(animals[0], indexed.out, *indexed.options[:-2], "--split", "val", "--overwrite")

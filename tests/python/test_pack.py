@@ -262,7 +262,7 @@ def test_a_kill_at_any_call_leaves_nothing_partial(
     assert step > 10
 
 
-def test_requests_that_make_no_sense_are_refused(tool, source, tmp_path, build):
+def test_wrong_requests_are_refused(tool, source, tmp_path, build):
     folder, _ = source
     refused = [("--dtype", "uint8"), ("--normalize", "imagenet"), ("--layout", "hwc"), ("--shards", "22")]
     for options in refused:
@@ -307,5 +307,5 @@ def test_all_images_may_have_one_name(tool, source, tmp_path):
         (("--image-name", "a.b"), "cannot be the extension"),
     ],
 )
-def test_a_name_for_images_that_makes_no_sense_is_refused(tool, source, tmp_path, options, words):
+def test_an_invalid_name_for_images_is_refused(tool, source, tmp_path, options, words):
     assert words in tool.run("pack", source[0], tmp_path / "out", *options, expect=2).err

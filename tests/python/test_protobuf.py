@@ -475,7 +475,7 @@ def test_a_message_set_is_not_supported(tool, schema, road, tmp_path):
     assert "'set' is a MessageSet" in text
 
 
-def test_descriptor_sets_that_are_none_are_refused(tool, schema, road, tmp_path):
+def test_invalid_descriptor_sets_are_refused(tool, schema, road, tmp_path):
     words = ["--message", "road.Record", *IMAGE]
     text = tool.refuse(road[0], tmp_path / "out", "--proto", tmp_path / "missing.desc", *words)
     assert "missing.desc" in text and "protoc" in text
@@ -509,7 +509,7 @@ def test_damaged_descriptor_sets_are_refused_in_one_sentence(tool, schema, road,
         assert len(result.err.splitlines()) == result.code, result.err
 
 
-def test_records_that_are_no_messages_end_the_build(tool, schema, road, tmp_path):
+def test_records_without_a_message_end_the_build(tool, schema, road, tmp_path):
     path, records = road
     words = [*schema.words("road.Record"), *OPTIONS, *IMAGE, "--labels", "none"]
     cut = write_records(tmp_path / "cut.tfrecord", [records[0], records[1][:-100]])

@@ -160,7 +160,7 @@ def hold_at_second_shard(interference, tool, source, out, options, **more):
         wait_until(lambda: list(out.glob("train-000000.*")) != [], process)
 
 
-def test_a_build_from_a_pipe_goes_on_without_it(tool, interference, photos, tmp_path):
+def test_a_build_from_a_pipe_resumes_without_it(tool, interference, photos, tmp_path):
     options = (*SMALL.options(), "--shards", "4", "--jobs", "1")
     tool.build(photos, tmp_path / "undisturbed", *options)
     gnu_tar(tmp_path / "x.tgz", photos, "-z")
@@ -188,7 +188,7 @@ def test_a_signal_while_unpacking_leaves_nothing(tool, photos, tmp_path):
     assert not out.exists()
 
 
-def test_a_build_goes_on_only_with_the_same_shards(tool, interference, photos, tmp_path):
+def test_a_build_resumes_only_with_the_same_shards(tool, interference, photos, tmp_path):
     options = (*SMALL.options(), "--shards", "4", "--jobs", "1")
     gnu_tar(tmp_path / "x.tgz", photos, "-z")
     out = tmp_path / "out"
@@ -240,7 +240,7 @@ def test_a_source_within_out_is_refused(tool, photos, tmp_path):
 
 @pytest.mark.parametrize("content", (b"\0", b"no shard"), ids=("zeros", "text"))
 @pytest.mark.parametrize("command", ("build", "verify"))
-def test_a_packed_file_that_is_no_shard_is_not_unpacked_in_full(tool, tmp_path, command, content):
+def test_a_packed_file_that_is_not_a_shard_is_not_unpacked_in_full(tool, tmp_path, command, content):
     with gzip.open(tmp_path / "x.gz", "wb", compresslevel=1) as file:
         file.write(content * ((64 << 20) // len(content)))
     out = (tmp_path / "out",) if command == "build" else ()

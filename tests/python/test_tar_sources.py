@@ -226,7 +226,7 @@ def test_a_folder_of_packed_shards_is_a_source(tool, listed, expected, tmp_path)
     assert_same_samples(tmp_path / "out", expected)
 
 
-def test_captions_beside_class_folders_are_no_classes(tool, animals, expected, tmp_path):
+def test_captions_next_to_class_folders_are_not_classes(tool, animals, expected, tmp_path):
     folder = tmp_path / "folder"
     shutil.copytree(animals[0], folder)
     for path in list(folder.rglob("*.*")):

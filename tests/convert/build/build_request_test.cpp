@@ -38,8 +38,7 @@ std::string refusal(const BuildOptions& options, const Change& change) {
   return test::message_of<InvalidArgument>([&] { run(other); });
 }
 
-TEST_CASE("requests that make no sense are refused before anything is written",
-          "[convert][build][malformed]") {
+TEST_CASE("wrong requests are refused before anything is written", "[convert][build][malformed]") {
   const TempFolder folder;
   const BuildOptions options = small_request(folder);
   for (const char* split : {"", ".hidden", "-x", "a/b", "..", "a b", "\xff", "a\n"}) {

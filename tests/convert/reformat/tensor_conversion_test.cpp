@@ -67,7 +67,7 @@ TEST_CASE("third-party tensors have a recipe with what is known", "[convert][ten
   CHECK(out == std::array{0.0F, 51 / 255.0F, 102 / 255.0F, 1.0F});
 }
 
-TEST_CASE("conversions that make no sense are refused", "[convert][tensor_conversion]") {
+TEST_CASE("conversions that are not possible are refused", "[convert][tensor_conversion]") {
   const auto message = [](const TensorMeaning& stored, const ReformatOptions& options) {
     try {
       const TensorConversion conversion(stored, options);

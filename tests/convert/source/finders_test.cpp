@@ -121,7 +121,7 @@ TEST_CASE("reader, build, inspect and DALI see the same samples of a tar",
                 tar_entry("a.jpg", "1") + tar_entry("a.json", R"({"label": 7})") +
                     tar_entry("a.cls", "2"),
                 {{"1", 2}}},
-           Case{"a class that is none",
+           Case{"a class of two lines",
                 tar_entry("a.jpg", "1") + tar_entry("a.cls", "two\nlines") +
                     tar_entry("a.json", R"({"label": 7})"),
                 {{"1", 7}}},

@@ -227,7 +227,7 @@ TEST_CASE("labels of webdataset are integers or names in files next to the image
   }
 }
 
-TEST_CASE("labels that are missing or make no sense are refused", "[convert][source][tar]") {
+TEST_CASE("missing and invalid labels are refused", "[convert][source][tar]") {
   const TempFolder root;
   Unpacking unpacking;
   const auto refusal = [&](const std::string& entries, const Labelling& labelling = {}) {

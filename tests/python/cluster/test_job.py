@@ -126,7 +126,7 @@ def test_missing_parts_are_named(job):
         job.finish()
 
 
-def test_steps_can_be_repeated_and_parts_counted_anew(job, source, whole, tmp_path):
+def test_steps_can_be_repeated_and_parts_counted_again(job, source, whole, tmp_path):
     for _ in range(2):
         job.prepare()
         job.run(1)

@@ -174,7 +174,7 @@ def test_a_batch_that_is_held_costs_its_own_size(stamps, in_child, batch_size, o
     assert address_space < (1.1 * held if held < 200 else 2 * held) + 100, lines
 
 
-def runs_beside(call, prepare=lambda: None):
+def runs_in_parallel_with(call, prepare=lambda: None):
     """Whether other Python threads run during call(prepare())."""
     counts, stop = [0], threading.Event()
 
@@ -205,7 +205,7 @@ def runs_beside(call, prepare=lambda: None):
 
 def test_other_threads_run_while_a_loader_waits(stamps):
     loader = precache.Loader(stamps.out, 2000, last_batch="pad", shuffle="full", dtype="float32", prefetch=1, threads=1)
-    assert runs_beside(next, lambda: iter(loader))
+    assert runs_in_parallel_with(next, lambda: iter(loader))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_other_threads_run_while_a_loader_waits(stamps):
 def test_other_threads_run_while_a_dataset_reads(made, call):
     """Each may wait for a disk. Here checksums take the time."""
     dataset = precache.open(made("--format", "tfrecord", "--size", "512", "--shards", "1").out, verify_on_read=True)
-    assert runs_beside(call, lambda: dataset)
+    assert runs_in_parallel_with(call, lambda: dataset)
 
 
 def test_other_threads_may_read_state_and_stats(stamps):

@@ -177,7 +177,7 @@ def test_masks_follow_repeats_sizes_and_a_compose(scenes):
         assert seen == COUNT
 
 
-def test_masks_have_a_fill_of_their_own(scenes):
+def test_masks_have_their_own_fill(scenes):
     """As the segmentation recipe of torchvision pads: images with a colour, masks with the class to ignore."""
     operations = [t.RandomCrop((30, 36), 6, fill=(124, 116, 104)), t.CenterCrop((40, 40))]
     loader = precache.torch.Loader(scenes, 5, columns=["mask"], mask_fill=255, transform=operations)

@@ -96,8 +96,8 @@ TEST_CASE("a state brings its own seed", "[device]") {
   const OrderState before = loader.state();
   CHECK_THROWS_AS(loader.resume(state), InvalidArgument);
   CHECK(loader.state() == before);
-  const bool goes_on = epoch_of(loader) == epoch_of(host);
-  CHECK(goes_on);
+  const bool continues = epoch_of(loader) == epoch_of(host);
+  CHECK(continues);
 }
 
 TEST_CASE("set_epoch works at any time", "[device]") {

@@ -253,7 +253,7 @@ TEST_CASE("means of pixels from 0 to 255 are refused", "[reader][loader][malform
   CHECK_NOTHROW(Loader(dataset, options));
 }
 
-TEST_CASE("weights that make no sense are refused", "[reader][loader][malformed]") {
+TEST_CASE("invalid weights are refused", "[reader][loader][malformed]") {
   const TempFolder folder;
   const MadeDataset made = make_dataset(folder.path(), {.shards = {3}});
   const Dataset dataset = Dataset::open(made.folder);

@@ -134,7 +134,7 @@ class StoppedRun {
   }
 
   /// Takes some steps with some ranks. True if that was the end of the epoch.
-  bool go_on() {
+  bool advance() {
     const std::uint64_t world_size = 1 + below(random_, 5);
     const std::uint64_t batch_size = 1 + below(random_, 9);
     const auto ranks = ranks_of(samples_, state_.position, batch_size, world_size, last_batch_);
@@ -208,7 +208,7 @@ TEST_CASE("every position is returned once, even if ranks and batches change", "
       const std::uint64_t samples = below(random, 200);
       CAPTURE(name(last_batch), trial, samples);
       StoppedRun run(samples, last_batch, random);
-      while (!run.go_on()) {
+      while (!run.advance()) {
         ++segments;
         run.check_now();
       }
