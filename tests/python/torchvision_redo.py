@@ -66,13 +66,15 @@ def _fill(operation, image):
 
 
 def _crop(image, operation, value):
-    if operation.padding is not None:
-        image = F.pad(image, list(operation.padding), operation.fill, operation.padding_mode)
+    """As `v2` pads: once, so that a mirrored border is that of the image."""
+    left, top, right, bottom = operation.padding or (0, 0, 0, 0)
     height, width = operation.size
-    if operation.pad_if_needed and image.width < width:
-        image = F.pad(image, [width - image.width, 0], operation.fill, operation.padding_mode)
-    if operation.pad_if_needed and image.height < height:
-        image = F.pad(image, [0, height - image.height], operation.fill, operation.padding_mode)
+    if operation.pad_if_needed:
+        columns = max(0, width - (image.width + left + right))
+        rows = max(0, height - (image.height + top + bottom))
+        left, top, right, bottom = left + columns, top + rows, right + columns, bottom + rows
+    if left or top or right or bottom:
+        image = F.pad(image, [left, top, right, bottom], operation.fill, operation.padding_mode)
     return F.crop(image, *value)
 
 

@@ -12,7 +12,9 @@ import pytest
 import torch
 from PIL import Image
 from torchvision import transforms as v1
+from torchvision.transforms import autoaugment
 
+import documented_order
 import precache
 import precache.torch
 from precache import transforms as t
@@ -104,8 +106,10 @@ def test_padded_crops(noise, mode):
         for output in (4, (5, 3)):
             operation = t.RandomCrop(output, padding, fill=(1, 200, 3), padding_mode=mode)
             check_epochs(noise(*size), [operation], epochs=3)
-    if mode in ("constant", "edge"):
-        check_epochs(noise(3, 7), [t.RandomCrop((8, 9), pad_if_needed=True, fill=77, padding_mode=mode)], epochs=2)
+    small, output = ((3, 7), (8, 9)) if mode in ("constant", "edge") else ((8, 9), (10, 11))
+    for padding in (None, 1):
+        operation = t.RandomCrop(output, padding, pad_if_needed=True, fill=77, padding_mode=mode)
+        check_epochs(noise(*small), [operation], epochs=2)
 
 
 LISTS = {
@@ -206,6 +210,116 @@ def test_draws_depend_on_seed_epoch_sample_and_operation_alone(noise):
         assert {name: value for name, value in longer.draw(i, 3).items() if name in draw} == draw
     assert loader.draw(-1) == loader.draw(len(dataset) - 1, 1)  # the epoch that is next
     assert loader.draw(0, 0)["RandomResizedCrop"] != loader.draw(1, 0)["RandomResizedCrop"]
+
+
+DRAWN = [
+    t.RandomResizedCrop((40, 30), (0.2, 1), (0.6, 1.5)),
+    t.RandomVerticalFlip(0.3),
+    t.ColorJitter(0.4, None, 0.2, 0.1),
+    t.RandomErasing(0.8, (0.1, 0.9), (0.5, 3)),
+    t.RandomRotation((-20, 70)),
+    t.RandomAffine(15, None, (0.5, 2), 10),
+    t.RandomAffine((1, 4), (0.5, 0.1)),
+    t.GaussianBlur(3),
+    t.TrivialAugmentWide(),
+    t.RandAugment(3, 7),
+    t.AutoAugment(),
+    t.RandomSolarize(9, 0.4),
+    t.RandomErasing(1.0, (1, 1), (1, 1)),
+]
+
+
+def strength(space, change, index):
+    magnitudes = space[change][0]
+    return float(magnitudes[index]) if magnitudes.ndim else 0.0
+
+
+def documented_auto_augment(policy, size, seed, epoch, sample):
+    """The draw of an AutoAugment, with the tables of torchvision."""
+    pairs = autoaugment.AutoAugment()._get_policies(policy)
+    space = autoaugment.AutoAugment()._augmentation_space(10, size)
+    draws = documented_order.DocumentedDraws("AutoAugment", seed, epoch, sample)
+    drawn = []
+    for change, p, index in pairs[draws.below(25)]:
+        applied = draws.uniform() <= p
+        magnitude = draws.sign(change, strength(space, change, index))
+        drawn += [(change, magnitude)] if applied else []
+    return tuple(drawn)
+
+
+@pytest.mark.parametrize("policy", autoaugment.AutoAugmentPolicy)
+def test_policies_are_those_of_torchvision(noise, policy):
+    """Enough draws for each of the 25 pairs."""
+    dataset = noise(31, 45)
+    loader = precache.Loader(dataset, 4, transform=[t.AutoAugment(policy)])
+    for epoch, sample in itertools.product(range(40), range(len(dataset))):
+        expected = documented_auto_augment(policy, (31, 45), 0, epoch, sample)
+        assert loader.draw(sample, epoch) == {"AutoAugment": expected}
+
+
+def documented_policies(seed, epoch, sample):
+    """The draws of the policies in DRAWN, whose images have 40 x 30 pixels."""
+    wide = autoaugment.TrivialAugmentWide()._augmentation_space(31)
+    learned = autoaugment.RandAugment()._augmentation_space(31, (40, 30))
+    draws = documented_order.DocumentedDraws("TrivialAugmentWide", seed, epoch, sample)
+    change = documented_order.CHANGES[draws.below(14)]
+    trivial = (change, draws.sign(change, strength(wide, change, draws.below(31))))
+    draws = documented_order.DocumentedDraws("RandAugment", seed, epoch, sample)
+    rand = []
+    for _ in range(3):
+        change = documented_order.CHANGES[draws.below(14)]
+        rand.append((change, draws.sign(change, strength(learned, change, 7))))
+    auto = documented_auto_augment(autoaugment.AutoAugmentPolicy.IMAGENET, (40, 30), seed, epoch, sample)
+    return {"TrivialAugmentWide": trivial, "RandAugment": tuple(rand), "AutoAugment": auto}
+
+
+def documented_draws(seed, epoch, sample):
+    """The draws of DRAWN according to docs/reader.md, for stored images of 50 x 60 pixels."""
+
+    def draws(name, before=0):
+        return documented_order.DocumentedDraws(name, seed, epoch, sample, before)
+
+    affine, other_affine = DRAWN[5:7]
+    return {
+        "RandomResizedCrop": documented_order.documented_rectangle(
+            draws("RandomResizedCrop"), (0.2, 1), (0.6, 1.5), 50, 60
+        ),
+        "RandomVerticalFlip": draws("RandomVerticalFlip").chance(0.3),
+        "ColorJitter": documented_order.documented_jitter(
+            draws("ColorJitter"), (0.6, 1.4), None, (0.8, 1.2), (-0.1, 0.1)
+        ),
+        "RandomErasing": documented_order.documented_erasing(draws("RandomErasing"), 0.8, (0.1, 0.9), (0.5, 3), 40, 30),
+        "RandomRotation": draws("RandomRotation").uniform(-20, 70),
+        "RandomAffine": documented_order.documented_affine(draws("RandomAffine"), affine, 40, 30),
+        "RandomAffine#2": documented_order.documented_affine(draws("RandomAffine", 1), other_affine, 40, 30),
+        "GaussianBlur": draws("GaussianBlur").uniform(0.1, 2),
+        "RandomSolarize": draws("RandomSolarize").chance(0.4),
+        "RandomErasing#2": None,
+        **documented_policies(seed, epoch, sample),
+    }
+
+
+def test_draws_are_the_documented_ones(noise):
+    dataset = noise(50, 60)
+    loader = precache.Loader(dataset, 4, transform=DRAWN, seed=5)
+    for epoch, sample in itertools.product((0, 1, 77), range(len(dataset))):
+        assert loader.draw(sample, epoch) == documented_draws(5, epoch, sample)
+
+
+def test_rectangles_of_originals_are_the_documented_ones(build, tmp_path):
+    originals = [(40, 90), (300, 200), (7, 5), (64, 64)]
+    for number, (height, width) in enumerate(originals):
+        path = tmp_path / "images" / "a" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (width, height)).save(path)
+    out = build(tmp_path / "images", tmp_path / "out", "--size", "50", "--fit", "stretch", "--no-shuffle").out
+    crop = t.RandomResizedCrop(8, (0.01, 1))
+    loader = precache.Loader(out, 4, transform=[crop])
+    for epoch, sample in itertools.product(range(50), range(4)):
+        draws = documented_order.DocumentedDraws("RandomResizedCrop", 0, epoch, sample)
+        drawn = documented_order.documented_rectangle(draws, crop.scale, crop.ratio, *originals[sample])
+        expected = documented_order.documented_rectangle_of_original(drawn, originals[sample], (50, 50))
+        assert loader.draw(sample, epoch) == {"RandomResizedCrop": expected}
 
 
 @pytest.mark.parametrize("options", [{"threads": 1}, {"threads": 4}, {"batch_size": 5}, {"shuffle": True}], ids=str)
@@ -345,7 +459,7 @@ def test_views(noise):
     assert len(loader.transforms) == 3
     tensors, _ = next(iter(precache.torch.Loader(dataset, 8, views=lists)))
     assert all((tensor.numpy() == view).all() for tensor, view in zip(tensors, images, strict=True))
-    with pytest.raises(precache.InvalidArgument, match="the views have different Normalize"):
+    with pytest.raises(precache.InvalidArgument, match="all views must use the same Normalize"):
         precache.Loader(dataset, 8, views=[lists[0], [t.RandomHorizontalFlip()]])
 
 
@@ -361,7 +475,7 @@ def test_sizes_by_epoch(noise):
         assert next(iter(loader))[0].shape[2] == (expected[0])
         with pytest.raises(precache.InvalidArgument, match="size already sets the sizes"):
             loader.set_size(9)
-    with pytest.raises(precache.InvalidArgument, match="size is 3"):
+    with pytest.raises(precache.InvalidArgument, match="size must be .*got 3"):
         precache.Loader(dataset, 8, transform=[t.RandomResizedCrop(20)], size=3)
 
 
@@ -424,7 +538,7 @@ def test_set_size_of_an_epoch(noise):
             each.set_epoch(epoch)
             shapes.append(next(iter(each))[0].shape[2:])
         assert shapes == [(9, 9), (10, 10), (8, 40), (16, 16)]
-    with pytest.raises(precache.InvalidArgument, match="epoch is -1"):
+    with pytest.raises(precache.InvalidArgument, match="epoch must be .*got -1"):
         loader.set_size(9, epoch=-1)
     with pytest.raises(precache.InvalidArgument, match="8x40.*got 18x18"):
         loader.set_size(18)
@@ -450,7 +564,9 @@ def test_set_size(noise):
         loader.set_size(25)
     with pytest.raises(precache.InvalidArgument, match="size"):
         loader.set_size(0)
-    with pytest.raises(precache.InvalidArgument, match="another size needs an operation that sets a size"):
+    with pytest.raises(
+        precache.InvalidArgument, match="the image size cannot change: the list has no operation that sets it"
+    ):
         precache.Loader(dataset, 8, transform=[t.RandomHorizontalFlip()]).set_size(8)
 
 
@@ -460,27 +576,30 @@ def test_repeats(noise):
     assert len(loader) == 3
     draws = [loader.draw(2, 0, repeat=repeat) for repeat in range(4)]
     assert len({draw["RandomResizedCrop"] for draw in draws}) == 4
-    with pytest.raises(precache.InvalidArgument, match="repeat is 4"):
+    with pytest.raises(precache.InvalidArgument, match="repeat must be .*got 4"):
         loader.draw(2, 0, repeat=4)
-    with pytest.raises(precache.InvalidArgument, match="repeats is 0"):
+    with pytest.raises(precache.InvalidArgument, match="repeats must be .*got 0"):
         precache.Loader(dataset, 8, repeats=0)
 
 
 BAD = [
-    ({"transform": [t.RandomCrop(8)], "crop": 8}, "transform and crop are both given"),
-    ({"transform": [t.RandomCrop(8)], "flip": True}, "transform and flip are both given"),
-    ({"views": [[t.RandomCrop(8)]], "crop": 8}, "views and crop are both given"),
-    ({"views": [[t.RandomCrop(8)]], "transform": [t.RandomCrop(8)]}, "transform and views are both given"),
-    ({"transform": [t.Normalize("imagenet")], "normalize": "imagenet"}, "normalize and a Normalize"),
-    ({"transform": v1.ToTensor(), "dtype": "uint8"}, "dtype is 'uint8', but the list makes floats"),
-    ({"views": []}, "views is"),
+    ({"transform": [t.RandomCrop(8)], "crop": 8}, "transform cannot be combined with crop"),
+    ({"transform": [t.RandomCrop(8)], "flip": True}, "transform cannot be combined with flip"),
+    ({"views": [[t.RandomCrop(8)]], "crop": 8}, "views cannot be combined with crop"),
+    ({"views": [[t.RandomCrop(8)]], "transform": [t.RandomCrop(8)]}, "transform cannot be combined with views"),
+    (
+        {"transform": [t.Normalize("imagenet")], "normalize": "imagenet"},
+        "normalize cannot be combined with a Normalize",
+    ),
+    ({"transform": v1.ToTensor(), "dtype": "uint8"}, "dtype='uint8' cannot be combined with a list that makes floats"),
+    ({"views": []}, "views must be a list"),
     ({"transform": [t.RandomCrop(46)]}, "RandomCrop"),
     ({"transform": [t.RandomCrop(8, padding=45, padding_mode="reflect")]}, "RandomCrop.*padding"),
     ({"transform": [t.GaussianBlur(63)]}, "GaussianBlur.*kernel_size"),
     ({"transform": [t.RandomQuarterTurn()]}, "RandomQuarterTurn"),
     ({"transform": [t.RandomApply([t.RandomResizedCrop(8)])]}, "RandomApply.*size"),
     ({"transform": [v1.RandomHorizontalFlip(), v1.Lambda(abs)]}, "Lambda"),
-    ({"flip": "sometimes"}, "flip is 'sometimes'"),
+    ({"flip": "sometimes"}, "flip must be .*got 'sometimes'"),
 ]
 
 
