@@ -55,6 +55,18 @@ def test_tests_have_the_paths_of_their_sources(folders):
     assert not strays, "no sources have these paths"
 
 
+def test_each_test_names_its_source():
+    """By its path, or in the table of tests/README.md."""
+    table = re.findall(r"^\| `([\w/]+_test)` \| (.+) \|$", (ROOT / "tests" / "README.md").read_text(), re.MULTILINE)
+    tests = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*_test.cpp")]
+    sources = {str(test.with_suffix("")): str(test).removesuffix("_test.cpp") for test in tests}
+    strays = {test for test, source in sources.items() if not list(ROOT.glob(f"{source}.?pp"))}
+    strays = {test for test in strays if not test.startswith("support/")}
+    assert strays == {test for test, _ in table}
+    named = [source for _, cell in table for source in re.findall("`([^`]+)`", cell)]
+    assert [source for source in named if not (ROOT / source).is_file()] == []
+
+
 def test_lines_fit():
     pages = [*HACKING.parent.glob("*.md"), ROOT / "SECURITY.md", ROOT / "tests" / "README.md"]
     long = [
