@@ -46,6 +46,22 @@ file(APPEND ${WORK}/formats/include/precache/formats/dtype.hpp "#include \"forma
 check("formats/include/precache/formats/dtype.hpp is installed and includes formats/os/file.hpp, which is not")
 
 write_tree()
+file(APPEND ${WORK}/convert/x.cpp "#include \"../reader/shards/y.hpp\"\n")
+check("convert/x.cpp includes ../reader/shards/y.hpp, but headers are named from the root of the tree")
+
+# The build runs the check again when a source was added: the CMakeLists.txt that names it is one of the files read.
+write_tree()
+file(WRITE ${WORK}/convert/CMakeLists.txt "")
+file(WRITE ${WORK}/reader/tools/CMakeLists.txt "")
+check("" -D STAMP=${WORK}/stamp -D DEPFILE=${WORK}/stamp.d)
+file(READ ${WORK}/stamp.d read)
+foreach(file convert/x.cpp formats/shared_headers.txt convert/CMakeLists.txt reader/tools/CMakeLists.txt)
+  if(NOT read MATCHES "${WORK}/${file}")
+    message(FATAL_ERROR "the build does not run the check when ${file} changes:\n${read}")
+  endif()
+endforeach()
+
+write_tree()
 file(APPEND ${WORK}/samples/loop.cpp "#include \"formats/os/file.hpp\"\n")
 check("samples/loop.cpp includes formats/os/file.hpp, but samples must not depend on formats")
 
