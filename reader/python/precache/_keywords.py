@@ -102,7 +102,7 @@ class BuildOptions(TypedDict, total=False):
     layout: _commands.Layout
     color: Literal["rgb", "gray"]
     exif: Literal["apply", "ignore"] | None
-    preset: Literal["imagenet"] | None
+    preset: Literal["imagenet", "imagenet-train"] | None
     format: _commands.Format
     split: str
     labels: _commands.Path

@@ -8,6 +8,7 @@ import pickle
 import pkgutil
 import subprocess
 import sys
+import typing
 
 import pytest
 
@@ -161,6 +162,21 @@ def test_wrong_options_are_type_errors(tmp_path):
     said = check_types(tmp_path, WRONG)
     wrong = [number for number, line in enumerate(WRONG.splitlines(), 1) if line.endswith(")")]
     assert [int(line.split(":")[1]) for line in said if ": error:" in line] == wrong, said
+
+
+def test_options_have_the_types_of_the_functions():
+    from precache import _keywords
+
+    pairs = {
+        _keywords.BuildOptions: precache.build,
+        _keywords.SplitOptions: precache.Dataset.__init__,
+        _keywords.HookOptions: precache.Loader.__init__,
+        _keywords.LayoutOptions: precache.Loader.__init__,
+    }
+    for options, function in pairs.items():
+        taken = typing.get_type_hints(function)
+        for name, hint in typing.get_type_hints(options).items():
+            assert hint == taken[name], (options.__name__, name)
 
 
 def test_typed_options_are_those_of_the_functions():
