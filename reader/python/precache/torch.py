@@ -14,7 +14,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 try:
     import torch
@@ -52,7 +52,7 @@ class Loader(_loader.Loader):
     Accelerate, the Trainer of transformers and timm take it in place of a DataLoader.
 
     Args:
-        dataset: A `precache.Dataset`, or a path that `precache.open` takes.
+        dataset: A `precache.Dataset`, a `precache.torch.Dataset` without transforms, or a path that `precache.open` takes.
         batch_size: Samples in a batch of this rank.
         channels_last: The memory format: True, False, or None for the stored one, which needs no conversion.
         device: Where the tensors are. For a CUDA device the loader copies ahead, and crops, flips and converts on the GPU
@@ -85,7 +85,7 @@ class Loader(_loader.Loader):
 
     def __init__(
         self,
-        dataset: _dataset.Dataset | PathLike | Sequence[PathLike],
+        dataset: _dataset.Dataset | Dataset | PathLike | Sequence[PathLike],
         batch_size: int = 256,
         *,
         channels_last: bool | None = None,
@@ -131,7 +131,7 @@ class Loader(_loader.Loader):
                 f"device_path is {device_path!r}, but device is {device!r}", hint="Use a CUDA device."
             )
         super().__init__(
-            dataset,
+            cast(Any, dataset),  # `opened` takes the dataset out of a Dataset of this module
             batch_size,
             layout=None if channels_last is None else "hwc" if channels_last else "chw",
             writable=not pages,

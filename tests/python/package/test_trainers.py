@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lightning and the Trainer of transformers in two processes: which samples they train on, evaluation, and resuming."""
 
+import json
 import math
 
 import numpy as np
@@ -10,6 +11,8 @@ from PIL import Image
 import precache
 import precache.torch
 from torchrun import torchrun
+
+pytest_plugins = ("package_fixtures",)
 
 SAMPLES, BATCH = 46, 3  # two ranks have eight steps, the last one of two samples each
 STEPS = math.ceil(SAMPLES / (2 * BATCH))
@@ -101,6 +104,47 @@ def test_lightning_shares_an_epoch_between_processes(folder, tmp_path):
         assert found["overfitted"] == [[epoch, step] for epoch in range(2) for step in steps]
         checked += found["checked"]
     assert sorted(checked) == sorted([*range(SAMPLES)] * 2)  # in two epochs
+
+
+FORKED = """
+    import json, sys
+    from pathlib import Path
+
+    import lightning
+    import precache.torch
+    import torch
+
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+            self.trained = []
+
+        def training_step(self, batch, _):
+            images, labels = batch
+            self.trained.append(images[:, 0, 0, 0].tolist())
+            return torch.nn.functional.cross_entropy(self.layer(images.float().mean((2, 3)) / 255), labels)
+
+        def on_train_end(self):
+            Path(sys.argv[2], f"{self.trainer.global_rank}.json").write_text(json.dumps(self.trained))
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+
+    trainer = lightning.Trainer(
+        max_epochs=2, accelerator="cpu", strategy="ddp_fork", devices=2, logger=False, enable_progress_bar=False,
+        enable_model_summary=False, enable_checkpointing=False)
+    trainer.fit(Module(), precache.torch.Loader(sys.argv[1], 3, shuffle=True, drop_last=False))
+"""
+
+
+def test_lightning_may_fork_after_the_loader_was_made(folder, tmp_path, in_child):
+    pytest.importorskip("lightning")
+    in_child(FORKED, folder, tmp_path, OMP_NUM_THREADS="1")
+    for rank in range(2):
+        assert json.loads((tmp_path / f"{rank}.json").read_text()) == sum(epochs_of(folder, rank), [])
 
 
 TRANSFORMERS = """
