@@ -124,6 +124,20 @@ _ARGUMENTS = {
 }
 
 
+_SWITCHES = {
+    "all",
+    "drop_last",
+    "dry_run",
+    "finish",
+    "overwrite",
+    "pad_if_needed",
+    "prepare",
+    "status",
+    "wait",
+    "writable",
+}
+
+
 def name_arguments(text: str) -> str:
     """Replaces the field names in a message of the C++ library or of the command by those of Python's arguments.
 
@@ -134,7 +148,7 @@ def name_arguments(text: str) -> str:
     def argument(found: re.Match[str]) -> str:
         verb, field = found.groups()
         name = _ARGUMENTS.get(field, f"{field}=") or field
-        return f"{verb or ''}{name}{'True' if verb and name.endswith('=') else ''}"
+        return f"{verb or ''}{name}{'True' if verb and field in _SWITCHES else ''}"
 
     return re.sub(r"(\b[Ss]et (?=`\w+`(?! to\b)))?`([a-z][a-z0-9_]*)`", argument, text)
 

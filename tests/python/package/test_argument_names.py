@@ -19,6 +19,8 @@ pytest_plugins = ("package_fixtures",)
         ("`source` and `out` overlap", "source and out overlap"),  # by position
         ("raise `pin_shards_up_to_bytes`", "raise pin_shards_up_to="),  # another name
         ("set `overwrite`", "set overwrite=True"),
+        ("Set `crop`, or give a list", "Set crop=, or give a list"),
+        ("set `path_column` and `label_column` to the names", "set path_column= and label_column= to the names"),
         ("Set `overwrite`, or choose another `out`.", "Set overwrite=True, or choose another out."),
         ("set `dtype` to float32", "set dtype= to float32"),
         ("Run `pip install ml_dtypes`.", "Run `pip install ml_dtypes`."),  # not a field
