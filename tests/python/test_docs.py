@@ -97,6 +97,16 @@ def test_commands_outside_of_sessions_are_listed():
     assert found == set(NOT_RUN), "write a ```console session, or say why not"
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_paragraphs_have_at_most_five_lines(document):
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    items = re.sub(r"^\s*(?:[-*>] |\d+\. |\|)", r"\n\g<0>", text, flags=re.MULTILINE)
+    paragraphs = [paragraph.strip().splitlines() for paragraph in re.split(r"\n\s*\n", items)]
+    named_links = re.compile(r"^\[[^\]]+\]: ")
+    long = [lines[0] for lines in paragraphs if len(lines) > 5 and not named_links.match(lines[0])]
+    assert long == []
+
+
 def test_each_command_has_a_page_that_shows_it(tmp_path):
     overview = (ROOT / "docs" / "cli.md").read_text()
     for name in COMMANDS:
