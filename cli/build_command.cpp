@@ -98,8 +98,8 @@ ExitCode run_build(const BuildCommand& command) {
                          .json = command.json});
   }
   if (command.dry_run) {
-    print_preview(with_threads(command.jobs, [&] { return estimate_build(options); }), options,
-                  command.json);
+    print_estimate(with_threads(command.jobs, [&] { return estimate_build(options); }), options,
+                   command.json);
     return ExitCode::kDone;
   }
   const auto [report, seconds] = run_job(

@@ -24,10 +24,10 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kShownSkips = 5;
 constexpr std::size_t kShownReasons = 5;
 
-std::string ignored_text(const BuildEstimate& preview) {
+std::string ignored_text(const BuildEstimate& estimate) {
   std::uint64_t total = 0;
   std::vector<std::pair<std::uint64_t, std::string>> reasons;
-  for (const auto& [reason, count] : preview.left_out) {
+  for (const auto& [reason, count] : estimate.ignored) {
     total += count;
     reasons.emplace_back(count, reason);
   }
@@ -51,9 +51,9 @@ double overhead_percent(std::uint64_t bytes, std::uint64_t samples, std::uint64_
 }
 
 /// By name.
-Json splits_json(const BuildEstimate& preview) {
+Json splits_json(const BuildEstimate& estimate) {
   Json splits = Json::object();
-  for (const SplitEstimate& split : preview.splits) {
+  for (const SplitEstimate& split : estimate.splits) {
     splits[split.name] = {{"samples", split.samples}, {"shards", split.shards}};
   }
   return splits;
@@ -70,33 +70,33 @@ Json splits_json(const BuildReport& report) {
   return splits;
 }
 
-std::vector<std::string> column_texts(const BuildEstimate& preview) {
+std::vector<std::string> column_texts(const BuildEstimate& estimate) {
   std::vector<std::string> columns;
-  for (const NamedColumn& column : preview.columns) columns.push_back(column.text());
+  for (const NamedColumn& column : estimate.columns) columns.push_back(column.text());
   return columns;
 }
 
-Json preview_json(const BuildEstimate& preview, const BuildOptions& options) {
+Json estimate_json(const BuildEstimate& estimate, const BuildOptions& options) {
   const TensorSpec spec = options.recipe.spec();
-  return {{"samples", preview.samples},
-          {"splits", splits_json(preview)},
-          {"classes", preview.classes.size()},
-          {"empty_classes", preview.empty_classes},
-          {"labels", labels_json(preview)},
-          {"left_out", preview.left_out},
-          {"source_bytes", preview.source_bytes},
+  return {{"samples", estimate.samples},
+          {"splits", splits_json(estimate)},
+          {"classes", estimate.classes.size()},
+          {"empty_classes", estimate.empty_classes},
+          {"labels", labels_json(estimate)},
+          {"left_out", estimate.ignored},
+          {"source_bytes", estimate.source_bytes},
           {"format", name(options.format)},
           {"dtype", name(spec.dtype)},
           {"shape", spec.shape()},
           {"layout", name(spec.layout)},
-          {"shards", preview.shards},
-          {"tensor_bytes", preview.tensor_bytes},
-          {"record_bytes", preview.record_bytes},
-          {"columns", column_texts(preview)},
-          {"pax_headers", !preview.pax_key.empty()},
-          {"bytes_needed", preview.bytes_needed},
-          {"bytes_unpacked", preview.bytes_unpacked},
-          {"bytes_free", preview.bytes_free}};
+          {"shards", estimate.shards},
+          {"tensor_bytes", estimate.tensor_bytes},
+          {"record_bytes", estimate.record_bytes},
+          {"columns", column_texts(estimate)},
+          {"pax_headers", !estimate.pax_key.empty()},
+          {"bytes_needed", estimate.bytes_needed},
+          {"bytes_unpacked", estimate.bytes_unpacked},
+          {"bytes_free", estimate.bytes_free}};
 }
 
 std::string tensor_text(const BuildOptions& options) {
@@ -135,45 +135,46 @@ std::string turned_text(const BuildReport& report) {
 }
 
 /// Why tar records are larger than necessary, and some readers see cut names.
-std::string pax_text(const BuildEstimate& preview) {
-  if (preview.pax_key.empty()) return {};
+std::string pax_text(const BuildEstimate& estimate) {
+  if (estimate.pax_key.empty()) return {};
   constexpr std::size_t kShown = 60;
   return fmt::format(
       "keys are too long for plain tar headers, so every record gets pax headers; the longest key "
       "has {} bytes: '{}{}'",
-      preview.pax_key.size(), printable(std::string_view(preview.pax_key).substr(0, kShown)),
-      preview.pax_key.size() > kShown ? "..." : "");
+      estimate.pax_key.size(), printable(std::string_view(estimate.pax_key).substr(0, kShown)),
+      estimate.pax_key.size() > kShown ? "..." : "");
 }
 
-std::string empty_classes_text(const BuildEstimate& preview) {
-  if (preview.empty_classes.empty()) return {};
+std::string empty_classes_text(const BuildEstimate& estimate) {
+  if (estimate.empty_classes.empty()) return {};
   return fmt::format("{} without images, '{}' first",
-                     human::count(preview.empty_classes.size(), "class"),
-                     preview.empty_classes.front());
+                     human::count(estimate.empty_classes.size(), "class"),
+                     estimate.empty_classes.front());
 }
 
-void print_preview_rows(const BuildEstimate& preview, const BuildOptions& options) {
-  print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "image"),
-                                  labels_text(preview), size_text(preview.source_bytes)));
-  print_row("ignored", ignored_text(preview));
-  print_row("warning", empty_classes_text(preview));
-  print_row("warning", pax_text(preview));
-  print_row("tensor", fmt::format("{}, {}", tensor_text(options), size_text(preview.tensor_bytes)));
-  print_row("columns", fmt::format("{}", fmt::join(column_texts(preview), ", ")));
+void print_estimate_rows(const BuildEstimate& estimate, const BuildOptions& options) {
+  print_row("source", fmt::format("{}, {}, {}", human::count(estimate.samples, "image"),
+                                  labels_text(estimate), size_text(estimate.source_bytes)));
+  print_row("ignored", ignored_text(estimate));
+  print_row("warning", empty_classes_text(estimate));
+  print_row("warning", pax_text(estimate));
+  print_row("tensor",
+            fmt::format("{}, {}", tensor_text(options), size_text(estimate.tensor_bytes)));
+  print_row("columns", fmt::format("{}", fmt::join(column_texts(estimate), ", ")));
   print_row("fixed", fixed_text(options.recipe));
-  print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(preview.record_bytes),
-                                  overhead_percent(preview.bytes_needed - preview.bytes_unpacked,
-                                                   preview.samples, preview.tensor_bytes)));
-  for (const SplitEstimate& split : preview.splits) {
+  print_row("record", fmt::format("{}, overhead {:.2f} %", size_text(estimate.record_bytes),
+                                  overhead_percent(estimate.bytes_needed - estimate.bytes_unpacked,
+                                                   estimate.samples, estimate.tensor_bytes)));
+  for (const SplitEstimate& split : estimate.splits) {
     print_row(
-        preview.splits.size() == 1 ? "shards" : split.name,
+        estimate.splits.size() == 1 ? "shards" : split.name,
         fmt::format(
             "{}{} {} of {} to {} samples",
-            preview.splits.size() == 1 ? "" : human::count(split.samples, "sample") + " in ",
+            estimate.splits.size() == 1 ? "" : human::count(split.samples, "sample") + " in ",
             human::count(split.shards), name(options.format),
             human::count(split.smallest_shard_samples), human::count(split.largest_shard_samples)));
   }
-  print_disk(preview);
+  print_disk(estimate);
 }
 
 void print_report_json(const BuildReport& report, const BuildOptions& options, double seconds) {
@@ -189,27 +190,27 @@ void print_report_json(const BuildReport& report, const BuildOptions& options, d
   json.update(
       {{"images_per_second", seconds > 0 ? static_cast<double>(report.converted) / seconds : 0.0},
        {"indexes", to_json(report.indexes)},
-       {"plan", preview_json(report.preview, options)}});
+       {"plan", estimate_json(report.estimate, options)}});
   print_json(json);
 }
 
 void print_report_rows(const BuildReport& report, const BuildOptions& options, double seconds) {
-  const BuildEstimate& preview = report.preview;
+  const BuildEstimate& estimate = report.estimate;
   print_if_complete_already(report, options.out);
   for (const SplitReport& split : report.splits) {
     print_row(split.name,
               fmt::format("{} in {}, {}", human::count(split.samples, "sample"),
-                          shards_text(split.shards_done, options.format), labels_text(preview)));
+                          shards_text(split.shards_done, options.format), labels_text(estimate)));
   }
-  print_row("warning", empty_classes_text(preview));
+  print_row("warning", empty_classes_text(estimate));
   print_row("tensor", tensor_text(options));
-  print_row("columns", fmt::format("{}", fmt::join(column_texts(preview), ", ")));
+  print_row("columns", fmt::format("{}", fmt::join(column_texts(estimate), ", ")));
   print_row("fixed", fixed_text(options.recipe));
   print_row("turned", turned_text(report));
   print_row("bytes",
             fmt::format("{}, overhead {:.2f} %", size_text(report.bytes),
-                        overhead_percent(report.bytes, report.samples, preview.tensor_bytes)));
-  print_row("ignored", ignored_text(preview));
+                        overhead_percent(report.bytes, report.samples, estimate.tensor_bytes)));
+  print_row("ignored", ignored_text(estimate));
   for (const std::string& line : index_lines(report.indexes)) print_row("index", line);
   print_done(report, "images", seconds);
 }
@@ -221,7 +222,7 @@ std::string percent_text(double percent) {
 void print_skipped(const BuildReport& report, const BuildOptions& options) {
   if (report.skipped.empty()) return;
   const double percent = 100.0 * static_cast<double>(report.skipped_count) /
-                         static_cast<double>(report.preview.samples);
+                         static_cast<double>(report.estimate.samples);
   const bool listed = report.status == JobStatus::kComplete ||
                       (report.status == JobStatus::kTooManyBad && options.step != JobStep::kPart);
   say("precache: {} skipped ({}){}:\n", human::count(report.skipped_count, "sample"),
@@ -238,7 +239,7 @@ ExitCode fail_for_bad(const BuildReport& report, const BuildOptions& options) {
       options.fail_on_bad
           ? "the build stopped at a bad sample, because of --on-error fail"
           : fmt::format("too many bad samples: more than {} % of {}", options.max_bad_percent,
-                        human::count(report.preview.samples));
+                        human::count(report.estimate.samples));
   const std::string hint = fmt::format(
       "{}. To continue without the bad samples, run the same command{} with {}. Or "
       "repair the files and start over {}.",
@@ -264,11 +265,11 @@ void say_prepared(const BuildReport& report, const BuildOptions& options) {
 
 }  // namespace
 
-void print_preview(const BuildEstimate& preview, const BuildOptions& options, bool json) {
+void print_estimate(const BuildEstimate& estimate, const BuildOptions& options, bool json) {
   if (json) {
-    print_json(preview_json(preview, options));
+    print_json(estimate_json(estimate, options));
   } else {
-    print_preview_rows(preview, options);
+    print_estimate_rows(estimate, options);
   }
 }
 
@@ -277,17 +278,17 @@ void print_report(const BuildReport& report, const BuildOptions& options, double
   if (json) {
     print_report_json(report, options, seconds);
   } else if (report.status == JobStatus::kPrepared) {
-    if (options.share.count == 0) print_preview_rows(report.preview, options);
+    if (options.share.count == 0) print_estimate_rows(report.estimate, options);
   } else if (report.status != JobStatus::kTooManyBad && report.status != JobStatus::kInterrupted) {
     print_report_rows(report, options, seconds);
   }
   std::fflush(stdout);  // before the messages on stderr
   print_skipped(report, options);
-  if (!report.preview.pax_key.empty()) {
+  if (!report.estimate.pax_key.empty()) {
     say("precache: warning: {}\n"
         "  DALI without an index, wids and cpio see cut names. Use --keys short for keys that "
         "fit.\n",
-        pax_text(report.preview));
+        pax_text(report.estimate));
   }
   say_missing(report.indexes);
 }

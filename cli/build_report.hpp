@@ -7,7 +7,7 @@
 namespace precache {
 
 /// Prints what a build would do.
-void print_preview(const BuildEstimate& preview, const BuildOptions& options, bool json);
+void print_estimate(const BuildEstimate& estimate, const BuildOptions& options, bool json);
 
 /// Prints what a build did on stdout, and the first skipped samples on stderr.
 void print_report(const BuildReport& report, const BuildOptions& options, double seconds,

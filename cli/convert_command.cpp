@@ -35,66 +35,67 @@ Json spec_json(Format format, const TensorSpec& spec) {
           {"layout", name(spec.layout)}};
 }
 
-Json preview_json(const ReformatEstimate& preview) {
+Json estimate_json(const ReformatEstimate& estimate) {
   Json splits = Json::object();
-  for (const SplitEstimate& split : preview.splits) {
+  for (const SplitEstimate& split : estimate.splits) {
     splits[split.name] = {{"samples", split.samples}, {"shards", split.shards}};
   }
-  Json source = spec_json(preview.source_format, preview.source_spec);
-  source["shards"] = preview.source_shards;
-  source["bytes"] = preview.source_bytes;
+  Json source = spec_json(estimate.source_format, estimate.source_spec);
+  source["shards"] = estimate.source_shards;
+  source["bytes"] = estimate.source_bytes;
   Json json = {{"source", std::move(source)}};
-  json.update(spec_json(preview.format, preview.spec));
-  json.update({{"samples", preview.samples},
-               {"classes", preview.classes.size()},
-               {"labels", labels_json(preview)},
+  json.update(spec_json(estimate.format, estimate.spec));
+  json.update({{"samples", estimate.samples},
+               {"classes", estimate.classes.size()},
+               {"labels", labels_json(estimate)},
                {"splits", std::move(splits)},
-               {"shards", preview.shards},
-               {"tensors_stay", preview.tensors_stay},
-               {"bytes_needed", preview.bytes_needed},
-               {"bytes_free", preview.bytes_free}});
+               {"shards", estimate.shards},
+               {"tensors_stay", estimate.tensors_stay},
+               {"bytes_needed", estimate.bytes_needed},
+               {"bytes_free", estimate.bytes_free}});
   return json;
 }
 
-void print_tensors(const ReformatEstimate& preview) {
-  print_row("from", fmt::format("{}, {}", name(preview.source_format), preview.source_spec.text()));
-  print_row("to", fmt::format("{}, {}{}", name(preview.format), preview.spec.text(),
-                              preview.tensors_stay ? ", tensors copied unchanged" : ""));
+void print_tensors(const ReformatEstimate& estimate) {
+  print_row("from",
+            fmt::format("{}, {}", name(estimate.source_format), estimate.source_spec.text()));
+  print_row("to", fmt::format("{}, {}{}", name(estimate.format), estimate.spec.text(),
+                              estimate.tensors_stay ? ", tensors copied unchanged" : ""));
 }
 
-std::string split_text(const ReformatEstimate& preview, const SplitEstimate& split) {
+std::string split_text(const ReformatEstimate& estimate, const SplitEstimate& split) {
   return fmt::format("{} in {}", human::count(split.samples, "sample"),
-                     shards_text(split.shards, preview.format));
+                     shards_text(split.shards, estimate.format));
 }
 
-void print_preview(const ReformatEstimate& preview, bool json) {
-  if (json) return print_json(preview_json(preview));
-  print_row("source", fmt::format("{} in {}, {}, {}", human::count(preview.samples, "sample"),
-                                  human::count(preview.source_shards, "shard"),
-                                  labels_text(preview), size_text(preview.source_bytes)));
-  print_tensors(preview);
-  for (const SplitEstimate& split : preview.splits) {
-    print_row(split.name, fmt::format("{} of {} to {}", split_text(preview, split),
+void print_estimate(const ReformatEstimate& estimate, bool json) {
+  if (json) return print_json(estimate_json(estimate));
+  print_row("source", fmt::format("{} in {}, {}, {}", human::count(estimate.samples, "sample"),
+                                  human::count(estimate.source_shards, "shard"),
+                                  labels_text(estimate), size_text(estimate.source_bytes)));
+  print_tensors(estimate);
+  for (const SplitEstimate& split : estimate.splits) {
+    print_row(split.name, fmt::format("{} of {} to {}", split_text(estimate, split),
                                       human::count(split.smallest_shard_samples),
                                       human::count(split.largest_shard_samples)));
   }
-  print_disk(preview);
+  print_disk(estimate);
 }
 
 void print_report(const ReformatReport& report, const ReformatOptions& options, double seconds,
                   bool json) {
-  const ReformatEstimate& preview = report.preview;
+  const ReformatEstimate& estimate = report.estimate;
   if (json) {
     Json summary = {{"status", status_name(report.status)}, {"out", options.out.string()}};
     summary.update(report_json(report, seconds));
-    summary["plan"] = preview_json(preview);
+    summary["plan"] = estimate_json(estimate);
     print_json(summary);
   } else if (report.status != JobStatus::kInterrupted) {
     print_if_complete_already(report, options.out);
-    for (const SplitEstimate& split : preview.splits) {
-      print_row(split.name, split_text(preview, split));
+    for (const SplitEstimate& split : estimate.splits) {
+      print_row(split.name, split_text(estimate, split));
     }
-    print_tensors(preview);
+    print_tensors(estimate);
     print_row("bytes", size_text(report.bytes));
     print_done(report, "samples", seconds);
   }
@@ -108,8 +109,8 @@ ExitCode run_convert(const ConvertCommand& command) {
     throw InvalidArgument("`labels` none and `label_key` exclude each other");
   }
   if (command.dry_run) {
-    print_preview(with_threads(command.jobs, [&] { return estimate_reformat(options); }),
-                  command.json);
+    print_estimate(with_threads(command.jobs, [&] { return estimate_reformat(options); }),
+                   command.json);
     return ExitCode::kDone;
   }
   const auto [report, seconds] = run_job(command, "samples", false, [&](JobProgress& progress) {

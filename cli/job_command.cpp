@@ -137,14 +137,14 @@ ProgressLine describe(const JobProgress& progress, double seconds, const std::st
   return {share, std::move(text), done, planned, noun};
 }
 
-void print_disk(const JobEstimate& preview) {
+void print_disk(const JobEstimate& estimate) {
   const std::string copies =
-      preview.bytes_unpacked == 0
+      estimate.bytes_unpacked == 0
           ? ""
-          : fmt::format(" ({} to unpack the source)", size_text(preview.bytes_unpacked));
-  print_row("disk", fmt::format("{} needed{}, {} free{}", size_text(preview.bytes_needed), copies,
-                                size_text(preview.bytes_free),
-                                preview.bytes_needed > preview.bytes_free ? ": NOT ENOUGH" : ""));
+          : fmt::format(" ({} to unpack the source)", size_text(estimate.bytes_unpacked));
+  print_row("disk", fmt::format("{} needed{}, {} free{}", size_text(estimate.bytes_needed), copies,
+                                size_text(estimate.bytes_free),
+                                estimate.bytes_needed > estimate.bytes_free ? ": NOT ENOUGH" : ""));
 }
 
 void print_done(const JobReport& report, const std::string& noun, double seconds) {
@@ -160,16 +160,16 @@ void print_done(const JobReport& report, const std::string& noun, double seconds
   }
 }
 
-std::string labels_text(const JobEstimate& preview) {
-  if (!preview.classes.empty()) return human::count(preview.classes.size(), "class");
-  if (!preview.labels) return "no labels";
-  return fmt::format("labels {} to {}, no names", preview.labels->smallest,
-                     preview.labels->largest);
+std::string labels_text(const JobEstimate& estimate) {
+  if (!estimate.classes.empty()) return human::count(estimate.classes.size(), "class");
+  if (!estimate.labels) return "no labels";
+  return fmt::format("labels {} to {}, no names", estimate.labels->smallest,
+                     estimate.labels->largest);
 }
 
-nlohmann::ordered_json labels_json(const JobEstimate& preview) {
-  if (!preview.labels) return nullptr;
-  return nlohmann::ordered_json::array({preview.labels->smallest, preview.labels->largest});
+nlohmann::ordered_json labels_json(const JobEstimate& estimate) {
+  if (!estimate.labels) return nullptr;
+  return nlohmann::ordered_json::array({estimate.labels->smallest, estimate.labels->largest});
 }
 
 std::string shards_text(std::uint64_t count, Format format) {

@@ -65,13 +65,13 @@ auto run_job(const JobCommand& command, const std::string& noun, bool skips, con
   });
 }
 
-void print_disk(const JobEstimate& preview);
+void print_disk(const JobEstimate& estimate);
 /// Prints what was resumed, how many images are damaged and how long it took.
 void print_done(const JobReport& report, const std::string& noun, double seconds);
 /// "4 classes", "labels 0 to 9, no names" or "no labels".
-[[nodiscard]] std::string labels_text(const JobEstimate& preview);
+[[nodiscard]] std::string labels_text(const JobEstimate& estimate);
 /// The smallest and the largest label, or null.
-[[nodiscard]] nlohmann::ordered_json labels_json(const JobEstimate& preview);
+[[nodiscard]] nlohmann::ordered_json labels_json(const JobEstimate& estimate);
 /// "12 tar shards".
 [[nodiscard]] std::string shards_text(std::uint64_t count, Format format);
 /// Prints the first line of a summary if an earlier run had finished the same job, and how that was

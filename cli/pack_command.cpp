@@ -21,25 +21,25 @@ struct PackCommand : JobCommand {
   PackOptions options;
 };
 
-Json preview_json(const PackEstimate& preview) {
-  return {{"samples", preview.samples},
-          {"classes", preview.classes.size()},
-          {"labels", labels_json(preview)},
-          {"source_bytes", preview.source_bytes},
-          {"shards", preview.shards},
-          {"bytes_needed", preview.bytes_needed},
-          {"bytes_unpacked", preview.bytes_unpacked},
-          {"bytes_free", preview.bytes_free}};
+Json estimate_json(const PackEstimate& estimate) {
+  return {{"samples", estimate.samples},
+          {"classes", estimate.classes.size()},
+          {"labels", labels_json(estimate)},
+          {"source_bytes", estimate.source_bytes},
+          {"shards", estimate.shards},
+          {"bytes_needed", estimate.bytes_needed},
+          {"bytes_unpacked", estimate.bytes_unpacked},
+          {"bytes_free", estimate.bytes_free}};
 }
 
-void print_preview(const PackEstimate& preview, bool json) {
-  if (json) return print_json(preview_json(preview));
-  print_row("source", fmt::format("{}, {}, {}", human::count(preview.samples, "encoded image"),
-                                  labels_text(preview), size_text(preview.source_bytes)));
-  print_row("shards", fmt::format("{} of {} to {} images", human::count(preview.shards),
-                                  human::count(preview.splits.front().smallest_shard_samples),
-                                  human::count(preview.splits.front().largest_shard_samples)));
-  print_disk(preview);
+void print_estimate(const PackEstimate& estimate, bool json) {
+  if (json) return print_json(estimate_json(estimate));
+  print_row("source", fmt::format("{}, {}, {}", human::count(estimate.samples, "encoded image"),
+                                  labels_text(estimate), size_text(estimate.source_bytes)));
+  print_row("shards", fmt::format("{} of {} to {} images", human::count(estimate.shards),
+                                  human::count(estimate.splits.front().smallest_shard_samples),
+                                  human::count(estimate.splits.front().largest_shard_samples)));
+  print_disk(estimate);
 }
 
 void print_report(const PackReport& report, const PackOptions& options, double seconds, bool json) {
@@ -51,14 +51,14 @@ void print_report(const PackReport& report, const PackOptions& options, double s
                     {"samples", report.samples},
                     {"skipped", report.skipped_count}};
     summary.update(report_json(report, seconds));
-    summary["plan"] = preview_json(report.preview);
+    summary["plan"] = estimate_json(report.estimate);
     print_json(summary);
   } else if (is_complete) {
     print_if_complete_already(report, options.out);
     print_row(
         options.split,
         fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
-                    shards_text(report.shards_done, options.format), labels_text(report.preview)));
+                    shards_text(report.shards_done, options.format), labels_text(report.estimate)));
     print_row("bytes", size_text(report.bytes));
     print_done(report, "images", seconds);
   }
@@ -72,7 +72,8 @@ void print_report(const PackReport& report, const PackOptions& options, double s
 ExitCode run_pack(const PackCommand& command) {
   const PackOptions& options = command.options;
   if (command.dry_run) {
-    print_preview(with_threads(command.jobs, [&] { return estimate_pack(options); }), command.json);
+    print_estimate(with_threads(command.jobs, [&] { return estimate_pack(options); }),
+                   command.json);
     return ExitCode::kDone;
   }
   const auto [report, seconds] = run_job(

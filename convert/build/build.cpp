@@ -116,10 +116,10 @@ class BuildJob : public ImageJob {
                   .parts = options.parts,
                   .space_hint = "Free some space, choose a smaller `size` or the `dtype` uint8, or "
                                 "another `out`."},
-                 options.short_keys, progress, report, report.preview),
+                 options.short_keys, progress, report, report.estimate),
         options_(options),
         rule_(rule),
-        preview_(report.preview) {
+        estimate_(report.estimate) {
     validate(options);
     if (!options.mask.empty()) masks_.emplace(options.mask);
   }
@@ -211,19 +211,19 @@ class BuildJob : public ImageJob {
 
   void describe_plan() override {
     ImageJob::describe_plan();
-    preview_.left_out = source().left_out;
-    preview_.tensor_bytes = options_.recipe.spec().size_bytes();
+    estimate_.ignored = source().ignored;
+    estimate_.tensor_bytes = options_.recipe.spec().size_bytes();
     if (!splits().empty()) {
       const Framing& framing = *splits().front().framing;
-      preview_.record_bytes = framing.record_bytes();
-      preview_.columns = framing.named();
+      estimate_.record_bytes = framing.record_bytes();
+      estimate_.columns = framing.named();
       const bool has_pax_keys =
           options_.format == Format::kTar && framing.columns(1).key.type == "pax";
-      if (has_pax_keys) preview_.pax_key = facts().longest_key;
+      if (has_pax_keys) estimate_.pax_key = facts().longest_key;
     }
     for (const std::uint64_t number : facts().unused_classes) {
       if (number < source().classes.size()) {
-        preview_.empty_classes.push_back(source().classes[number]);
+        estimate_.empty_classes.push_back(source().classes[number]);
       }
     }
   }
@@ -325,7 +325,7 @@ class BuildJob : public ImageJob {
 
   const BuildOptions& options_;
   const SplitRule& rule_;
-  BuildEstimate& preview_;
+  BuildEstimate& estimate_;
   std::uint64_t rejected_ = 0;  // of the splits that accept() has seen
   std::optional<MaskFiles> masks_;
   std::optional<SampleValues> values_;  // once the source is listed
@@ -338,7 +338,7 @@ BuildEstimate estimate_build(const BuildOptions& options) {
   BuildReport report;
   const SplitRule rule(options);
   BuildJob(options, rule, progress, report).plan_only();
-  return std::move(report.preview);
+  return std::move(report.estimate);
 }
 
 BuildReport build(const BuildOptions& options, JobProgress& progress) {

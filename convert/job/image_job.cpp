@@ -50,10 +50,10 @@ std::string file_digest(const std::filesystem::path& path) {
 }
 
 ImageJob::ImageJob(const ImageJobOptions& options, JobRequest request, bool short_keys,
-                   JobProgress& progress, JobReport& report, JobEstimate& preview)
-    : ShardJob(with_image_options(std::move(request), options), progress, report, preview),
+                   JobProgress& progress, JobReport& report, JobEstimate& estimate)
+    : ShardJob(with_image_options(std::move(request), options), progress, report, estimate),
       options_(options),
-      preview_(preview),
+      estimate_(estimate),
       short_keys_(short_keys) {}
 
 Labelling ImageJob::labelling() { return parse_labelling(options_); }
@@ -169,9 +169,9 @@ void ImageJob::find_source(Source& source, const std::string& listed_root) {
 }
 
 void ImageJob::describe_plan() {
-  preview_.classes = source().classes;
-  preview_.labels = facts().labels;
-  preview_.source_bytes = facts().bytes;
+  estimate_.classes = source().classes;
+  estimate_.labels = facts().labels;
+  estimate_.source_bytes = facts().bytes;
 }
 
 std::string ImageJob::source_difference(const JobSplit& split) {

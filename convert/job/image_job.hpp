@@ -18,7 +18,7 @@ class ImageJob : public ShardJob {
   /// Makes `request.splits`; if there are none, the one of `options`. Throws InvalidArgument and
   /// IoError if `source` and `out` do not fit.
   ImageJob(const ImageJobOptions& options, JobRequest request, bool short_keys,
-           JobProgress& progress, JobReport& report, JobEstimate& preview);
+           JobProgress& progress, JobReport& report, JobEstimate& estimate);
 
   /// Divides the listing between the splits of the request; empty if one split has all samples.
   [[nodiscard]] virtual SplitSamples divide() { return {}; }
@@ -65,7 +65,7 @@ class ImageJob : public ShardJob {
   [[nodiscard]] std::string share_identity() const;
 
   const ImageJobOptions& options_;
-  JobEstimate& preview_;
+  JobEstimate& estimate_;
   bool short_keys_;
   std::optional<Keys> keys_;  // none when the plan is frozen
   SourceFacts facts_;

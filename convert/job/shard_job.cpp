@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 }  // namespace
 
 ShardJob::ShardJob(JobRequest request, JobProgress& progress, JobReport& report,
-                   JobEstimate& preview)
-    : request_(std::move(request)), progress_(progress), report_(report), preview_(preview) {
+                   JobEstimate& estimate)
+    : request_(std::move(request)), progress_(progress), report_(report), estimate_(estimate) {
   for (const std::string& split : request_.splits) check_split_name(split);
 }
 
@@ -380,16 +380,16 @@ void ShardJob::note_plan() {
       const std::uint64_t records = plan.shard_records(shard);
       made.smallest_shard_samples = std::min(made.smallest_shard_samples, records);
       made.largest_shard_samples = std::max(made.largest_shard_samples, records);
-      preview_.bytes_needed = checked_add(preview_.bytes_needed, shard_bytes(split, shard));
+      estimate_.bytes_needed = checked_add(estimate_.bytes_needed, shard_bytes(split, shard));
     }
-    preview_.samples += made.samples;
-    preview_.shards += made.shards;
-    preview_.splits.push_back(std::move(made));
+    estimate_.samples += made.samples;
+    estimate_.shards += made.shards;
+    estimate_.splits.push_back(std::move(made));
   }
   // The copies exist by now, so their space counts as free, too.
-  preview_.bytes_unpacked = source_.unpacked_bytes();
-  preview_.bytes_needed = checked_add(preview_.bytes_needed, preview_.bytes_unpacked);
-  preview_.bytes_free = checked_add(free_bytes_at(request_.out), preview_.bytes_unpacked);
+  estimate_.bytes_unpacked = source_.unpacked_bytes();
+  estimate_.bytes_needed = checked_add(estimate_.bytes_needed, estimate_.bytes_unpacked);
+  estimate_.bytes_free = checked_add(free_bytes_at(request_.out), estimate_.bytes_unpacked);
   describe_plan();
 }
 

@@ -69,7 +69,7 @@ class ShardJob {
 
  protected:
   /// Throws InvalidArgument if a split does not have a valid name.
-  ShardJob(JobRequest request, JobProgress& progress, JobReport& report, JobEstimate& preview);
+  ShardJob(JobRequest request, JobProgress& progress, JobReport& report, JobEstimate& estimate);
 
   // Supplied by each job.
 
@@ -100,7 +100,7 @@ class ShardJob {
                                                   const SplitEntry& entry) const;
   /// Refuses a plan that does not fit what `out` holds. `is_new`: no earlier run has begun it.
   virtual void check_plan(bool /*is_new*/) {}
-  /// Adds to the preview, once the plan is known.
+  /// Adds to the estimate, once the plan is known.
   virtual void describe_plan() {}
   /// About how many bytes a shard will have.
   [[nodiscard]] virtual std::uint64_t shard_bytes(const JobSplit& split, std::uint64_t shard) const;
@@ -170,7 +170,7 @@ class ShardJob {
   [[nodiscard]] std::vector<ReplacedFile> replaceable_shards(bool overwrite);
   void find_pending();
   void write_pending();
-  void write_left_out(std::size_t split);
+  void write_made_by_others(std::size_t split);
   /// Adds a finished split to the report.
   void add_finished(const std::string& split, const SplitEntry& finished);
   void add(const ShardResult& result, const std::string& split);
@@ -178,13 +178,13 @@ class ShardJob {
   [[noreturn]] void refuse_missing(const SplitResults& made, const JobSplit& split);
   [[nodiscard]] bool publish_all();
 
-  JobEstimate& preview_;
+  JobEstimate& estimate_;
   Source source_;
   std::vector<JobSplit> splits_;
-  std::mutex mutex_;                                // for the report and left_out_
+  std::mutex mutex_;                                // for the report and made_by_others_
   std::optional<WorkFolder> work_;                  // none: nothing is written
   std::optional<ShardLocks> locks_;                 // none: no lock is asked for
-  std::vector<PendingShard> left_out_;              // made by other processes meanwhile
+  std::vector<PendingShard> made_by_others_;        // made by other processes meanwhile
   std::vector<OutFolder> outs_;                     // as request_.splits
   std::set<std::string> missing_;                   // splits that are to be made
   std::vector<std::vector<PendingShard>> pending_;  // of each

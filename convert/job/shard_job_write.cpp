@@ -69,7 +69,7 @@ void ShardJob::write_pending() {
     for (std::size_t i = 0; i < splits_.size(); ++i) {
       locks_.emplace(*work_);
       if (report_.status == JobStatus::kComplete) write(splits_[i], pending_[i]);
-      write_left_out(i);
+      write_made_by_others(i);
     }
   } catch (IoError& error) {
     error.add_hint(
@@ -84,10 +84,10 @@ void ShardJob::write_pending() {
 
 /// Makes the shards that other processes were making but have not made by now: they may be dead or
 /// stuck, and the bytes are the same.
-void ShardJob::write_left_out(std::size_t split) {
+void ShardJob::write_made_by_others(std::size_t split) {
   locks_.reset();
   std::vector<PendingShard> rest;
-  for (PendingShard& shard : std::exchange(left_out_, {})) {
+  for (PendingShard& shard : std::exchange(made_by_others_, {})) {
     if (const auto result = work_->usable_result(shard.final_path, request_.overwrite)) {
       ++report_.shards_resumed;
       add(*result, splits_[split].name);
@@ -112,7 +112,7 @@ ShardCalls ShardJob::calls() {
                 if (is_free && !is_made) return true;
                 locks_->release(shard.final_path);
                 const std::scoped_lock lock(mutex_);
-                left_out_.push_back(shard);
+                made_by_others_.push_back(shard);
                 return false;
               },
           .save = [&](const PendingShard& shard,

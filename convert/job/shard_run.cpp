@@ -113,12 +113,12 @@ class Run {
   }
 
  private:
-  struct Shard {
+  struct RunningShard {
     std::uint64_t begin = 0;  // counted in records of this run
     std::uint64_t records = 0;
     std::atomic<std::uint64_t> next{0};
     std::once_flag opened;
-    bool is_left_out = false;
+    bool is_made_by_other = false;
     std::shared_ptr<ShardBuilder> builder;
   };
 
@@ -150,7 +150,7 @@ class Run {
   /// Makes records of the shard until the workers together have made all.
   void work_on(std::size_t index, const TensorMaker& maker, std::span<std::byte> record,
                std::span<std::byte> values) {
-    Shard& shard = shards_[index];
+    RunningShard& shard = shards_[index];
     if (stopping() || shard.next >= shard.records || !open(index)) return;
     while (!stopping()) {
       const std::uint64_t slot = shard.next.fetch_add(1);
@@ -162,18 +162,18 @@ class Run {
 
   /// False if the shard is left out of this run.
   bool open(std::size_t index) {
-    Shard& shard = shards_[index];
+    RunningShard& shard = shards_[index];
     std::call_once(shard.opened, [&] {
       const PendingShard& pending = pending_[index];
       if (!calls_.begin(pending)) {
-        shard.is_left_out = true;
+        shard.is_made_by_other = true;
         progress_.samples_planned -= shard.records;
         return;
       }
       shard.builder = std::make_shared<ShardBuilder>(input_.framing, pending.temporary,
                                                      pending.final_path, shard.records);
     });
-    return !shard.is_left_out;
+    return !shard.is_made_by_other;
   }
 
   /// True if this was the last record of its shard.
@@ -219,7 +219,7 @@ class Run {
   const std::vector<PendingShard>& pending_;
   JobProgress& progress_;
   const ShardCalls& calls_;
-  std::vector<Shard> shards_;
+  std::vector<RunningShard> shards_;
   const std::size_t workers_ = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
   std::atomic<std::uint64_t> converted_{0};
   std::atomic<std::uint64_t> rejected_{0};

@@ -70,7 +70,7 @@ class PackJob : public ImageJob {
   PackJob(const PackOptions& options, JobProgress& progress, PackReport& report)
       : ImageJob(options,
                  {.is_encoded = true, .space_hint = "Free some space, or choose another `out`."},
-                 false, progress, report, report.preview),
+                 false, progress, report, report.estimate),
         options_(options) {
     validate(options);
   }
@@ -275,7 +275,7 @@ PackEstimate estimate_pack(const PackOptions& options) {
   JobProgress progress;
   PackReport report;
   PackJob(options, progress, report).plan_only();
-  return std::move(report.preview);
+  return std::move(report.estimate);
 }
 
 PackReport pack(const PackOptions& options, JobProgress& progress) {

@@ -68,11 +68,11 @@ class ReformatJob : public ShardJob {
                   .overwrite = options.overwrite,
                   .space_hint = "Free some space, or choose a smaller `dtype` or another `out`.",
                   .finished_hint = "Set `overwrite` to replace it, or choose another `out`."},
-                 progress, report, report.preview),
+                 progress, report, report.estimate),
         options_(options),
         shards_(source),
         conversion_(source.meaning, options),
-        preview_(report.preview) {}
+        estimate_(report.estimate) {}
 
  private:
   [[nodiscard]] Json identity() const override {
@@ -126,20 +126,20 @@ class ReformatJob : public ShardJob {
   }
 
   void describe_plan() override {
-    preview_.classes = shards_.classes;
-    preview_.source_format = shards_.format;
-    preview_.source_spec = shards_.meaning.spec;
-    preview_.source_shards = shards_.shards;
-    preview_.source_bytes = shards_.bytes;
-    preview_.format = request_.format;
-    preview_.spec = conversion_.result().spec;
-    preview_.tensors_stay = conversion_.is_copy();
+    estimate_.classes = shards_.classes;
+    estimate_.source_format = shards_.format;
+    estimate_.source_spec = shards_.meaning.spec;
+    estimate_.source_shards = shards_.shards;
+    estimate_.source_bytes = shards_.bytes;
+    estimate_.format = request_.format;
+    estimate_.spec = conversion_.result().spec;
+    estimate_.tensors_stay = conversion_.is_copy();
     for (const auto& split : shards_.splits) {
       const auto labels = split->labels();
       if (!labels) continue;
-      if (!preview_.labels) preview_.labels = labels;
-      preview_.labels->smallest = std::min(preview_.labels->smallest, labels->smallest);
-      preview_.labels->largest = std::max(preview_.labels->largest, labels->largest);
+      if (!estimate_.labels) estimate_.labels = labels;
+      estimate_.labels->smallest = std::min(estimate_.labels->smallest, labels->smallest);
+      estimate_.labels->largest = std::max(estimate_.labels->largest, labels->largest);
     }
   }
 
@@ -209,7 +209,7 @@ class ReformatJob : public ShardJob {
   const ReformatOptions& options_;
   const TensorSource& shards_;
   const TensorConversion conversion_;
-  ReformatEstimate& preview_;
+  ReformatEstimate& estimate_;
 };
 
 }  // namespace
@@ -219,7 +219,7 @@ ReformatEstimate estimate_reformat(const ReformatOptions& options) {
   ReformatReport report;
   const TensorSource source = open_checked(options);
   ReformatJob(options, source, progress, report).plan_only();
-  return std::move(report.preview);
+  return std::move(report.estimate);
 }
 
 ReformatReport reformat(const ReformatOptions& options, JobProgress& progress) {

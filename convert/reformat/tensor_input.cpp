@@ -105,7 +105,7 @@ class StoredTensors {
 SourceCrcs::SourceCrcs(const SourceSplit& split) : split_(split) {
   const ShardSet& set = split.shards();
   if (set.shard_count() == 0 || split.entry(0) == nullptr) return;
-  shards_ = std::vector<Shard>(set.shard_count());
+  shards_ = std::vector<CheckedShard>(set.shard_count());
   for (std::size_t i = 0; i < shards_.size(); ++i) {
     const ShardIndex& index = set.index(i);
     if (index.samples == 0) continue;
@@ -134,7 +134,7 @@ std::optional<RecordExtent> SourceCrcs::extent(const ShardSet::Location& place) 
 }
 
 void SourceCrcs::note(const ShardSet::Location& place, std::uint32_t crc) {
-  Shard& shard = shards_[place.shard];
+  CheckedShard& shard = shards_[place.shard];
   shard.crcs[place.row] = crc;
   if (shard.missing.fetch_sub(1) == 1) compare(place.shard);
 }
@@ -147,7 +147,7 @@ std::uint32_t SourceCrcs::crc(std::size_t shard, std::uint64_t begin, std::uint6
 }
 
 void SourceCrcs::compare(std::size_t number) const {
-  const Shard& shard = shards_[number];
+  const CheckedShard& shard = shards_[number];
   const std::uint64_t end = shard.first.begin + shard.crcs.size() * shard.stride;
   const std::uint64_t bytes = split_.shards().index(number).bytes;
   std::uint32_t crc = this->crc(number, 0, shard.first.begin);

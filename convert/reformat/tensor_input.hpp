@@ -40,7 +40,7 @@ class SourceCrcs {
   void check_empty();
 
  private:
-  struct Shard {
+  struct CheckedShard {
     RecordExtent first;
     std::uint64_t stride = 0;
     std::vector<std::uint32_t> crcs;  // by record
@@ -53,7 +53,7 @@ class SourceCrcs {
   void expect(std::size_t shard, std::uint32_t crc) const;
 
   const SourceSplit& split_;
-  std::vector<Shard> shards_;  // empty if there is no manifest
+  std::vector<CheckedShard> shards_;  // empty if there is no manifest
 };
 
 /// Reads the tensors of a split's shards and converts them. Borrows its arguments. It never rejects

@@ -118,7 +118,7 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
 
 }  // namespace
 
-std::string foreign_path(std::string_view key, std::uint64_t sample) {
+std::string third_party_path(std::string_view key, std::uint64_t sample) {
   constexpr std::size_t kLongestKey = 4096;
   std::string path;
   for (std::size_t begin = 0; begin < std::min(key.size(), kLongestKey);) {
@@ -163,7 +163,7 @@ SourceSplit::SourceSplit(std::string name, std::vector<ListedShard> shards,
   const std::uint64_t tensor_bytes = shards_->spec() ? shards_->spec()->size_bytes() : 0;
   for (std::uint64_t i = 0; i < shards_->samples(); ++i) {
     const SampleName sample = stored_name(i);
-    listing_.add({foreign_path(sample.key, i), tensor_bytes, 0, sample.label});
+    listing_.add({third_party_path(sample.key, i), tensor_bytes, 0, sample.label});
   }
   facts_.source_fingerprint = listing_.fingerprint();
   // Other images of the same file have the same sizes, names and labels.

@@ -55,7 +55,7 @@ class SourceSplit {
 /// A path whose key (see keys.hpp) is that of a sample in a third-party shard, without parts that
 /// would lead out of the folder in which a tar is extracted, and without control characters. A
 /// sample without a key gets its number.
-[[nodiscard]] std::string foreign_path(std::string_view key, std::uint64_t sample);
+[[nodiscard]] std::string third_party_path(std::string_view key, std::uint64_t sample);
 
 /// The tensor shards that a path names, and the facts about them.
 struct TensorSource {

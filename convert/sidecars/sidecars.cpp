@@ -136,16 +136,16 @@ void write_dali(const SplitShards& shards, SidecarReport& report) {
 
 void write_wids(const SplitShards& shards, SidecarReport& report) {
   const fs::path path = wids::index_path(shards.folder, shards.split);
-  std::vector<wids::Shard> found(shards.paths.size());
+  std::vector<wids::WidsShard> found(shards.paths.size());
   try {
     tbb::parallel_for(std::size_t{0}, found.size(),
-                      [&](std::size_t i) { found[i] = wids::look_at(shards.paths[i]); });
+                      [&](std::size_t i) { found[i] = wids::read_shard(shards.paths[i]); });
   } catch (const Unsupported&) {
     remove_sidecar(path, wids::is_index);  // of earlier shards
     throw;
   }
   std::uint64_t samples = 0;
-  for (const wids::Shard& shard : found) samples += shard.samples;
+  for (const wids::WidsShard& shard : found) samples += shard.samples;
   write_sidecar(path, wids::index_text(shards.split, found), wids::is_index);
   report.written.push_back({SidecarKind::kWids, path, samples});
 }

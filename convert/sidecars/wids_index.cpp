@@ -65,7 +65,7 @@ std::filesystem::path index_path(const std::filesystem::path& folder, const std:
   return folder / (split + ".wids.json");
 }
 
-Shard look_at(const std::filesystem::path& shard) {
+WidsShard read_shard(const std::filesystem::path& shard) {
   const std::string file = shard.filename().string();
   if (file.find_first_of(":?#;") != std::string::npos) {
     throw Unsupported(fmt::format("wids would take the file name '{}' for a URL", shard.string()),
@@ -76,14 +76,14 @@ Shard look_at(const std::filesystem::path& shard) {
         fmt::format("the name of '{}' is not UTF-8, so JSON cannot hold it", shard.string()));
   }
   const MappedShard mapped(shard);
-  Shard found{file, count_samples(mapped.bytes(), shard), mapped.state().bytes};
+  WidsShard found{file, count_samples(mapped.bytes(), shard), mapped.state().bytes};
   mapped.check();
   return found;
 }
 
-std::string index_text(const std::string& split, const std::vector<Shard>& shards) {
+std::string index_text(const std::string& split, const std::vector<WidsShard>& shards) {
   Json list = Json::array();
-  for (const Shard& shard : shards) {
+  for (const WidsShard& shard : shards) {
     list.push_back({{"url", shard.file}, {"nsamples", shard.samples}, {"filesize", shard.bytes}});
   }
   const Json json{{"__kind__", "wids-shard-index-v1"},

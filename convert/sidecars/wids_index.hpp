@@ -9,7 +9,7 @@
 /// The JSON that lists shards and their samples for wids, webdataset's reader with random access.
 namespace precache::wids {
 
-struct Shard {
+struct WidsShard {
   std::string file;  // next to the index
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
@@ -21,9 +21,10 @@ struct Shard {
 
 /// Reads the headers of a tar as wids does: it ignores pax headers and the prefix field of names.
 /// Throws Unsupported if wids would mix up samples, CorruptData and IoError.
-[[nodiscard]] Shard look_at(const std::filesystem::path& shard);
+[[nodiscard]] WidsShard read_shard(const std::filesystem::path& shard);
 
-[[nodiscard]] std::string index_text(const std::string& split, const std::vector<Shard>& shards);
+[[nodiscard]] std::string index_text(const std::string& split,
+                                     const std::vector<WidsShard>& shards);
 
 [[nodiscard]] bool is_index(std::string_view text);
 

@@ -62,7 +62,7 @@ class Walker {
     parts.push_back({.images = {},
                      .top_folders = std::move(top_folders_),
                      .times = std::move(times_),
-                     .left_out = {}});
+                     .ignored = {}});
     return joined(std::move(parts));
   }
 
@@ -117,14 +117,14 @@ class Walker {
 
   void visit_entry(const std::string& folder, const Entry& entry,
                    const std::shared_ptr<const Ancestor>& self) {
-    LeftOut& left_out = parts_.local().left_out;
+    IgnoredFiles& ignored = parts_.local().ignored;
     if (const char* const reason = hidden_reason(entry.name)) {
-      ++left_out[reason];
+      ++ignored[reason];
       return;
     }
     const bool image = has_image_extension(entry.name);
     if (entry.type == DT_REG && !image) {
-      ++left_out[left_out_reason(entry.name)];
+      ++ignored[ignored_reason(entry.name)];
       return;
     }
     const std::string path = folder.empty() ? entry.name : folder + "/" + entry.name;
@@ -134,7 +134,7 @@ class Walker {
     } catch (IoError& error) {
       if (error.code() != ENOENT && error.code() != ELOOP) throw;
       if (!image) {
-        ++left_out["dangling link"];
+        ++ignored["dangling link"];
         return;
       }
       error.add_hint(
@@ -143,15 +143,15 @@ class Walker {
     }
     if (S_ISDIR(status.st_mode)) {
       if (is_among(self, status)) {
-        ++left_out["link to a folder above it"];
+        ++ignored["link to a folder above it"];
         return;
       }
       note_folder(path, folder.empty(), status);
       tasks_.run([this, path, self, status] { visit(path, self, status); });
     } else if (!S_ISREG(status.st_mode)) {
-      ++left_out["not a regular file"];
+      ++ignored["not a regular file"];
     } else if (!image) {  // a symbolic link to a file
-      ++left_out[left_out_reason(entry.name)];
+      ++ignored[ignored_reason(entry.name)];
     } else {
       parts_.local().images.add(
           {path, static_cast<std::uint64_t>(status.st_size), mtime_ns(status), -1});
@@ -187,7 +187,7 @@ class Walker {
 
 }  // namespace
 
-std::string left_out_reason(std::string_view file_name) {
+std::string ignored_reason(std::string_view file_name) {
   const auto dot = file_name.rfind('.');
   const std::string extension =
       dot == std::string_view::npos ? std::string() : lower(file_name.substr(dot + 1));
@@ -202,7 +202,7 @@ FolderWalk joined(std::vector<FolderWalk> walks) {
   FolderWalk all;
   for (FolderWalk& walk : walks) {
     all.images.append(std::move(walk.images));
-    for (const auto& [reason, count] : walk.left_out) all.left_out[reason] += count;
+    for (const auto& [reason, count] : walk.ignored) all.ignored[reason] += count;
     std::ranges::move(walk.top_folders, std::back_inserter(all.top_folders));
     all.times.merge(walk.times);
   }

@@ -19,11 +19,11 @@ struct FolderWalk {
   Listing images;  // not sorted, without labels
   std::vector<std::string> top_folders;
   FolderTimes times;
-  LeftOut left_out;
+  IgnoredFiles ignored;
 };
 
 /// Why a file that is not an image is ignored, by its name.
-[[nodiscard]] std::string left_out_reason(std::string_view file_name);
+[[nodiscard]] std::string ignored_reason(std::string_view file_name);
 
 /// Finds all images below `root` by their extension, in parallel, following symbolic links. Ignores
 /// links to a folder above themselves, hidden files, and files that are not regular, which are

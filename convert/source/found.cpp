@@ -21,12 +21,12 @@ constexpr std::string_view kMagic = "precfnd1";
 constexpr std::size_t kHeadBytes = 12;  // the magic and a CRC of the rest, which is CBOR
 
 /// The texts are bytes that need not be UTF-8, which CBOR does not mind.
-LeftOut left_out_of(const Json& json) {
-  LeftOut left_out;
+IgnoredFiles ignored_of(const Json& json) {
+  IgnoredFiles ignored;
   for (const auto& [reason, count] : json.items()) {
-    left_out.emplace(reason, strict_json::count(count));
+    ignored.emplace(reason, strict_json::count(count));
   }
-  return left_out;
+  return ignored;
 }
 
 }  // namespace
@@ -54,14 +54,14 @@ Json to_json(const FolderWalk& walk) {
   return {{"images", to_json(walk.images)},
           {"top_folders", walk.top_folders},
           {"times", walk.times},
-          {"left_out", walk.left_out}};
+          {"left_out", walk.ignored}};
 }
 
 FolderWalk walk_of(const Json& json) {
   return {.images = listing_of(json.at("images"), 0),
           .top_folders = json.at("top_folders").get<std::vector<std::string>>(),
           .times = json.at("times").get<FolderTimes>(),
-          .left_out = left_out_of(json.at("left_out"))};
+          .ignored = ignored_of(json.at("left_out"))};
 }
 
 Json to_json(const TarImages& images) {
@@ -76,7 +76,7 @@ Json to_json(const TarImages& images) {
                {"folders", images.folders},
                {"has_root_entry", images.has_root_entry},
                {"has_arrays", images.has_arrays},
-               {"left_out", images.left_out},
+               {"left_out", images.ignored},
                {"label_files", images.label_files}};
   if (images.unfit_label) {
     json["unfit_label"] = {images.unfit_label->first, images.unfit_label->second};
@@ -101,8 +101,8 @@ TarImages tar_images_of(const Json& json, std::uint32_t shard) {
   images.folders = json.at("folders").get<std::set<std::string>>();
   images.has_root_entry = json.at("has_root_entry").get<bool>();
   images.has_arrays = json.at("has_arrays").get<bool>();
-  images.left_out = left_out_of(json.at("left_out"));
-  images.label_files = left_out_of(json.at("label_files"));
+  images.ignored = ignored_of(json.at("left_out"));
+  images.label_files = ignored_of(json.at("label_files"));
   if (const auto unfit = json.find("unfit_label"); unfit != json.end()) {
     images.unfit_label.emplace(
         static_cast<std::uint32_t>(strict_json::count(unfit->at(0), UINT32_MAX)),
@@ -130,7 +130,7 @@ RecordImages record_images_of(const Json& json, std::uint32_t shard) {
   return images;
 }
 
-Json to_json(const Shard& shard) {
+Json to_json(const FoundShard& shard) {
   return {{"name", shard.stamp.path.filename().string()},
           {"bytes", shard.stamp.bytes},
           {"mtime_ns", shard.stamp.mtime_ns},
@@ -138,7 +138,7 @@ Json to_json(const Shard& shard) {
           {"images", shard.images}};
 }
 
-Shard shard_of(const Json& json) {
+FoundShard shard_of(const Json& json) {
   return {{json.at("name").get<std::string>(), strict_json::count(json.at("bytes")),
            strict_json::integer(json.at("mtime_ns"))},
           parse_format(json.at("format").get<std::string>()),

@@ -33,13 +33,13 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] RecordImages record_images_of(const Json& json, std::uint32_t shard);
 
 /// A shard of the source and what is in it.
-struct Shard {
+struct FoundShard {
   FileStamp stamp;
   Format format = Format::kTar;
   Json images;
 };
-[[nodiscard]] Json to_json(const Shard& shard);
-[[nodiscard]] Shard shard_of(const Json& json);
+[[nodiscard]] Json to_json(const FoundShard& shard);
+[[nodiscard]] FoundShard shard_of(const Json& json);
 
 /// Writes one share through a temporary. `source` names what it belongs to. Throws IoError.
 void save(const std::filesystem::path& path, const std::string& source, const Json& json);

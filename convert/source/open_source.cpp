@@ -82,8 +82,8 @@ class ShardSource {
     found::Json list = found::Json::array();
     const auto add = [&](auto images) {
       for (std::size_t i = 0; i < shards_.size(); ++i) {
-        list.push_back(
-            found::to_json(found::Shard{shards_[i].given, *format_, found::to_json(images[i])}));
+        list.push_back(found::to_json(
+            found::FoundShard{shards_[i].given, *format_, found::to_json(images[i])}));
       }
     };
     if (labelling_.has_messages()) {
@@ -150,7 +150,7 @@ class ShardSource {
 
   void take_found(std::size_t share, std::size_t number, const fs::path& path,
                   const found::Json& json) {
-    const found::Shard found = found::shard_of(json);
+    const found::FoundShard found = found::shard_of(json);
     struct stat status {};
     if (found.stamp.path != path.filename() || ::stat(path.c_str(), &status) != 0 ||
         static_cast<std::uint64_t>(status.st_size) != found.stamp.bytes ||
@@ -399,7 +399,7 @@ Source open_listed(const fs::path& source, const Labelling& labelling, Unpacker&
   }
   if (result.listing.size() == 0) {
     std::string others;
-    for (const auto& [reason, count] : result.left_out) {
+    for (const auto& [reason, count] : result.ignored) {
       others +=
           fmt::format("{} {}", others.empty() ? "; it contains" : ",", ignored_text(reason, count));
     }

@@ -169,7 +169,7 @@ Source label_by_folder(FolderWalk walk, const fs::path& root, const Labelling& l
   source.listing = std::move(walk.images);
   source.listing.sort_by_path();
   source.classes = labelling.classes;
-  source.left_out = std::move(walk.left_out);
+  source.ignored = std::move(walk.ignored);
   if (labelling.kind != Labelling::Kind::kSource) return source;
   if (source.classes.empty()) {
     for (const auto& folder : walk.top_folders) {

@@ -22,7 +22,7 @@ class Shares;
 }
 
 /// Files of a source that are not samples: count by reason, such as an extension.
-using LeftOut = std::map<std::string, std::uint64_t>;
+using IgnoredFiles = std::map<std::string, std::uint64_t>;
 
 /// A file as it was when it was listed.
 struct FileStamp {
@@ -59,7 +59,7 @@ struct Source {
   std::vector<NamedColumn> targets;  // the columns of ListedFile::targets
   std::vector<std::string>
       classes;  // names by label; empty where labels are plain numbers or there are none
-  LeftOut left_out;
+  IgnoredFiles ignored;
   std::vector<SourceShard> shards;  // empty if the samples are files of a folder
   KeyRule key_rule = KeyRule::kPath;
 

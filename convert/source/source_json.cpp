@@ -103,7 +103,7 @@ Json to_json(const Source& source, const std::filesystem::path& folder) {
     shards.push_back(std::move(json));
   }
   Json json = {{"classes", source.classes},
-               {"left_out", source.left_out},
+               {"left_out", source.ignored},
                {"key_rule", static_cast<int>(source.key_rule)},
                {"shards", std::move(shards)}};
   if (!source.targets.empty()) json["targets"] = to_json(source.targets);
@@ -127,7 +127,7 @@ Source source_of_json(const Json& json, const std::filesystem::path& folder) {
   Source source;
   source.classes = json.at("classes").get<std::vector<std::string>>();
   for (const auto& [reason, count] : json.at("left_out").items()) {
-    source.left_out.emplace(reason, strict_json::count(count));
+    source.ignored.emplace(reason, strict_json::count(count));
   }
   source.key_rule = enum_of_json<KeyRule>(json.at("key_rule"), KeyRule::kName);
   for (const Json& entry : json.at("shards")) {

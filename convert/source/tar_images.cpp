@@ -56,8 +56,8 @@ class Collector {
     const auto bytes = archive_.first(inner.data + inner.size);
     if (!tar::is_header(bytes.subspan(inner.data))) return;
     walk(bytes, inner.data, inner.path.substr(0, inner.path.size() - 4) + "/");
-    const auto counted = found_.left_out.find(left_out_reason(inner.path));
-    if (--counted->second == 0) found_.left_out.erase(counted);
+    const auto counted = found_.ignored.find(ignored_reason(inner.path));
+    if (--counted->second == 0) found_.ignored.erase(counted);
   }
 
   void take(const tar::OtherEntry& other, const std::string& folder) {
@@ -68,7 +68,7 @@ class Collector {
       return;
     }
     if (other.reason == nullptr) return;
-    ++found_.left_out[other.reason];
+    ++found_.ignored[other.reason];
     if (!other.is_hidden) note_folder_of(path);
   }
 
@@ -94,8 +94,8 @@ class Collector {
       if (path.ends_with(".tar") && file.entry.type == tar::EntryType::kFile) {
         inner_tars_.push_back({path, file.entry.data, file.entry.size});
       }
-      const std::string reason = left_out_reason(base_name(path));
-      ++found_.left_out[reason];
+      const std::string reason = ignored_reason(base_name(path));
+      ++found_.ignored[reason];
       if (&file == label.file) ++found_.label_files[reason];
     }
   }
@@ -147,7 +147,7 @@ FolderWalk as_folder(std::vector<TarImages>& tars) {
   for (const TarImages& tar : tars) {
     has_root_entry = has_root_entry || tar.has_root_entry;
     images.append(tar.images);
-    for (const auto& [reason, count] : tar.left_out) walk.left_out[reason] += count;
+    for (const auto& [reason, count] : tar.ignored) walk.ignored[reason] += count;
   }
   const std::string top = has_root_entry ? "" : common_folders(images);
   images.sort_by_path();
@@ -156,7 +156,7 @@ FolderWalk as_folder(std::vector<TarImages>& tars) {
     // If an archive has several files of one name, unpacking keeps the last.
     if (i + 1 < images.size() && images[i + 1].path == image.path &&
         images[i + 1].shard == image.shard) {
-      ++walk.left_out["replaced by a later file of the same name"];
+      ++walk.ignored["replaced by a later file of the same name"];
       continue;
     }
     image.path.remove_prefix(top.size());
@@ -236,12 +236,12 @@ Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& ro
       const ListedFile image = tar.images[i];
       const tar::SplitName parts = tar::split_name(image.path);
       if (parts.key.empty()) {
-        ++source.left_out["name that webdataset drops"];
+        ++source.ignored["name that webdataset drops"];
         continue;
       }
       const bool is_wanted = wanted.empty() || lower(parts.extension) == wanted;
       if (!is_wanted || tar.groups[i] == last_group) {
-        ++source.left_out["further image of the same sample"];
+        ++source.ignored["further image of the same sample"];
         continue;
       }
       last_group = tar.groups[i];
@@ -252,10 +252,10 @@ Source list_groups(std::vector<TarImages>& tars, const std::filesystem::path& ro
       source.listing.add(image);
       texts.add(group.label);
     }
-    for (const auto& [reason, count] : tar.left_out) {
+    for (const auto& [reason, count] : tar.ignored) {
       const auto used = tar.label_files.find(reason);
       const std::uint64_t rest = count - (used == tar.label_files.end() ? 0 : used->second);
-      if (rest != 0) source.left_out[reason] += rest;
+      if (rest != 0) source.ignored[reason] += rest;
     }
   }
   if (labelling.kind == Labelling::Kind::kSource) {

@@ -31,8 +31,8 @@ struct TarImages {
   bool has_arrays = false;
   /// The first group whose label is unusable, and why.
   std::optional<std::pair<std::uint32_t, std::string>> unfit_label;
-  LeftOut left_out;
-  LeftOut label_files;  // those of `left_out` that have labels
+  IgnoredFiles ignored;
+  IgnoredFiles label_files;  // those of `ignored` that have labels
 };
 
 /// The images that tar::SampleFinder finds in one archive; `shard` is its number. Throws

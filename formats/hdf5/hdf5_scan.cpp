@@ -202,7 +202,7 @@ class Scanner {
     }
     if (!is_encoded) {
       index.spec = guess.spec;
-      index.obstacle = std::move(guess.obstacle);
+      index.unsupported_reason = std::move(guess.unsupported_reason);
     }
     index.classes = finder_.find_classes();
     if (labels.empty() && count != 0) index.maybe_labels = finder_.maybe_labels();
@@ -244,7 +244,7 @@ class Scanner {
     return rows;
   }
 
-  [[nodiscard]] std::string obstacle_of(const GlobalHeaps::Extent& item) const {
+  [[nodiscard]] std::string unsupported_reason_of(const GlobalHeaps::Extent& item) const {
     const std::string_view kind = image_file_kind(bytes_.subspan(item.offset, item.bytes));
     return kind.empty()
                ? "its samples are bytes of various lengths that do not start like image files"
@@ -321,8 +321,9 @@ class Scanner {
                          .payload = offset,
                          .payload_bytes = size,
                          .spec = guess.spec,
-                         .obstacle = guess.obstacle};
-      if (!rows.files.empty() && i == 0) sample.obstacle = obstacle_of(rows.files[i]);
+                         .unsupported_reason = guess.unsupported_reason};
+      if (!rows.files.empty() && i == 0)
+        sample.unsupported_reason = unsupported_reason_of(rows.files[i]);
       if (!labels.numbers.empty()) {
         sample.label = labels.numbers[i];
         sample.label_spot.kind = Kind::kElsewhere;

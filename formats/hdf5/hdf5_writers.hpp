@@ -34,14 +34,14 @@ void forgo_exit_handler();
 
 /// The contents of a file without rows, which shows the rows of shards, one shard after another.
 struct VirtualShards {
-  struct Shard {
+  struct ShownShard {
     std::string file;  // next to the virtual file, so that the folder can move
     std::uint64_t samples = 0;
   };
   TensorSpec spec;
   std::size_t key_bytes = 1;
   std::vector<std::string> classes;
-  std::vector<Shard> shards;
+  std::vector<ShownShard> shards;
 };
 
 /// Writes a file with virtual datasets `/images`, `/labels` (with the class names) and `/keys`,

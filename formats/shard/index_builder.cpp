@@ -85,19 +85,20 @@ std::optional<TensorSpec> IndexBuilder::spec_of(const FoundSample& sample) const
 }
 
 void IndexBuilder::note_spec(const FoundSample& sample) {
-  if (!index_.obstacle.empty()) return;
+  if (!index_.unsupported_reason.empty()) return;
   const auto spec = spec_of(sample);
   if (!spec) {
-    index_.obstacle = sample.obstacle;
+    index_.unsupported_reason = sample.unsupported_reason;
   } else if (samples() == 0) {
     index_.spec = spec;
   } else if (*spec != *index_.spec) {
     const std::string_view first_key =
         std::string_view(index_.keys).substr(0, index_.places[0].key_bytes);
-    index_.obstacle = fmt::format("samples 0 ('{}', {}) and {} ('{}', {}) differ", first_key,
-                                  index_.spec->text(), samples(), sample.key, spec->text());
+    index_.unsupported_reason =
+        fmt::format("samples 0 ('{}', {}) and {} ('{}', {}) differ", first_key, index_.spec->text(),
+                    samples(), sample.key, spec->text());
   }
-  if (!index_.obstacle.empty()) index_.spec.reset();
+  if (!index_.unsupported_reason.empty()) index_.spec.reset();
 }
 
 std::int64_t IndexBuilder::label_of(const FoundSample& sample) {
@@ -137,7 +138,7 @@ ShardIndex IndexBuilder::finish() && {
         fmt::format("some labels of '{}' are numbers and some are names, such as '{}'",
                     path_.string(), index_.label_names.front()));
   }
-  if (index_.samples == 0) index_.obstacle = "it has no samples";
+  if (index_.samples == 0) index_.unsupported_reason = "it has no samples";
   if (index_.spec && image_.is_regular() && label_.is_regular() && key_.is_regular()) {
     index_.columns =
         ShardColumns{image_.column(first_record_bytes_), label_.column(first_record_bytes_),

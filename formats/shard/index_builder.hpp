@@ -16,7 +16,7 @@ namespace precache {
 /// The spec of an array of a third-party file as an image, or why it is not an image.
 struct SpecGuess {
   std::optional<TensorSpec> spec;
-  std::string obstacle;
+  std::string unsupported_reason;
 };
 
 /// Three extents are chw if the first is 1 to 4, else hwc if the last is; two are one channel.
@@ -44,8 +44,8 @@ struct FoundSample {
   std::uint64_t payload = 0;
   std::uint64_t payload_bytes = 0;
   std::optional<TensorSpec> spec{};
-  std::string obstacle{};      // why there is no spec
-  bool shape_unknown = false;  // any spec of this size may be right
+  std::string unsupported_reason{};  // why there is no spec
+  bool shape_unknown = false;        // any spec of this size may be right
   std::int64_t label = -1;
   std::string_view label_name{};  // of a sample whose label is not a number
   std::string_view key{};

@@ -40,7 +40,7 @@ struct ShardIndex {
   /// Of every sample's payload; none if payloads are not equal tensors of a known shape.
   std::optional<TensorSpec> spec;
   /// Why there is no spec, as in "its samples are JPEG files".
-  std::string obstacle;
+  std::string unsupported_reason;
   SharedColumns columns;               // if `places` is empty
   NamedColumns named;                  // the columns whose places are columns->named
   std::vector<SampleLocation> places;  // else one for each sample

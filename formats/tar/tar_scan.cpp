@@ -113,14 +113,14 @@ class Indexer {
       sample.payload_bytes = header.array_bytes;
       SpecGuess guess = npy::guess_spec(header);
       sample.spec = guess.spec;
-      sample.obstacle = std::move(guess.obstacle);
+      sample.unsupported_reason = std::move(guess.unsupported_reason);
       // It may be an array of bfloat16, for which NumPy has no name.
       sample.shape_unknown = header.descr == "<u2" && !header.fortran_order;
     } else {
       const ImageEnding* const image = find_image_ending(file.type());
-      sample.obstacle = image == nullptr
-                            ? fmt::format("its samples are '.{}' files", file.extension)
-                            : fmt::format("its samples are {} files", image->kind);
+      sample.unsupported_reason = image == nullptr
+                                      ? fmt::format("its samples are '.{}' files", file.extension)
+                                      : fmt::format("its samples are {} files", image->kind);
     }
     set_label(label, sample);
     const bool has_key_column = file.extension == "npy" && file.written_extension() == "npy" &&

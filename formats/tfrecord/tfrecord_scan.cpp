@@ -49,20 +49,21 @@ class Indexer {
   void explain(const FoundRecord& found, FoundSample& sample) const {
     const std::string record = fmt::format("record {}", builder_.samples());
     if (!found.image_kind.empty()) {
-      sample.obstacle = fmt::format("its samples are {} files", found.image_kind);
+      sample.unsupported_reason = fmt::format("its samples are {} files", found.image_kind);
     } else if (found.kind != MessageKind::kExample) {
-      sample.obstacle = record + " is not a tf.train.Example";
+      sample.unsupported_reason = record + " is not a tf.train.Example";
     } else if (found.has_image) {
       sample.shape_unknown = true;
-      sample.obstacle =
+      sample.unsupported_reason =
           "its samples are raw bytes of unknown shape: no features 'height', 'width' and "
           "'channels', "
           "or 'shape', match their number";
     } else if (finder_.image_name().empty()) {
-      sample.obstacle = record + " has no feature with bytes";
+      sample.unsupported_reason = record + " has no feature with bytes";
     } else {
       if (!keys_.image.empty()) refuse_without(keys_.image);
-      sample.obstacle = fmt::format("{} has no feature '{}'", record, finder_.image_name());
+      sample.unsupported_reason =
+          fmt::format("{} has no feature '{}'", record, finder_.image_name());
     }
   }
 

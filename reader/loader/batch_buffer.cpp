@@ -58,28 +58,28 @@ AlignedBuffer BufferPool::take_buffer() {
 }
 
 std::unique_ptr<BatchBuffer> BufferPool::take() {
-  std::unique_ptr<BatchBuffer> slot;
+  std::unique_ptr<BatchBuffer> batch;
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
-      slot = std::move(free_.front());
+      batch = std::move(free_.front());
       free_.erase(free_.begin());
     }
   }
-  if (slot == nullptr) return std::make_unique<BatchBuffer>();
-  slot->ends_epoch = slot->is_announced = false;
-  slot->rows_claimed = slot->rows_done = 0;
-  slot->error = nullptr;
-  return slot;
+  if (batch == nullptr) return std::make_unique<BatchBuffer>();
+  batch->ends_epoch = batch->is_announced = false;
+  batch->rows_claimed = batch->rows_done = 0;
+  batch->error = nullptr;
+  return batch;
 }
 
-void BufferPool::give_back(std::unique_ptr<BatchBuffer> slot) {
-  AlignedBuffer buffer = std::move(slot->buffer);  // freed after the lock is released, if at all
+void BufferPool::give_back(std::unique_ptr<BatchBuffer> batch) {
+  AlignedBuffer buffer = std::move(batch->buffer);  // freed after the lock is released, if at all
   const std::lock_guard lock(mutex_);
   if (buffer.data() != nullptr && free_buffers_.size() < capacity_) {
     free_buffers_.push_back(std::move(buffer));
   }
-  if (free_.size() < capacity_) free_.push_back(std::move(slot));
+  if (free_.size() < capacity_) free_.push_back(std::move(batch));
 }
 
 Batch::Batch(std::unique_ptr<BatchBuffer> buffer) : buffer_(std::move(buffer)) {}

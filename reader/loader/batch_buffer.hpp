@@ -87,18 +87,19 @@ struct BatchBuffer {
   }
 };
 
-/// Unused slots and buffers, so that the next batch allocates nothing. Any thread may return them.
+/// Unused batches and their memory, so that the next batch allocates nothing. Any thread may return
+/// them.
 class BufferPool {
  public:
   /// Keeps up to `capacity` of each.
   BufferPool(std::size_t capacity, std::function<AlignedBuffer()> make_buffer);
-  /// The slot that has been unused for the longest time, or a new one. It still has its mapping, so
-  /// that the consumer does not have to unmap it.
+  /// The batch that has been unused for the longest time, or a new one. It still has its mapping,
+  /// so that the consumer does not have to unmap it.
   [[nodiscard]] std::unique_ptr<BatchBuffer> take();
-  /// An unused buffer, or a new one. Views need none, so there may be fewer buffers than slots.
+  /// Unused memory, or new one. Views need none.
   [[nodiscard]] AlignedBuffer take_buffer();
-  /// Keeps the slot and its buffer, or frees them if there are enough.
-  void give_back(std::unique_ptr<BatchBuffer> slot);
+  /// Keeps the batch and its memory, or frees them if there are enough.
+  void give_back(std::unique_ptr<BatchBuffer> batch);
 
  private:
   std::size_t capacity_;

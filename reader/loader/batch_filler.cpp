@@ -55,51 +55,51 @@ BatchFiller::BatchFiller(std::shared_ptr<const ShardSet> shards, const LoaderOpt
   }
 }
 
-void BatchFiller::announce(BatchBuffer& slot, BufferPool& pool) const {
-  slot.own.reset();
-  slot.view.reset();
-  slot.spec = slot.passes->view(0).result();
-  slot.labels.resize(slot.samples.size());
-  slot.originals.resize(slot.samples.size());
-  if (!columns_.is_empty()) columns_.announce(slot);
-  if (!make_view(slot)) {
-    slot.buffer = pool.take_buffer();
-    slot.data = slot.buffer.data();
-    slot.stride_bytes = slot.spec.size_bytes();
+void BatchFiller::announce(BatchBuffer& batch, BufferPool& pool) const {
+  batch.own.reset();
+  batch.view.reset();
+  batch.spec = batch.passes->view(0).result();
+  batch.labels.resize(batch.samples.size());
+  batch.originals.resize(batch.samples.size());
+  if (!columns_.is_empty()) columns_.announce(batch);
+  if (!make_view(batch)) {
+    batch.buffer = pool.take_buffer();
+    batch.data = batch.buffer.data();
+    batch.stride_bytes = batch.spec.size_bytes();
   }
-  if (!in_place_) read_ahead(slot);
+  if (!in_place_) read_ahead(batch);
 }
 
-std::size_t BatchFiller::chunk_rows(const BatchBuffer& slot) const {
-  const std::size_t bytes = slot.view != nullptr ? kViewChunkBytes : kChunkBytes;
-  return std::max<std::size_t>(1, bytes / slot.passes->sample_bytes());
+std::size_t BatchFiller::chunk_rows(const BatchBuffer& batch) const {
+  const std::size_t bytes = batch.view != nullptr ? kViewChunkBytes : kChunkBytes;
+  return std::max<std::size_t>(1, bytes / batch.passes->sample_bytes());
 }
 
-bool BatchFiller::make_view(BatchBuffer& slot) const {
-  if (slot.passes->size() != 1 || !slot.passes->view(0).is_copy() || writable_ || in_place_) {
+bool BatchFiller::make_view(BatchBuffer& batch) const {
+  if (batch.passes->size() != 1 || !batch.passes->view(0).is_copy() || writable_ || in_place_) {
     return false;
   }
-  for (std::size_t i = 1; i < slot.samples.size(); ++i) {
-    if (slot.samples[i] != slot.samples[0] + i) return false;
+  for (std::size_t i = 1; i < batch.samples.size(); ++i) {
+    if (batch.samples[i] != batch.samples[0] + i) return false;
   }
-  const ShardSet::Location first = shards_->locate(slot.samples.front());
+  const ShardSet::Location first = shards_->locate(batch.samples.front());
   const auto& stride = shards_->stride(first.shard);
-  if (!stride || slot.samples.size() > shards_->rows_from(first)) return false;
+  if (!stride || batch.samples.size() > shards_->rows_from(first)) return false;
   auto mapped = shards_->map(first.shard);
   const std::byte* const data =
       mapped->bytes().data() + shards_->values(first.shard).payload(first.row).offset;
   // Third-party shards may have floats at odd addresses.
-  if (!detail::is_aligned(slot.spec.dtype, data, *stride)) return false;
-  slot.view = std::move(mapped);
-  slot.data = data;
-  slot.stride_bytes = *stride;
+  if (!detail::is_aligned(batch.spec.dtype, data, *stride)) return false;
+  batch.view = std::move(mapped);
+  batch.data = data;
+  batch.stride_bytes = *stride;
   return true;
 }
 
-void BatchFiller::read_ahead(const BatchBuffer& slot) const {
+void BatchFiller::read_ahead(const BatchBuffer& batch) const {
   const auto each = [&](std::size_t step, const auto& call) {
-    for (std::size_t i = 0; i < slot.samples.size(); i += step) {
-      const ShardSet::Location place = shards_->locate(slot.samples[i]);
+    for (std::size_t i = 0; i < batch.samples.size(); i += step) {
+      const ShardSet::Location place = shards_->locate(batch.samples[i]);
       const auto [offset, bytes] = shards_->values(place.shard).payload(place.row);
       call(*shards_->map(place.shard), offset, bytes);
     }
@@ -136,25 +136,25 @@ std::optional<ImageSize> BatchFiller::original_size(std::uint64_t sample) const 
   return size;
 }
 
-void BatchFiller::fill_row(BatchBuffer& slot, std::size_t row, std::span<const std::byte> tensor,
+void BatchFiller::fill_row(BatchBuffer& batch, std::size_t row, std::span<const std::byte> tensor,
                            const std::optional<ImageSize>& original, std::uint64_t seed) const {
-  SampleKey key{seed, slot.epoch, slot.samples[row], slot.repeats[row], 0};
-  const std::size_t rows = slot.samples.size();
-  for (std::size_t view = 0; view < slot.passes->size(); ++view) {
-    const ViewPass& pass = slot.passes->view(view);
+  SampleKey key{seed, batch.epoch, batch.samples[row], batch.repeats[row], 0};
+  const std::size_t rows = batch.samples.size();
+  for (std::size_t view = 0; view < batch.passes->size(); ++view) {
+    const ViewPass& pass = batch.passes->view(view);
     key.view = static_cast<std::uint32_t>(view);
-    std::byte* const first = slot.buffer.data() + slot.passes->offset(view, rows);
+    std::byte* const first = batch.buffer.data() + batch.passes->offset(view, rows);
     pass.run(tensor, key, original, first + row * pass.result().size_bytes(), stream_);
   }
 }
 
-std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_t count,
+std::uint64_t BatchFiller::fill(BatchBuffer& batch, std::size_t first, std::size_t count,
                                 std::uint64_t seed) const {
   std::shared_ptr<const MappedShard> mapped;
   std::size_t mapped_shard = 0;
   std::uint64_t touched = 0;
   for (std::size_t i = first; i < first + count; ++i) {
-    const std::uint64_t sample = slot.samples[i];
+    const std::uint64_t sample = batch.samples[i];
     const ShardSet::Location place = shards_->locate(sample);
     if (mapped == nullptr || place.shard != mapped_shard) {
       if (mapped != nullptr) mapped->check();  // after the reads, so that they are known to be good
@@ -164,24 +164,24 @@ std::uint64_t BatchFiller::fill(BatchBuffer& slot, std::size_t first, std::size_
     const ColumnValues& values = shards_->values(place.shard);
     const std::span<const std::byte> file = in_place_ ? in_place_(place.shard) : mapped->bytes();
     std::optional<ImageSize> original;
-    slot.labels[i] = mapped->checked([&] {
+    batch.labels[i] = mapped->checked([&] {
       if (shards_->verify_on_read()) values.verify(file, place.row);
       original = original_size(values, file, place.row);
-      if (!columns_.is_empty()) columns_.fill(slot, i, values, file, place.row, seed, original);
+      if (!columns_.is_empty()) columns_.fill(batch, i, values, file, place.row, seed, original);
       return values.label(file, place.row);
     });
-    slot.originals[i] = original.value_or(ImageSize());
+    batch.originals[i] = original.value_or(ImageSize());
     const auto [offset, bytes] = values.payload(place.row);
     if (in_place_) continue;
     touched += bytes;
-    if (slot.view == nullptr) {
-      fill_row(slot, i, file.subspan(offset, bytes), original, seed);
+    if (batch.view == nullptr) {
+      fill_row(batch, i, file.subspan(offset, bytes), original, seed);
     }
   }
-  if (slot.view != nullptr) {
-    const std::byte* const begin = slot.data + first * slot.stride_bytes;
-    slot.view->touch(static_cast<std::uint64_t>(begin - slot.view->bytes().data()),
-                     (count - 1) * slot.stride_bytes + slot.spec.size_bytes());
+  if (batch.view != nullptr) {
+    const std::byte* const begin = batch.data + first * batch.stride_bytes;
+    batch.view->touch(static_cast<std::uint64_t>(begin - batch.view->bytes().data()),
+                      (count - 1) * batch.stride_bytes + batch.spec.size_bytes());
   }
   if (stream_) finish_streaming();
   if (mapped != nullptr) mapped->check();

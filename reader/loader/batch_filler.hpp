@@ -28,27 +28,27 @@ class BatchFiller {
   /// does not have it. Throws IoError, CorruptData.
   [[nodiscard]] std::optional<ImageSize> original_size(std::uint64_t sample) const;
   [[nodiscard]] std::size_t batch_bytes() const { return batch_bytes_; }
-  /// The number of rows for one turn of a thread, for a slot that was announced.
-  [[nodiscard]] std::size_t chunk_rows(const BatchBuffer& slot) const;
+  /// The number of rows for one turn of a thread, for a batch that was announced.
+  [[nodiscard]] std::size_t chunk_rows(const BatchBuffer& batch) const;
 
-  /// Prepares a slot whose samples and passes are set: makes it a view if possible, else gives it
+  /// Prepares a batch whose samples and passes are set: makes it a view if possible, else gives it
   /// memory from `pool`, and asks the system to read the data that is not in the page cache. Throws
   /// IoError, CorruptData.
-  void announce(BatchBuffer& slot, BufferPool& pool) const;
-  /// Fills some rows, with the draws of `seed` and the slot's epoch. Returns the number of bytes
+  void announce(BatchBuffer& batch, BufferPool& pool) const;
+  /// Fills some rows, with the draws of `seed` and the batch's epoch. Returns the number of bytes
   /// read from shards. Throws IoError, CorruptData.
-  std::uint64_t fill(BatchBuffer& slot, std::size_t first, std::size_t count,
+  std::uint64_t fill(BatchBuffer& batch, std::size_t first, std::size_t count,
                      std::uint64_t seed) const;
 
  private:
-  [[nodiscard]] bool make_view(BatchBuffer& slot) const;
+  [[nodiscard]] bool make_view(BatchBuffer& batch) const;
   /// Makes all tensors of a row from the stored one.
   [[nodiscard]] std::optional<ImageSize> original_size(const ColumnValues& values,
                                                        std::span<const std::byte> file,
                                                        std::uint64_t record) const;
-  void fill_row(BatchBuffer& slot, std::size_t row, std::span<const std::byte> tensor,
+  void fill_row(BatchBuffer& batch, std::size_t row, std::span<const std::byte> tensor,
                 const std::optional<ImageSize>& original, std::uint64_t seed) const;
-  void read_ahead(const BatchBuffer& slot) const;
+  void read_ahead(const BatchBuffer& batch) const;
 
   std::shared_ptr<const ShardSet> shards_;
   ColumnFiller columns_;

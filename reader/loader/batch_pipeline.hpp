@@ -90,10 +90,10 @@ class BatchPipeline : public LoaderCore {
   void work();
   bool take_turn(std::unique_lock<std::mutex>& lock);
   void begin_batch(std::unique_lock<std::mutex>& lock);
-  void fill_rows(BatchBuffer& slot, std::unique_lock<std::mutex>& lock);
-  void note_view(BatchBuffer& slot);
+  void fill_rows(BatchBuffer& batch, std::unique_lock<std::mutex>& lock);
+  void note_view(BatchBuffer& batch);
   template <typename Call>
-  void run_unlocked(BatchBuffer& slot, std::unique_lock<std::mutex>& lock, const Call& call);
+  void run_unlocked(BatchBuffer& batch, std::unique_lock<std::mutex>& lock, const Call& call);
 
   [[nodiscard]] const std::unique_ptr<BatchBuffer>& at(std::size_t i) const {
     return ring_[(head_ + i) % ring_.size()];

@@ -18,7 +18,7 @@ namespace {
 using Path = std::filesystem::path;
 
 /// Refuses a spec that differs from the shard: the caller would misread the tensors.
-void check_spec(const ShardSet::Shard& shard, const TensorSpec& given) {
+void check_spec(const ShardSet::IndexedShard& shard, const TensorSpec& given) {
   if (shard.index.samples == 0 || !shard.index.spec || *shard.index.spec == given) return;
   throw InvalidArgument(fmt::format("the tensors of '{}' are {}, not {}", shard.path,
                                     shard.index.spec->text(), given.text()),
@@ -75,7 +75,7 @@ std::shared_ptr<const ShardSet> open_shards(std::vector<ListedShard> listed,
                               : options.scan_threads != 0              ? options.scan_threads
                                                                        : usable_threads();
   StoredRecipe recipe = common_recipe(listed);  // before the shards take the manifests
-  std::vector<ShardSet::Shard> shards(listed.size());
+  std::vector<ShardSet::IndexedShard> shards(listed.size());
   run_tasks(listed.size(), threads,
             [&](std::size_t i) { shards[i] = open_shard(std::move(listed[i]), options); });
   listed = {};  // there may be hundreds of thousands
@@ -87,7 +87,7 @@ std::shared_ptr<const ShardSet> open_shards(std::vector<ListedShard> listed,
                                           std::move(recipe));
 }
 
-ShardSet::Shard open_shard(ListedShard listed, const OpenOptions& options) {
+ShardSet::IndexedShard open_shard(ListedShard listed, const OpenOptions& options) {
   // The working directory may change before it is mapped.
   std::filesystem::path path = listed.path();
   if (!path.is_absolute()) path = std::filesystem::absolute(path);

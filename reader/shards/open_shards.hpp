@@ -11,7 +11,7 @@ namespace precache {
 
 /// Describes a shard from its manifest, without opening it; without a manifest, scans it. Throws
 /// IoError, CorruptData and Unsupported.
-[[nodiscard]] ShardSet::Shard open_shard(ListedShard listed, const OpenOptions& options);
+[[nodiscard]] ShardSet::IndexedShard open_shard(ListedShard listed, const OpenOptions& options);
 
 /// Scans a shard without a manifest of tensors. Throws CorruptData and Unsupported.
 [[nodiscard]] ShardIndex scan_mapped(const MappedShard& mapped, const ListedShard& listed,

@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::size_t kMostOpenShards = 1024;
 
-std::set<std::string> names_of(const std::vector<ShardSet::Shard>& shards) {
+std::set<std::string> names_of(const std::vector<ShardSet::IndexedShard>& shards) {
   std::set<std::string> names;
-  for (const ShardSet::Shard& shard : shards) {
+  for (const ShardSet::IndexedShard& shard : shards) {
     names.insert(shard.index.label_names.begin(), shard.index.label_names.end());
   }
   return names;
@@ -60,7 +60,7 @@ std::optional<std::uint64_t> stride_of(const ShardIndex& index) {
 
 }  // namespace
 
-ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
+ShardSet::ShardSet(std::vector<IndexedShard> shards, std::vector<std::string> classes,
                    const OpenOptions& options, StoredRecipe recipe)
     : shards_(std::move(shards)),
       classes_(std::move(classes)),
@@ -76,9 +76,9 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
   strides_.reserve(shards_.size());
   first_samples_.reserve(shards_.size() + 1);
   first_samples_.push_back(0);
-  const Shard* first_nonempty = nullptr;  // the first shard with samples gives the spec
+  const IndexedShard* first_nonempty = nullptr;  // the first shard with samples gives the spec
   for (std::size_t i = 0; i < shards_.size(); ++i) {
-    Shard& shard = shards_[i];
+    IndexedShard& shard = shards_[i];
     entries_[i].first_state = shard.state;
     if (shard.mapped != nullptr && recent_.size() < options_.max_open_shards) {
       recent_.push_back(i);
@@ -92,12 +92,12 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
     if (first_nonempty == nullptr || first_nonempty->index.samples == 0) {
       first_nonempty = &shard;
       spec_ = shard.index.spec;
-      unsupported_reason_ = shard.index.obstacle;
+      unsupported_reason_ = shard.index.unsupported_reason;
     } else if (shard.index.samples != 0 && spec_ && shard.index.spec != spec_) {
       unsupported_reason_ =
           shard.index.spec ? fmt::format("its tensors are {} in '{}' and {} in '{}'", spec_->text(),
                                          first_nonempty->path, shard.index.spec->text(), shard.path)
-                           : fmt::format("'{}': {}", shard.path, shard.index.obstacle);
+                           : fmt::format("'{}': {}", shard.path, shard.index.unsupported_reason);
       spec_.reset();
     }
   }
@@ -105,7 +105,7 @@ ShardSet::ShardSet(std::vector<Shard> shards, std::vector<std::string> classes,
 
 void ShardSet::drop_captions() {
   tar::TextFiles texts;
-  for (const Shard& shard : shards_) {
+  for (const IndexedShard& shard : shards_) {
     texts.files += shard.index.text_labels + shard.index.long_texts;
     texts.too_long += shard.index.long_texts;
   }
@@ -114,7 +114,7 @@ void ShardSet::drop_captions() {
   const bool has_numbers = texts.too_long == 0 && are_integers(names);
   if (texts.files == 0 || has_numbers || texts.are_class_names()) return;
   maybe_labels_ = texts.text();
-  for (Shard& shard : shards_) {
+  for (IndexedShard& shard : shards_) {
     if (shard.index.text_labels == 0) continue;
     shard.index.label_names.clear();
     for (SampleLocation& place : shard.index.places) place.label = -1;
@@ -122,7 +122,7 @@ void ShardSet::drop_captions() {
 }
 
 void ShardSet::note_missing_labels() {
-  for (const Shard& shard : shards_) {
+  for (const IndexedShard& shard : shards_) {
     const auto note = [&](std::string& into, const std::string& what) {
       if (into.empty() && !what.empty()) {
         into = fmt::format("'{}': {}", shard.path, what);
@@ -135,7 +135,7 @@ void ShardSet::note_missing_labels() {
 
 void ShardSet::note_columns() {
   const ShardIndex* first = nullptr;
-  for (const Shard& shard : shards_) {
+  for (const IndexedShard& shard : shards_) {
     if (shard.index.samples == 0) continue;
     if (first == nullptr) first = &shard.index;
     const NamedColumns& here = shard.index.named;
@@ -178,7 +178,7 @@ void ShardSet::number_names() {
   for (std::size_t i = 0; i < classes_.size(); ++i) {
     numbers.emplace(classes_[i], static_cast<std::int64_t>(i));
   }
-  for (Shard& shard : shards_) {
+  for (IndexedShard& shard : shards_) {
     for (SampleLocation& place : shard.index.places) {
       if (shard.index.label_names.empty() || place.label < 0) continue;
       const auto& name = shard.index.label_names.at(static_cast<std::size_t>(place.label));
@@ -209,7 +209,7 @@ bool ShardSet::agrees_with(const Manifest& manifest, const ManifestWatch& watch)
   for (const auto& [split_name, split] : manifest.splits) {
     for (const ShardEntry& entry : split.shards) entries.emplace(entry.file, Found{&split, &entry});
   }
-  return std::ranges::all_of(shards_, [&](const Shard& shard) {
+  return std::ranges::all_of(shards_, [&](const IndexedShard& shard) {
     if (shard.watch.get() != &watch) return true;
     const auto found = entries.find(std::string_view(shard.path).substr(shard.path.rfind('/') + 1));
     if (found == entries.end()) return false;

@@ -28,7 +28,7 @@ namespace precache {
 /// Any number of threads may use one at once.
 class ShardSet {
  public:
-  struct Shard {
+  struct IndexedShard {
     std::string path;  // a filesystem::path takes several times the memory
     ShardIndex index;
     std::optional<FileState> state{};  // at the time of the scan
@@ -39,8 +39,8 @@ class ShardSet {
   };
 
   /// Throws CorruptData if an index does not fit its shard.
-  ShardSet(std::vector<Shard> shards, std::vector<std::string> classes, const OpenOptions& options,
-           StoredRecipe recipe = {});
+  ShardSet(std::vector<IndexedShard> shards, std::vector<std::string> classes,
+           const OpenOptions& options, StoredRecipe recipe = {});
 
   [[nodiscard]] std::uint64_t samples() const { return first_samples_.back(); }
   [[nodiscard]] std::size_t shard_count() const { return shards_.size(); }
@@ -110,7 +110,7 @@ class ShardSet {
   /// Null if the shard is not mapped.
   [[nodiscard]] std::shared_ptr<const MappedShard> use_mapped(std::size_t shard) const;
 
-  std::vector<Shard> shards_;
+  std::vector<IndexedShard> shards_;
   std::vector<ColumnValues> values_;
   std::vector<std::optional<std::uint64_t>> strides_;
   std::vector<std::uint64_t> first_samples_;  // by shard, and the total

@@ -73,7 +73,7 @@ def test_reader(row, corpora, tool, run_limited):
     if code == 1:
         check(row["reader"], result["error"], result["message"])
     else:
-        check(row["reader"], str(result["samples"]), result.get("spec") or result["obstacle"])
+        check(row["reader"], str(result["samples"]), result.get("spec") or result["unsupported_reason"])
         assert len(result.get("items", [])) == result["samples"]
 
 

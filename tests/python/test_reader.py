@@ -84,9 +84,9 @@ def test_a_shard_without_its_manifest_is_the_same(read, build, animals, tmp_path
     alone = read(dataset.out)
     assert alone["items"] == seen["items"]
     if format == "tfrecord":  # an Example that precache writes does not contain the shape
-        assert "unknown shape" in alone["obstacle"]
+        assert "unknown shape" in alone["unsupported_reason"]
         assert read(dataset.out, "--spec", "uint8", "chw", 16, 16, 3)["spec"] == seen["spec"]
-        assert "obstacle" in read(dataset.out, "--spec", "uint8", "chw", 16, 16, 1)
+        assert "unsupported_reason" in read(dataset.out, "--spec", "uint8", "chw", 16, 16, 1)
     else:
         assert alone["spec"] == seen["spec"]
 
@@ -113,7 +113,7 @@ def test_a_webdataset_of_pictures_gives_their_bytes(read, corpora, tmp_path):
         for i, photo in enumerate(photos):
             writer.write({"__key__": photo.stem, "json": json.dumps({"label": i}).encode(), "jpg": photo.read_bytes()})
     seen = read(tmp_path / "a.tar")
-    assert "JPEG" in seen["obstacle"]
+    assert "JPEG" in seen["unsupported_reason"]
     assert seen["items"] == items((photo.read_bytes(), i, photo.stem) for i, photo in enumerate(photos))
     refused = read(tmp_path / "a.tar", "--batches", tmp_path / "rows")
     assert refused["error"] == "Unsupported" and "JPEG" in refused["message"]

@@ -33,7 +33,7 @@ Json describe(const Dataset& dataset) {
   try {
     json["spec"] = dataset.spec().text();
   } catch (const Unsupported& error) {
-    json["obstacle"] = error.what();
+    json["unsupported_reason"] = error.what();
   }
   for (std::uint64_t i = 0; i < dataset.size(); ++i) {
     const Sample sample = dataset[i];

@@ -69,9 +69,9 @@ static void from_json(const Json& json, NamedColumns& columns) {
   validate(named);
   if (!named.empty()) columns = std::make_shared<const std::vector<NamedColumn>>(std::move(named));
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardIndex, format, bytes, samples, spec, obstacle, columns,
-                                   named, places, keys, classes, label_names, mismatched_labels,
-                                   maybe_labels)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ShardIndex, format, bytes, samples, spec, unsupported_reason,
+                                   columns, named, places, keys, classes, label_names,
+                                   mismatched_labels, maybe_labels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hdf5Contents::Object, name, kind, target, type, shape, storage,
                                    chunk, filters, offset, stored_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hdf5Contents, objects, has_more)
@@ -86,7 +86,7 @@ namespace {
 using Path = std::filesystem::path;
 
 // Increased when requests or answers change: the command may have another version than the reader.
-constexpr int kProtocol = 4;
+constexpr int kProtocol = 5;
 constexpr std::size_t kRequestWords = 6;
 
 Message to_message(Json json) {

@@ -25,7 +25,7 @@
 namespace precache {
 namespace {
 
-constexpr std::uint64_t kForeignFilesRead = 16;
+constexpr std::uint64_t kThirdPartyFilesRead = 16;
 constexpr std::size_t kHeadBytes = std::size_t{8} << 20;  // of a compressed file
 
 /// Collects the facts about one path, step by step.
@@ -120,7 +120,7 @@ class Inspector {
 
   void read_shards() {
     std::vector<bool> is_read(listed_.size(), facts_.has_manifest || options_.all);
-    for (const std::uint64_t i : spread(listed_.size(), kForeignFilesRead)) is_read[i] = true;
+    for (const std::uint64_t i : spread(listed_.size(), kThirdPartyFilesRead)) is_read[i] = true;
     for (std::size_t i = 0; i < listed_.size(); ++i) {
       if (is_read[i] && listed_[i].entry == nullptr) ++progress_.files_planned;
     }
@@ -157,7 +157,7 @@ class Inspector {
     keep(open_shard(listed, open_options_), listed);
   }
 
-  void keep(ShardSet::Shard shard, const ListedShard& listed) {
+  void keep(ShardSet::IndexedShard shard, const ListedShard& listed) {
     if (classes_.empty()) {
       classes_ = listed.entry != nullptr ? listed.manifest->classes : shard.index.classes;
     }
@@ -172,9 +172,9 @@ class Inspector {
     const Format format = format_of(*mapped);
     note_format(format);
     if (survey_is_cut(format, *mapped)) return;
-    ShardSet::Shard shard{std::filesystem::absolute(listed.path()).string(),
-                          scan_mapped(*mapped, listed, open_options_), mapped->state()};
-    if (shards_.size() < kForeignFilesRead) shard.mapped = std::move(mapped);
+    ShardSet::IndexedShard shard{std::filesystem::absolute(listed.path()).string(),
+                                 scan_mapped(*mapped, listed, open_options_), mapped->state()};
+    if (shards_.size() < kThirdPartyFilesRead) shard.mapped = std::move(mapped);
     keep(std::move(shard), listed);
   }
 
@@ -300,7 +300,7 @@ class Inspector {
   InspectProgress& progress_;
   Inspection facts_;
   std::vector<ListedShard> listed_;
-  std::vector<ShardSet::Shard> shards_;
+  std::vector<ShardSet::IndexedShard> shards_;
   std::vector<std::string> classes_;
   tar::ContentsSurvey tar_;
   RawMessages raw_messages_;

@@ -318,22 +318,22 @@ TEST_CASE("only one build at a time works on a folder", "[convert][build]") {
   check_complete(options.out, run(options));
 }
 
-TEST_CASE("a preview says what a build will do and writes nothing", "[convert][build]") {
+TEST_CASE("an estimate says what a build will do and writes nothing", "[convert][build]") {
   const TempFolder folder;
   write_source(folder / "source");
   fs::create_directory(folder / "source/dog");
   const BuildOptions options = options_for(folder / "source", folder / "out", "tfrecord");
-  const BuildEstimate preview = estimate_build(options);
+  const BuildEstimate estimate = estimate_build(options);
   CHECK_FALSE(fs::exists(options.out));
-  CHECK(preview.samples == kImages);
-  CHECK(preview.classes.size() == 4);
-  CHECK(preview.empty_classes == std::vector<std::string>{"dog"});
-  CHECK(preview.shards == 4);
-  CHECK(preview.splits.front().largest_shard_samples == 10);
-  CHECK(preview.splits.front().smallest_shard_samples == 10);
-  CHECK(preview.tensor_bytes == 16 * 24 * 3);
-  CHECK(preview.bytes_needed == kImages * preview.record_bytes);
-  CHECK(preview.bytes_free > 0);
+  CHECK(estimate.samples == kImages);
+  CHECK(estimate.classes.size() == 4);
+  CHECK(estimate.empty_classes == std::vector<std::string>{"dog"});
+  CHECK(estimate.shards == 4);
+  CHECK(estimate.splits.front().largest_shard_samples == 10);
+  CHECK(estimate.splits.front().smallest_shard_samples == 10);
+  CHECK(estimate.tensor_bytes == 16 * 24 * 3);
+  CHECK(estimate.bytes_needed == kImages * estimate.record_bytes);
+  CHECK(estimate.bytes_free > 0);
 }
 
 TEST_CASE("at least one thread may be used", "[convert][build]") { CHECK(usable_threads() >= 1); }

@@ -97,13 +97,13 @@ TEST_CASE("images are packed by size and in a shuffled order", "[convert][pack][
   PackOptions options = options_for(folder / "source", folder / "out", "tar");
   options.shard_size_bytes = 12'000;
   options.seed = 1;
-  const PackEstimate preview = estimate_pack(options);
+  const PackEstimate estimate = estimate_pack(options);
   CHECK_FALSE(fs::exists(options.out));
   const PackReport report = run(options);
-  CHECK(report.shards_done == preview.shards);
-  CHECK(preview.shards > 2);
-  CHECK(report.bytes <= preview.bytes_needed + 2048 * preview.shards);
-  for (std::uint64_t i = 0; i < preview.shards; ++i) {
+  CHECK(report.shards_done == estimate.shards);
+  CHECK(estimate.shards > 2);
+  CHECK(report.bytes <= estimate.bytes_needed + 2048 * estimate.shards);
+  for (std::uint64_t i = 0; i < estimate.shards; ++i) {
     CHECK(fs::file_size(options.out / fmt::format("train-{:06}.tar", i)) <= 15'000);
   }
   CHECK(Dataset::open(options.out).size() == kImages);

@@ -21,7 +21,7 @@ TEST_CASE("names in third-party shards become paths below the folder",
       {std::string(5000, 'x'), "00000042.npy"}};
   for (const auto& [key, path] : table) {
     CAPTURE(key);
-    CHECK(foreign_path(key, 42) == path);
+    CHECK(third_party_path(key, 42) == path);
   }
 }
 

@@ -33,7 +33,7 @@ std::string tar_index(const TempFolder& folder, const std::string& archive) {
 
 std::uint64_t wids_samples(const TempFolder& folder, const std::string& archive) {
   write_text(folder / "a.tar", archive);
-  return wids::look_at(folder / "a.tar").samples;
+  return wids::read_shard(folder / "a.tar").samples;
 }
 
 TEST_CASE("kinds of indexes are parsed from a list", "[convert][index]") {
@@ -156,9 +156,9 @@ TEST_CASE("shards whose samples wids would mix up are refused", "[convert][index
     CHECK_THROWS_AS(wids_samples(folder, archive + kTarEnd), Unsupported);
   }
   write_text(folder / "a?b.tar", kTarEnd);
-  CHECK_THROWS_AS(wids::look_at(folder / "a?b.tar"), Unsupported);
+  CHECK_THROWS_AS(wids::read_shard(folder / "a?b.tar"), Unsupported);
   write_text(folder / "\xff.tar", kTarEnd);
-  CHECK_THROWS_AS(wids::look_at(folder / "\xff.tar"), Unsupported);
+  CHECK_THROWS_AS(wids::read_shard(folder / "\xff.tar"), Unsupported);
 }
 
 /// A manifest of shards that do not exist.

@@ -111,7 +111,7 @@ TEST_CASE("a tar of class folders is listed as the folder", "[convert][source][t
     const Source source = unpacking.open(root / "x.tar");
     CHECK(samples_of(source) == kClassFolders);
     CHECK(source.classes == Texts{"cat", "dog", "empty"});
-    CHECK(source.left_out == LeftOut{{".txt", 1}, {"._ of macOS", 1}, {"symbolic link", 1}});
+    CHECK(source.ignored == IgnoredFiles{{".txt", 1}, {"._ of macOS", 1}, {"symbolic link", 1}});
     CHECK(source.key_rule == KeyRule::kPath);
     CHECK(source.unpacked_bytes() == 0);
   }
@@ -141,7 +141,7 @@ TEST_CASE("a tar of a tar for each class is one of class folders", "[convert][so
   CHECK(samples_of(source) == std::vector<Sample>{{"cat/9.jpg", 0, "c9"},
                                                   {"dog/1.jpg", 1, "d1"},
                                                   {"dog/2.jpg", 1, "d2"}});
-  CHECK(source.left_out == LeftOut{{".tar", 1}});
+  CHECK(source.ignored == IgnoredFiles{{".tar", 1}});
   write_text(root / "x.tar",
              tar_entry("bird/1.jpg", "b") + tar_entry("bird/dog.tar", dogs) + kTarEnd);
   CHECK(paths_of(unpacking.open(root / "x.tar")) == Texts{"bird/1.jpg"});
@@ -156,7 +156,7 @@ TEST_CASE("the last of a tar's files of one name counts", "[convert][source][tar
                                  tar_entry("./a/1.jpg", "new") + kTarEnd);
   const Source source = unpacking.open(root / "x.tar");
   CHECK(samples_of(source) == std::vector<Sample>{{"a/1.jpg", 0, "new"}, {"b/2.jpg", 1, "2"}});
-  CHECK(source.left_out == LeftOut{{"replaced by a later file of the same name", 1}});
+  CHECK(source.ignored == IgnoredFiles{{"replaced by a later file of the same name", 1}});
 }
 
 TEST_CASE("samples of webdataset keep their order, keys and labels", "[convert][source][tar]") {
@@ -170,7 +170,7 @@ TEST_CASE("samples of webdataset keep their order, keys and labels", "[convert][
   CHECK(samples_of(source) ==
         std::vector<Sample>{{"k/2.JPG", 7, "two"}, {"k/1.left.jpg", -3, "one"}});
   CHECK(source.classes.empty());
-  CHECK(source.left_out == LeftOut{{".json", 1}, {"further image of the same sample", 1}});
+  CHECK(source.ignored == IgnoredFiles{{".json", 1}, {"further image of the same sample", 1}});
   const Keys keys(source.listing, source.key_rule);
   CHECK(keys.key(0) == "k/2");
   CHECK(keys.key(1) == "k/1");
@@ -189,7 +189,7 @@ TEST_CASE("hidden files and folders of a tar are ignored", "[convert][source][ta
   const Source source = unpacking.open(root / "x.tar");
   CHECK(source.classes == Texts{"cat"});
   CHECK(samples_of(source) == std::vector<Sample>{{"cat/c.jpg", 0, "c"}});
-  CHECK(source.left_out == LeftOut{{"hidden", 2}});
+  CHECK(source.ignored == IgnoredFiles{{"hidden", 2}});
 }
 
 TEST_CASE("labels of webdataset are integers or names in files next to the image",
@@ -223,7 +223,7 @@ TEST_CASE("labels of webdataset are integers or names in files next to the image
     CHECK(samples_of(source) ==
           std::vector<Sample>{{"0.jpg", one.first_label, "x"}, {"1.jpg", one.second_label, "y"}});
     CHECK(source.classes == one.classes);
-    CHECK(source.left_out.empty());
+    CHECK(source.ignored.empty());
   }
 }
 

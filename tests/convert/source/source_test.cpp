@@ -74,7 +74,7 @@ TEST_CASE("classes are the folders below the source in sorted order", "[convert]
   CHECK(source.classes == Texts{"Zebra", "cat", "dog", "empty"});
   CHECK(labels_of(source) ==
         Labels{{"Zebra/z.jpg", 0}, {"cat/b.png", 1}, {"cat/deep/er/a.JPG", 1}, {"dog/1.jpg", 2}});
-  CHECK(source.left_out == LeftOut{{".txt", 1}, {"._ of macOS", 1}, {"no extension", 1}});
+  CHECK(source.ignored == IgnoredFiles{{".txt", 1}, {"._ of macOS", 1}, {"no extension", 1}});
   struct stat status {};
   REQUIRE(::stat((root / "cat/b.png").c_str(), &status) == 0);
   CHECK(source.listing[1].size == 2);
@@ -142,8 +142,8 @@ TEST_CASE("links are followed but never in a circle", "[convert][source]") {
   fs::create_symlink(elsewhere / "gone", root / "cat/dangling.txt");
   const Source source = open_source(root.path(), kByFolder);
   CHECK(labels_of(source) == Labels{{"cat/1.jpg", 0}, {"cat/2.jpg", 0}, {"linked/1.jpg", 1}});
-  CHECK(source.left_out.at("link to a folder above it") == 2);
-  CHECK(source.left_out.at("dangling link") == 1);
+  CHECK(source.ignored.at("link to a folder above it") == 2);
+  CHECK(source.ignored.at("dangling link") == 1);
   fs::create_symlink(elsewhere / "gone", root / "cat/dangling.jpg");
   CHECK_THROWS_AS(open_source(root.path(), kByFolder), IoError);
 }
@@ -181,7 +181,7 @@ TEST_CASE("hidden files and folders are ignored", "[convert][source]") {
   const Source source = open_source(root.path(), kByFolder);
   CHECK(source.classes == Texts{"cat"});
   CHECK(labels_of(source) == Labels{{"cat/1.jpg", 0}});
-  CHECK(source.left_out == LeftOut{{"hidden", 4}});
+  CHECK(source.ignored == IgnoredFiles{{"hidden", 4}});
 }
 
 TEST_CASE("a link to a file without extension is counted as such", "[convert][source]") {
@@ -189,7 +189,7 @@ TEST_CASE("a link to a file without extension is counted as such", "[convert][so
   write_text(root / "cat/1.jpg", "x");
   write_text(root / "cat/plain", "x");
   fs::create_symlink("plain", root / "cat/link");
-  CHECK(open_source(root.path(), kByFolder).left_out == LeftOut{{"no extension", 2}});
+  CHECK(open_source(root.path(), kByFolder).ignored == IgnoredFiles{{"no extension", 2}});
 }
 
 TEST_CASE("files that are not regular are ignored and not opened", "[convert][source]") {
@@ -199,7 +199,7 @@ TEST_CASE("files that are not regular are ignored and not opened", "[convert][so
   REQUIRE(::mkfifo((root / "cat/pipe.jpg").c_str(), 0600) == 0);  // opening it would block
   const Source source = open_source(root.path(), kByFolder);
   CHECK(labels_of(source) == Labels{{"cat/1.jpg", 0}});
-  CHECK(source.left_out.at("not a regular file") == 1);
+  CHECK(source.ignored.at("not a regular file") == 1);
 }
 
 TEST_CASE("csv labels take the named files and no others", "[convert][source][csv]") {

@@ -71,7 +71,7 @@ TEST_CASE("hdf5 rows of various lengths are found in their heaps", "[formats][hd
       const Bytes file = write_rows(rows, user_block, std::min<hsize_t>(chunk_rows, rows.size()));
       const ShardIndex index = test::scan_bytes(file, "a.h5");
       CHECK_FALSE(index.spec);
-      CHECK_THAT(index.obstacle, test::contains("JPEG"));
+      CHECK_THAT(index.unsupported_reason, test::contains("JPEG"));
       REQUIRE(index.samples == rows.size());
       REQUIRE(index.places.size() == rows.size());
       CHECK(test::is_inside(index, file.size()));

@@ -157,7 +157,7 @@ TEST_CASE("hdf5 axes are found from the attribute or the extents", "[formats][hd
 TEST_CASE("hdf5 elements of other types have no spec", "[formats][hdf5]") {
   Writer writer;
   const ShardIndex index = writer.add("images", H5T_STD_U16LE, kExtents).scan();
-  CHECK(index.obstacle == "its samples are arrays of uint16");
+  CHECK(index.unsupported_reason == "its samples are arrays of uint16");
   CHECK_FALSE(index.spec);
   CHECK(index.places.size() == 7);
   CHECK(index.places[1].payload - index.places[0].payload == 2 * kRow);

@@ -51,14 +51,14 @@ void check_own_shard(Format format, const TensorSpec& spec, const std::vector<Sa
   if (format == Format::kHdf5) CHECK(index.classes == std::vector<std::string>{"x", "y z"});
   if (tells_spec(format, spec.dtype)) {
     CHECK(index.spec == spec);
-    CHECK(index.obstacle.empty());
+    CHECK(index.unsupported_reason.empty());
     CHECK(index.columns == columns);
     CHECK(index.places.empty());
     CHECK(index.keys.empty());
     return;
   }
   CHECK_FALSE(index.spec);
-  CHECK_FALSE(index.obstacle.empty());
+  CHECK_FALSE(index.unsupported_reason.empty());
   REQUIRE(index.places.size() == names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     CAPTURE(i);

@@ -50,7 +50,7 @@ TEST_CASE("npy headers may be formatted differently", "[formats][npy]") {
       read(npy_file(dict("[('a', '<f4'), ('b', '|u1', (2, 2))]", "(4,)"), 32));
   CHECK(records.descr.empty());
   CHECK(records.array_bytes == 32);
-  CHECK(npy::guess_spec(records).obstacle == "its arrays hold records");
+  CHECK(npy::guess_spec(records).unsupported_reason == "its arrays hold records");
 }
 
 TEST_CASE("npy arrays of suitable type and shape are images", "[formats][npy]") {
@@ -66,14 +66,15 @@ TEST_CASE("npy arrays of suitable type and shape are images", "[formats][npy]") 
   CHECK(guess("<f2", {8, 9, 4}).spec == spec(DType::kFloat16, Layout::kHwc, 8, 9, 4));
   CHECK(guess("<f4", {1, 9, 1}).spec == spec(DType::kFloat32, Layout::kChw, 9, 1, 1));
   CHECK(guess("|u1", {8, 9}).spec == spec(DType::kUint8, Layout::kChw, 8, 9, 1));
-  CHECK_THAT(guess("<u2", {3, 8, 9}).obstacle, test::contains("only dataset.json says which"));
-  CHECK_THAT(guess("<f8", {3, 8, 9}).obstacle, test::contains("'<f8'"));
-  CHECK_THAT(guess(">f4", {3, 8, 9}).obstacle, test::contains("'>f4'"));
-  CHECK_THAT(guess("|u1", {3, 8, 9}, true).obstacle, test::contains("Fortran"));
+  CHECK_THAT(guess("<u2", {3, 8, 9}).unsupported_reason,
+             test::contains("only dataset.json says which"));
+  CHECK_THAT(guess("<f8", {3, 8, 9}).unsupported_reason, test::contains("'<f8'"));
+  CHECK_THAT(guess(">f4", {3, 8, 9}).unsupported_reason, test::contains("'>f4'"));
+  CHECK_THAT(guess("|u1", {3, 8, 9}, true).unsupported_reason, test::contains("Fortran"));
   for (const std::vector<std::uint64_t>& shape : std::vector<std::vector<std::uint64_t>>{
            {}, {7}, {5, 6, 7}, {1, 3, 8, 9}, {3, 0, 9}, {0, 9}, {3, 8, std::uint64_t{1} << 32}}) {
     CHECK_FALSE(guess("|u1", shape).spec);
-    CHECK_THAT(guess("|u1", shape).obstacle, test::contains("shape"));
+    CHECK_THAT(guess("|u1", shape).unsupported_reason, test::contains("shape"));
   }
 }
 

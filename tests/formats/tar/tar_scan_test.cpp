@@ -128,7 +128,7 @@ TEST_CASE("tar samples are grouped as in webdataset", "[formats][tar]") {
   const ShardIndex index = scan(archive);
   CHECK(keys_of(index) == Texts{"d.e/a", "b", "a", "c"});
   CHECK(index.samples == 4);
-  CHECK(index.obstacle == "its samples are JPEG files");
+  CHECK(index.unsupported_reason == "its samples are JPEG files");
   const auto payload = [&](std::size_t i) {
     return archive.substr(index.places[i].payload, index.places[i].payload_bytes);
   };
@@ -263,7 +263,8 @@ TEST_CASE("tar samples that differ have no spec", "[formats][tar]") {
   const ShardIndex index =
       scan(tar_entry("a.npy", npy_file(kDict, 12)) + tar_entry("b.npy", npy_file(other, 24)));
   CHECK_FALSE(index.spec);
-  CHECK(index.obstacle == "samples 0 ('a', uint8 3x2x2 chw) and 1 ('b', float32 3x2x1 chw) differ");
+  CHECK(index.unsupported_reason ==
+        "samples 0 ('a', uint8 3x2x2 chw) and 1 ('b', float32 3x2x1 chw) differ");
   CHECK(index.places.size() == 2);
   CHECK(index.places[1].payload_bytes == 24);
 }
@@ -344,7 +345,7 @@ TEST_CASE("third-party tar files are read as by their archivers", "[formats][tar
   struct Expected {
     const char* file;
     std::size_t samples;
-    const char* obstacle;
+    const char* unsupported_reason;
   };
   const auto scan_file = [](const std::string& name) {
     const auto path = test::corpora() / "tar" / name;
@@ -353,7 +354,7 @@ TEST_CASE("third-party tar files are read as by their archivers", "[formats][tar
     CHECK(test::is_inside(index, bytes.size()));
     return index;
   };
-  for (const auto& [file, samples, obstacle] :
+  for (const auto& [file, samples, unsupported_reason] :
        {Expected{"aistore/single-png-cls.tar", 1, "its samples are PNG files"},
         Expected{"aistore/small-mnist-3.tar", 3, "its samples are '.img' files"},
         Expected{"pytorch-data/256_ObjectCategories.tar", 6, "its samples are JPEG files"},
@@ -370,7 +371,7 @@ TEST_CASE("third-party tar files are read as by their archivers", "[formats][tar
     CAPTURE(file);
     const ShardIndex index = scan_file(file);
     CHECK(index.samples == samples);
-    CHECK(index.obstacle == obstacle);
+    CHECK(index.unsupported_reason == unsupported_reason);
   }
   const ShardIndex mnist = scan_file("aistore/small-mnist-3.tar");
   CHECK(keys_of(mnist) == Texts{"mnist-3/10000", "mnist-3/10001", "mnist-3/10002"});

@@ -102,17 +102,18 @@ TEST_CASE("tfrecord shapes come from features that match the number of bytes",
         int_feature("shape", {6, 5, 3, 1}), int_feature("shape", {6, 5, 3, 1, 1}),
         int_feature("shape", {90}), int_feature("shape", {6, 5, 4})}) {
     CHECK_FALSE(spec(features));
-    CHECK_THAT(scan_one(image + features).obstacle, test::contains("raw bytes of unknown shape"));
+    CHECK_THAT(scan_one(image + features).unsupported_reason,
+               test::contains("raw bytes of unknown shape"));
   }
 }
 
 TEST_CASE("tfrecord images that are files have their kind named", "[formats][tfrecord]") {
-  const auto obstacle = [](const std::string& bytes) {
-    return scan_one(bytes_feature("image", bytes) + int_feature("height", {6})).obstacle;
+  const auto unsupported_reason = [](const std::string& bytes) {
+    return scan_one(bytes_feature("image", bytes) + int_feature("height", {6})).unsupported_reason;
   };
-  CHECK(obstacle("\xff\xd8\xff\xe0 and so on") == "its samples are JPEG files");
-  CHECK(obstacle("\x89PNG\r\n\x1a\n and so on") == "its samples are PNG files");
-  CHECK(obstacle("RIFF1234WEBPVP8 ") == "its samples are WebP files");
+  CHECK(unsupported_reason("\xff\xd8\xff\xe0 and so on") == "its samples are JPEG files");
+  CHECK(unsupported_reason("\x89PNG\r\n\x1a\n and so on") == "its samples are PNG files");
+  CHECK(unsupported_reason("RIFF1234WEBPVP8 ") == "its samples are WebP files");
   // Pixels that start like a file are pixels if their number is right.
   std::string pixels = kPixels;
   pixels.replace(0, 4, "\xff\xd8\xff\xe0");
@@ -149,11 +150,11 @@ TEST_CASE("tfrecord records that are not Examples are payloads", "[formats][tfre
   for (const std::string& data : {std::string("text"), sequence}) {
     const std::string file = tfrecord(data);
     const ShardIndex index = scan(file);
-    CHECK(index.obstacle == "record 0 is not a tf.train.Example");
+    CHECK(index.unsupported_reason == "record 0 is not a tf.train.Example");
     REQUIRE(index.places.size() == 1);
     CHECK(file.substr(index.places[0].payload, index.places[0].payload_bytes) == data);
   }
-  CHECK(scan(tfrecord("")).obstacle == "record 0 has no feature with bytes");
+  CHECK(scan(tfrecord("")).unsupported_reason == "record 0 has no feature with bytes");
   CHECK(scan_one(int_feature("label", {3})).places[0].label == 3);
 }
 
@@ -193,7 +194,7 @@ TEST_CASE("third-party tfrecord files are read", "[formats][tfrecord][golden]") 
     CAPTURE(file);
     const ShardIndex index = scan_file(file);
     CHECK(index.samples == samples);
-    CHECK_THAT(index.obstacle, test::contains(words));
+    CHECK_THAT(index.unsupported_reason, test::contains(words));
   }
   for (const auto& [file, offset, words] :
        {Expected{"derived/huge-length-valid-crc.tfrecord", 30966, "past the end"},

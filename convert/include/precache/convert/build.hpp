@@ -54,7 +54,7 @@ struct BuildOptions : ImageJobOptions {
 /// The plan of a build.
 struct BuildEstimate : JobEstimate {
   std::vector<std::string> empty_classes;
-  std::map<std::string, std::uint64_t> left_out;
+  std::map<std::string, std::uint64_t> ignored;
   std::uint64_t tensor_bytes = 0;
   std::uint64_t record_bytes = 0;
   std::vector<NamedColumn> columns;  // next to image, label and key
@@ -62,7 +62,7 @@ struct BuildEstimate : JobEstimate {
 };
 
 struct BuildReport : JobReport {
-  BuildEstimate preview;
+  BuildEstimate estimate;
   SidecarReport indexes;
 };
 

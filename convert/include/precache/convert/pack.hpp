@@ -18,7 +18,7 @@ struct PackOptions : ImageJobOptions {
 using PackEstimate = JobEstimate;  // bytes_needed is an estimate: samples may be skipped
 
 struct PackReport : JobReport {
-  PackEstimate preview;
+  PackEstimate estimate;
 };
 
 /// Lists the source and plans, writing nothing. Throws as pack() does.

@@ -52,7 +52,7 @@ struct ReformatEstimate : JobEstimate {
 };
 
 struct ReformatReport : JobReport {
-  ReformatEstimate preview;
+  ReformatEstimate estimate;
 };
 
 /// Reads the shards' metadata and plans. Writes nothing. Throws as reformat() does.

@@ -46,17 +46,17 @@ TEST_CASE("an index arrives as it was sent", "[formats][hdf5][roundtrip]") {
   CHECK(got.bytes == sent.bytes);
   CHECK(got.samples == sent.samples);
   CHECK(got.spec == sent.spec);
-  CHECK(got.obstacle == sent.obstacle);
+  CHECK(got.unsupported_reason == sent.unsupported_reason);
   CHECK(got.columns == sent.columns);
   CHECK(got.places == sent.places);
   CHECK(got.keys == sent.keys);
   CHECK(got.classes == sent.classes);
   ShardIndex bare = sent;
   bare.spec.reset();
-  bare.obstacle = "its samples are arrays of int64";
+  bare.unsupported_reason = "its samples are arrays of int64";
   const ShardIndex again = hdf5::decode<ShardIndex>(hdf5::encode(bare), "a.h5", bare.bytes);
   CHECK_FALSE(again.spec);
-  CHECK(again.obstacle == bare.obstacle);
+  CHECK(again.unsupported_reason == bare.unsupported_reason);
 }
 
 Hdf5Contents contents() {
