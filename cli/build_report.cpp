@@ -211,7 +211,9 @@ void print_report_rows(const BuildReport& report, const BuildOptions& options, d
             fmt::format("{}, overhead {:.2f} %", size_text(report.bytes),
                         overhead_percent(report.bytes, report.samples, estimate.tensor_bytes)));
   print_row("ignored", ignored_text(estimate));
-  for (const std::string& line : index_lines(report.indexes)) print_row("index", line);
+  for (const auto& [kind, text] : index_rows(report.indexes)) {
+    print_row("index", fmt::format("{}: {}", kind, text));
+  }
   print_done(report, "images", seconds);
 }
 

@@ -32,7 +32,7 @@ ExitCode run_index(const IndexCommand& command) {
   if (command.json) {
     print_json(to_json(report));
   } else {
-    for (const std::string& line : index_lines(report)) print("{}\n", line);
+    for (const auto& [kind, text] : index_rows(report)) print_row(kind, text);
   }
   std::fflush(stdout);  // before the messages on stderr
   say_missing(report);
@@ -41,8 +41,8 @@ ExitCode run_index(const IndexCommand& command) {
 
 }  // namespace
 
-std::vector<std::string> index_lines(const SidecarReport& report) {
-  std::vector<std::string> lines;
+std::vector<std::pair<std::string, std::string>> index_rows(const SidecarReport& report) {
+  std::vector<std::pair<std::string, std::string>> rows;
   std::uint64_t files = 0;
   std::uint64_t samples = 0;
   for (const WrittenIndex& index : report.written) {
@@ -50,15 +50,17 @@ std::vector<std::string> index_lines(const SidecarReport& report) {
       files += 1;
       samples += index.samples;
     } else {
-      lines.push_back(fmt::format("{}: {} in {}", name(index.kind),
-                                  human::count(index.samples, "sample"), index.file.string()));
+      rows.emplace_back(
+          name(index.kind),
+          fmt::format("{} in {}", human::count(index.samples, "sample"), index.file.string()));
     }
   }
   if (files != 0) {
-    lines.insert(lines.begin(), fmt::format("dali: {} in {}", human::count(samples, "sample"),
-                                            human::count(files, ".idx file")));
+    rows.emplace(
+        rows.begin(), "dali",
+        fmt::format("{} in {}", human::count(samples, "sample"), human::count(files, ".idx file")));
   }
-  return lines;
+  return rows;
 }
 
 Json to_json(const SidecarReport& report) {

@@ -178,8 +178,8 @@ std::string shards_text(std::uint64_t count, Format format) {
 
 void print_if_complete_already(const JobReport& report, const std::filesystem::path& out) {
   if (report.status != JobStatus::kAlreadyComplete) return;
-  print("{}: already complete, nothing to do: {}\n", out.string(),
-        comparison_text(report.compared));
+  print_wrapped(fmt::format("{}: already complete, nothing to do: {}", out.string(),
+                            comparison_text(report.compared)));
 }
 
 nlohmann::ordered_json report_json(const JobReport& report, double seconds) {

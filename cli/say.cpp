@@ -33,13 +33,19 @@ void write_message(std::string_view text, const char* style) {
   std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
-void print_row(std::string_view title, std::string_view text, std::size_t widest) {
+void print_wrapped(std::string_view line) {
+  constexpr std::size_t kIndent = 2;
+  print_raw(terminal::wrapped(printable(line), 0, kIndent, terminal::text_width(STDOUT_FILENO)) +
+            '\n');
+}
+
+void print_row(std::string_view title, std::string_view text, std::size_t widest,
+               const char* style) {
   constexpr std::size_t kTitleColumns = 9;
   if (text.empty()) return;
   const std::string shown = printable(title);
   const std::string gap(std::max(kTitleColumns, shown.size()) + 1 - shown.size(), ' ');
-  print_raw(terminal::styled(STDOUT_FILENO,
-                             title == "warning" ? terminal::kYellow : terminal::kBold, shown) +
+  print_raw(terminal::styled(STDOUT_FILENO, title == "warning" ? terminal::kYellow : style, shown) +
             gap +
             terminal::wrapped(printable(text), shown.size() + gap.size(), kTitleColumns + 1,
                               std::min(widest, terminal::text_width(STDOUT_FILENO))) +

@@ -50,9 +50,13 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_raw(escaped_text(format, std::forward<Arguments>(arguments)...));
 }
 
+/// Prints a line to stdout, which is wrapped on a terminal.
+void print_wrapped(std::string_view line);
+
 /// Prints a line of a summary to stdout: a title, and next to it a text, which is wrapped to the
 /// terminal, and to `widest` columns everywhere. Nothing if the text is empty.
-void print_row(std::string_view title, std::string_view text, std::size_t widest = SIZE_MAX);
+void print_row(std::string_view title, std::string_view text, std::size_t widest = SIZE_MAX,
+               const char* style = terminal::kBold);
 
 /// Prints to stdout, for programs. JSON escapes what it cannot hold by itself.
 void print_json(const nlohmann::ordered_json& json);

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -18,6 +19,12 @@ namespace precache {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+const std::string kEmptyLine = "\r\x1b[K";  // wipes what a terminal shows on this line
+
+bool is_done(const JobState& state) {
+  return state.phase == JobPhase::kComplete || state.phase == JobPhase::kPartsDone;
+}
 
 /// The numbers of the missing shards, with the name of their split if there are several.
 std::string missing_text(const JobState& state) {
@@ -70,16 +77,22 @@ std::string progress_text(std::uint64_t done, std::uint64_t shards) {
 }
 
 std::string rate_text(const JobState& state) {
-  std::string text;
-  if (state.samples_per_second) {
-    text = fmt::format("{:.0f} images/s, {} left", *state.samples_per_second,
-                       human::clock(state.seconds_left.value_or(0)));
+  if (!state.samples_per_second) return {};
+  return fmt::format("{:.0f} images/s, {} left", *state.samples_per_second,
+                     human::clock(state.seconds_left.value_or(0)));
+}
+
+std::string last_shard_text(const JobState& state) {
+  if (!state.seconds_since_last) return {};
+  return fmt::format("last shard {} ago", human::clock(*state.seconds_since_last));
+}
+
+std::string joined(std::initializer_list<std::string> texts) {
+  std::string all;
+  for (const std::string& text : texts) {
+    if (!text.empty()) all += (all.empty() ? "" : ", ") + text;
   }
-  if (state.seconds_since_last) {
-    text += fmt::format("{}the last shard {} ago", text.empty() ? "" : ", ",
-                        human::clock(*state.seconds_since_last));
-  }
-  return text;
+  return all;
 }
 
 void print_rows(const JobState& state, const StateRequest& request) {
@@ -87,13 +100,14 @@ void print_rows(const JobState& state, const StateRequest& request) {
                           ? std::string(name(state.phase))
                           : fmt::format("{}, {}", request.split, name(state.phase)));
   if (state.phase == JobPhase::kNotPrepared) return;
-  print_row("shards", progress_text(state.shards_done, state.shards));
+  print_row("shards", joined({progress_text(state.shards_done, state.shards),
+                              is_done(state) ? "" : last_shard_text(state)}));
   if (state.splits.size() > 1) {
     for (const SplitState& split : state.splits) {
       print_row(split.name, progress_text(split.shards_done, split.shards));
     }
   }
-  if (state.phase == JobPhase::kComplete || state.phase == JobPhase::kPartsDone) return;
+  if (is_done(state)) return;
   print_row("rate", rate_text(state));
   if (state.parts == 0) return;
   print_row("missing",
@@ -103,16 +117,16 @@ void print_rows(const JobState& state, const StateRequest& request) {
 
 /// One line that a terminal replaces; lines one after another elsewhere.
 void print_watch_line(const JobState& state) {
-  std::string line =
-      fmt::format("{}: {}", name(state.phase), progress_text(state.shards_done, state.shards));
-  if (const std::string rate = rate_text(state); !rate.empty()) line += ", " + rate;
-  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  print_raw(is_terminal ? "\r\x1b[K" + line : line + "\n");
+  const std::string line = joined(
+      {fmt::format("{}: {}", name(state.phase), progress_text(state.shards_done, state.shards)),
+       rate_text(state), last_shard_text(state)});
+  if (terminal::is_terminal(STDOUT_FILENO)) {
+    const std::size_t room = terminal::width(STDOUT_FILENO) - 1;  // the last column: the cursor
+    print_raw(kEmptyLine + line.substr(0, room));
+  } else {
+    print_raw(line + "\n");
+  }
   std::fflush(stdout);
-}
-
-bool is_done(const JobState& state) {
-  return state.phase == JobPhase::kComplete || state.phase == JobPhase::kPartsDone;
 }
 
 }  // namespace
@@ -129,7 +143,7 @@ ExitCode report_state(const StateRequest& request) {
     std::this_thread::sleep_for(std::chrono::duration<double>(request.watch_seconds));
     state = job_state(request.out, request.split, request.parts);
   }
-  if (request.watch && !request.json && ::isatty(STDOUT_FILENO) != 0) print_raw("\r\x1b[K");
+  if (request.watch && !request.json && terminal::is_terminal(STDOUT_FILENO)) print_raw(kEmptyLine);
   if (request.json) {
     print_json(to_json(state, request));
   } else {

@@ -51,9 +51,11 @@ void print_text(const VerifyReport& report) {
   for (const ShardFault& fault : report.faults) {
     const std::string record = fault.record ? fmt::format("record {}, ", *fault.record) : "";
     const std::string byte = fault.offset ? fmt::format("byte {}: ", *fault.offset) : "";
-    print("{}: {}{}{}\n", fault.file.string(), record, byte, fault.reason);
+    print_wrapped(fmt::format("{}: {}{}{}", fault.file.string(), record, byte, fault.reason));
   }
-  for (const ShardFault& fault : report.unsupported) print("not checked: {}\n", fault.reason);
+  for (const ShardFault& fault : report.unsupported) {
+    print_wrapped("not checked: " + fault.reason);
+  }
   const std::string checked =
       report.known_files == report.files ? "against the manifest"
       : report.known_files == 0
@@ -61,10 +63,11 @@ void print_text(const VerifyReport& report) {
           : fmt::format("{} of them against a manifest", human::count(report.known_files));
   const auto [word, style] = !report.faults.empty()        ? std::pair("damaged", terminal::kRed)
                              : !report.unsupported.empty() ? std::pair("unknown", terminal::kYellow)
-                                                           : std::pair("whole  ", terminal::kGreen);
-  print_raw(terminal::styled(STDOUT_FILENO, style, word));
-  print("  {} in {}, {}, {}\n", human::count(report.samples, "sample"),
-        human::count(report.files, "file"), size_text(report.bytes), checked);
+                                                           : std::pair("whole", terminal::kGreen);
+  print_row(word,
+            fmt::format("{} in {}, {}, {}", human::count(report.samples, "sample"),
+                        human::count(report.files, "file"), size_text(report.bytes), checked),
+            SIZE_MAX, style);
 }
 
 ProgressLine describe(const VerifyProgress& progress, double seconds) {

@@ -53,7 +53,7 @@ def test_packed_images_are_described_with_their_classes(run, packed, tmp_path):
 def test_any_changed_byte_is_detected(run, packed, tmp_path):
     file_format, out = packed
     assert (
-        "whole    19 samples in 2 files" in (said := run("verify", out).stdout.decode())
+        "whole     19 samples in 2 files" in (said := run("verify", out).stdout.decode())
         and "against the manifest" in said
     )
     shard = sorted(out.glob("train-*"))[1]
@@ -107,7 +107,7 @@ def test_a_third_party_manifest_is_ignored(run, packed, text):
     _, out = packed
     (out / "encoded.json").write_text(text)
     said = run("verify", out).stdout.decode()
-    assert "whole    19 samples in 2 files" in said and "without a manifest" in said
+    assert "whole     19 samples in 2 files" in said and "without a manifest" in said
     assert {row["name"] for row in inspect_one(run, out)["classes"]["counts"]} == {None}
 
 
@@ -125,7 +125,7 @@ def test_files_of_h5py_are_read_through_their_heaps(run, folder, tmp_path):
         assert facts["samples"] == len(paths) and facts["encoded"]["kinds"] == {"JPEG": 10, "PNG": 9}
         sizes = [path.stat().st_size for path in paths]
         assert (facts["encoded"]["bytes"]["min"], facts["encoded"]["bytes"]["max"]) == (min(sizes), max(sizes))
-        assert "whole    19 samples" in run("verify", tmp_path / f"{name}.h5").stdout.decode()
+        assert "whole     19 samples" in run("verify", tmp_path / f"{name}.h5").stdout.decode()
         data = bytearray((tmp_path / f"{name}.h5").read_bytes())
         for place in range(len(data)):  # all heaps
             if data[place : place + 5] == b"GCOL\1":

@@ -209,7 +209,7 @@ def test_samples_before_a_cut_are_counted(run, build, animals, tmp_path):
     shard = path.read_bytes()
     os.truncate(path, 5 * stride + 700)
     said = run("verify", built.out, expect=4).stdout.decode()
-    assert "5 of its 23 samples are before the cut" in said and said.splitlines()[-1].startswith("damaged  5 samples")
+    assert "5 of its 23 samples are before the cut" in said and said.splitlines()[-1].startswith("damaged   5 samples")
     assert "5 of its 23 samples are before the cut" in " ".join(
         run("inspect", built.out, expect=4).stdout.decode().split()
     )
@@ -235,7 +235,7 @@ def test_other_files_next_to_shards_are_ignored(run, tool, dataset):
     assert len(names) > 4
     for paths in ([dataset.out / name for name in names], [dataset.out / "*"]):
         done = run("verify", *paths)
-        assert done.stdout.startswith(b"whole    23 samples in 3 files") and b"ignored" in done.stderr
+        assert done.stdout.startswith(b"whole     23 samples in 3 files") and b"ignored" in done.stderr
         done = run("inspect", *paths, "--json")
         facts = json.loads(done.stdout)["paths"]
         assert b"ignored" in done.stderr and {fact["format"] for fact in facts} == {dataset.manifest["format"]}
