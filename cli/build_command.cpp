@@ -13,6 +13,7 @@
 #include "cli/option_values.hpp"
 #include "cli/part_of_environment.hpp"
 #include "cli/state_report.hpp"
+#include "formats/shard/limits.hpp"
 #include "precache/convert/build.hpp"
 #include "precache/formats/error.hpp"
 
@@ -121,8 +122,8 @@ void add_pixel_options(CLI::App& app, BuildCommand& command) {
   app.add_flag_callback(
       "--no-size-column", [&] { command.options.size_column = false; },
       "With --fit stretch: do not store the original height and width of images");
-  add_integer(app, "--resize", "N [the size]", "Shorter side before the crop", 1U, 16384U,
-              command.resize);
+  add_integer(app, "--resize", "N [the size]", "Shorter side before the crop", 1U,
+              kLargestTensorSide, command.resize);
   add_enum(app, "--filter", kAllFilters, "bilinear", "Resampling filter, as Pillow defines it",
            command.filter);
   add_integer(app, "--pad-value", "N [0]", "Value of the border that --fit pad adds",

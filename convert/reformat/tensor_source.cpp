@@ -10,6 +10,8 @@
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
+#include "formats/shard/file_names.hpp"
+#include "formats/shard/limits.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/shards/open_shards.hpp"
 
@@ -119,7 +121,6 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
 }  // namespace
 
 std::string third_party_path(std::string_view key, std::uint64_t sample) {
-  constexpr std::size_t kLongestKey = 4096;
   std::string path;
   for (std::size_t begin = 0; begin < std::min(key.size(), kLongestKey);) {
     const std::size_t end = std::min(key.find('/', begin), key.size());
@@ -132,11 +133,7 @@ std::string third_party_path(std::string_view key, std::uint64_t sample) {
           is_control(c) ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
     }
   }
-  for (const std::string_view known : {".jpg", ".jpeg", ".JPG", ".JPEG", ".png", ".PNG", ".npy"}) {
-    if (path.size() <= known.size() || !path.ends_with(known)) continue;
-    path.resize(path.size() - known.size());
-    break;
-  }
+  if (path.ends_with(".npy") || has_image_extension(path)) path.resize(path.rfind('.'));
   if (path.empty() || path.size() > kLongestKey) path = fmt::format("{:08}", sample);
   return path + ".npy";
 }

@@ -11,12 +11,12 @@
 #include "convert/source/unpacker.hpp"
 #include "formats/bytes/crc32c.hpp"
 #include "formats/shard/file_kind.hpp"
+#include "formats/shard/limits.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
-constexpr std::uint64_t kLargestSample = std::uint64_t{256} << 20;
 constexpr std::uint64_t kLargeFile = std::uint64_t{1} << 20;
 constexpr std::size_t kKindBytes = 4096;
 // A buffer that one huge sample has made this large is freed.
@@ -93,9 +93,10 @@ std::shared_ptr<const File> InputFiles::open(const ListedFile& listed) const {
 
 std::optional<Rejection> SampleReader::read(const ListedFile& listed,
                                             std::span<const std::byte>& bytes) {
-  if (listed.size > kLargestSample) {
-    return Rejection{RejectionStage::kLimit, fmt::format("the sample has {} MiB, more than {} MiB",
-                                                         listed.size >> 20, kLargestSample >> 20)};
+  if (listed.size > kLargestEncodedImage) {
+    return Rejection{RejectionStage::kLimit,
+                     fmt::format("the sample has {} MiB, more than {} MiB", listed.size >> 20,
+                                 kLargestEncodedImage >> 20)};
   }
   if (buffer_.size() > kKeptBuffer) buffer_ = {};
   try {

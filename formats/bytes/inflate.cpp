@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <new>
 
 #include "precache/formats/error.hpp"
@@ -15,7 +14,6 @@ namespace precache {
 namespace {
 
 constexpr std::size_t kPiece = 256 << 10;  // small enough to stay in the cache
-constexpr std::byte kGzip{0x1f};           // the first byte of a member
 
 /// zlib only reads its input, although the pointer is not const.
 std::uint8_t* as_input(std::span<const std::byte> bytes) {
@@ -41,7 +39,7 @@ Inflater::~Inflater() = default;
 void Inflater::fail(const std::string& reason) const { throw CorruptData(path_, offset_, reason); }
 
 void Inflater::begin_member(std::byte first) {
-  if (has_zeros_ || (members_ != 0 && first != kGzip)) {
+  if (has_zeros_ || (members_ != 0 && first != std::byte(kGzipMagic[0]))) {
     fail("there is more data after the compressed stream");
   }
   inflateReset(stream_.get());

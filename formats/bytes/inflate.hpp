@@ -8,11 +8,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 struct z_stream_s;  // of zlib
 
 namespace precache {
+
+/// The first bytes of each member of a gzip file.
+inline constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 /// Unpacks a gzip file, which may have several members, or a zlib file, from start to end.
 ///

@@ -6,12 +6,12 @@
 
 #include "formats/hdf5/hdf5_objects.hpp"
 #include "formats/hdf5/hdf5_readers.hpp"
+#include "formats/shard/limits.hpp"
 
 namespace precache::hdf5 {
 namespace {
 
 constexpr std::size_t kMostObjects = 1000;
-constexpr std::size_t kLongestName = 4096;
 constexpr std::ptrdiff_t kDeepestGroup = 32;  // the library recurses
 constexpr std::size_t kLongestTarget = 4096;
 
@@ -31,7 +31,7 @@ struct Visit {
 herr_t note_link(hid_t, const char* name, const H5L_info_t* info, void* data) {
   auto& visit = *static_cast<Visit*>(data);
   const std::string_view text(name);
-  if (visit.links.size() == kMostObjects || text.size() > kLongestName ||
+  if (visit.links.size() == kMostObjects || text.size() > kLongestObjectName ||
       std::ranges::count(text, '/') > kDeepestGroup) {
     visit.has_more = true;
     return 1;  // enough

@@ -106,7 +106,7 @@ std::optional<Finder::Kind> Finder::kind_of(const Dataset& dataset) const {
   if (!is_fixed_bytes(dataset) || dataset.extents[0] == 0) return std::nullopt;
   check_storage(dataset);
   const std::uint64_t bytes = *dataset.row_elements() * H5Tget_size(dataset.type);
-  if (bytes > kLargestItem) return std::nullopt;
+  if (bytes > kLargestEncodedImage) return std::nullopt;
   std::vector<std::byte> first(bytes);
   read_rows(dataset, dataset.type, 0, 1, first.data());
   const std::string_view kind = image_file_kind(first);

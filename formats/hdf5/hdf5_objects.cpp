@@ -11,13 +11,14 @@
 #include <cstring>
 #include <map>
 
+#include "formats/shard/limits.hpp"
+
 namespace precache::hdf5 {
 namespace {
 
 constexpr std::size_t kMostObjects = 10'000;
 constexpr std::size_t kMostDatasets = 100;
 constexpr std::ptrdiff_t kDeepestGroup = 32;  // the library recurses
-constexpr std::size_t kLongestName = 4096;
 constexpr std::size_t kMostAxes = H5S_MAX_RANK;
 
 /// Callbacks for the memory of a file image, which the library would otherwise allocate itself.
@@ -67,7 +68,7 @@ herr_t note_object(hid_t, const char* name, const H5O_info_t* info, void* data) 
   auto& visit = *static_cast<Visit*>(data);
   const std::string_view text(name);
   if (++visit.objects > kMostObjects || visit.names.size() == kMostDatasets ||
-      text.size() > kLongestName || std::ranges::count(text, '/') > kDeepestGroup) {
+      text.size() > kLongestObjectName || std::ranges::count(text, '/') > kDeepestGroup) {
     return 1;  // enough
   }
   try {
@@ -141,7 +142,7 @@ std::optional<std::uint64_t> product(std::span<const std::uint64_t> extents) {
 }
 
 void* allocate(std::size_t size, void*) {
-  return size > kLargestItem ? nullptr : std::malloc(size);
+  return size > kLargestEncodedImage ? nullptr : std::malloc(size);
 }
 
 void release(void* memory, void*) { std::free(memory); }

@@ -89,11 +89,8 @@ struct Dataset {
 /// not reach.
 [[nodiscard]] std::vector<std::string> dataset_names(hid_t file);
 
-/// The largest item of variable length.
-inline constexpr std::size_t kLargestItem = std::size_t{256} << 20;
-
-/// Allocates items of variable length up to kLargestItem, so that a hostile file cannot make the
-/// library allocate more.
+/// Allocates items of variable length up to kLargestEncodedImage, so that a hostile file cannot
+/// make the library allocate more.
 class ItemMemory {
  public:
   ItemMemory();

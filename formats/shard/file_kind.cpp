@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "formats/bytes/inflate.hpp"
 #include "formats/os/file.hpp"
 
 namespace precache {
@@ -21,7 +22,7 @@ struct Magic {
 };
 
 constexpr std::array kMagics{
-    Magic{"\x1f\x8b"sv, {Group::kDeflated, "gzip"}},
+    Magic{kGzipMagic, {Group::kDeflated, "gzip"}},
     Magic{"\x28\xb5\x2f\xfd"sv, {Group::kCompressed, "zstd"}},
     Magic{"\xfd"
           "7zXZ\0"sv,

@@ -26,6 +26,9 @@ struct FileKind {
   }
 };
 
+/// The first bytes of HDF5 files, or of their part after a user block.
+inline constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
+
 /// Looks at the first few bytes only.
 [[nodiscard]] FileKind file_kind(std::span<const std::byte> file);
 

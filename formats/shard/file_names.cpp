@@ -28,6 +28,7 @@ struct ShardEnding {
   Format format;
 };
 constexpr std::array kShardEndings{
+    // the first of each format is that of files precache writes
     ShardEnding{".tar", Format::kTar},           ShardEnding{".tgz", Format::kTar},
     ShardEnding{".tfrecord", Format::kTfrecord}, ShardEnding{".tfrecords", Format::kTfrecord},
     ShardEnding{".tfrec", Format::kTfrecord},    ShardEnding{".record", Format::kTfrecord},
@@ -44,6 +45,10 @@ const ShardEnding* find_shard(std::string_view file_name) {
 }
 
 }  // namespace
+
+std::string_view extension(Format format) {
+  return std::ranges::find(kShardEndings, format, &ShardEnding::format)->ending;
+}
 
 const ImageEnding* find_image_ending(std::string_view ending) {
   const auto found = std::ranges::find(kImageEndings, ending, &ImageEnding::ending);

@@ -8,13 +8,13 @@
 #include <set>
 
 #include "formats/bytes/checked_math.hpp"
+#include "formats/shard/limits.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
 
 constexpr std::size_t kLongestName = 64;
-constexpr std::uint32_t kLargestMaskSide = 16384;  // as for images
 constexpr std::size_t kLongestValueName = 1024;
 
 // Names of other columns, of HDF5 datasets and of TFRecord features.
@@ -62,7 +62,7 @@ void NamedColumn::validate() const {
     throw InvalidArgument(
         fmt::format("column '{}' must have one value, a list of them, or a mask of uint8", name));
   }
-  const std::uint32_t largest = shape.size() == 2 ? kLargestMaskSide : kMostValues;
+  const std::uint32_t largest = shape.size() == 2 ? kLargestTensorSide : kMostValues;
   for (const std::uint32_t extent : shape) {
     if (extent != 0 && extent <= largest) continue;
     throw InvalidArgument(

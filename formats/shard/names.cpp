@@ -35,7 +35,6 @@ Enum parse(const std::array<Enum, kCount>& values, std::string_view text, std::s
 }  // namespace
 
 std::string_view name(Format format) { return name_of(format, {"tar", "tfrecord", "hdf5"}); }
-std::string_view extension(Format format) { return name_of(format, {".tar", ".tfrecord", ".h5"}); }
 Format parse_format(std::string_view name) { return parse(kAllFormats, name, "format"); }
 
 std::string_view name(DType dtype) {

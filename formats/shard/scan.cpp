@@ -18,7 +18,6 @@
 namespace precache {
 namespace {
 
-constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
 constexpr std::uint64_t kFirstUserBlock = 512;
 // Archivers pad an archive to some number of blocks. A file of more zeros was never written.
 constexpr std::uint64_t kLargestEmptyTar = std::uint64_t{1} << 20;

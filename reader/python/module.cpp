@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include "formats/shard/file_names.hpp"
+#include "formats/tar/ustar.hpp"
 #include "precache/version.hpp"
 #include "reader/python/binding.hpp"
 
@@ -22,6 +25,10 @@ NB_MODULE(_reader, module) {
   nanobind::set_leak_warnings(false);  // arrays may outlive the interpreter
   module.doc() = "Implementation of the package `precache`; import that instead.";
   module.attr("version") = nanobind::str(precache::kVersion.data(), precache::kVersion.size());
+  module.def("has_image_ending", [](nanobind::bytes name) {
+    return precache::has_image_extension({name.c_str(), name.size()});
+  });
+  module.def("shortened", &precache::ustar::shortened);
   precache::python::add_errors();
   precache::python::add_dataset(module);
   precache::python::add_loader(module);

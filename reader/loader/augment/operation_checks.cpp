@@ -3,12 +3,13 @@
 
 #include <cmath>
 
+#include "reader/loader/augment/blur.hpp"
+
 namespace precache::augment {
 namespace {
 
 constexpr double kLargestFactor = 1e6;
 constexpr double kFullTurns = 360e3;  // angles for which sine and cosine are exact
-constexpr std::uint32_t kLargestKernel = 255;
 constexpr std::uint32_t kMostBins = 1000;
 constexpr std::uint32_t kMostOperations = 16;
 
@@ -111,7 +112,7 @@ void check(const RandomErasing& operation, const ImageShape& shape) {
 void check(const GaussianBlur& operation, const ImageShape& shape) {
   constexpr const char* kName = "GaussianBlur";
   for (const std::uint32_t size : operation.kernel_size) {
-    check_count(kName, "kernel_size", size, 1, kLargestKernel);
+    check_count(kName, "kernel_size", size, 1, kLargestBlur);
     if (size % 2 == 1) continue;
     throw InvalidArgument(fmt::format("{}: `kernel_size` must be odd, got {}", kName, size));
   }

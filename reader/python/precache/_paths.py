@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from . import _reader
 from ._errors import InvalidArgument
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
 
-_IMAGE_ENDINGS = (b".jpg", b".jpeg", b".jpe", b".jfif", b".mpo", b".png")  # those that a build decodes
-_SHORT_KEY_BYTES = 96
-_CRC32C_POLYNOMIAL = 0x82F63B78  # reversed
+_SHORT_KEY_BYTES = 96  # of a build with `short_keys`
 
 
 def find_files(dataset: Dataset, source: str, check_times: bool) -> list[str]:
@@ -70,7 +68,7 @@ def _files_by_key(source: bytes, keys: set[str], dataset: Dataset) -> dict[str, 
     for path in sorted(_images_below(source, b"", frozenset())):
         name = key_of_path(path)
         if len(name.encode()) > _SHORT_KEY_BYTES and name not in keys:
-            name = _shortened(name)
+            name = _reader.shortened(name, _SHORT_KEY_BYTES)
         by_name.setdefault(name, []).append(path)
     files: dict[str, bytes] = {}
     for name, paths in by_name.items():
@@ -106,7 +104,7 @@ def _images_below(source: bytes, folder: bytes, above: frozenset[tuple[int, int]
                 continue
             if entry.is_dir():
                 yield from _images_below(source, path, above | {here})
-            elif entry.name.lower().endswith(_IMAGE_ENDINGS) and entry.is_file():
+            elif _reader.has_image_ending(entry.name) and entry.is_file():
                 yield path
 
 
@@ -124,25 +122,3 @@ def _keys_of_all_splits(dataset: Dataset) -> set[str]:
     with open(path, encoding="utf-8") as file:
         splits = json.load(file)["splits"]
     return {key for split in splits for key in type(dataset)(os.path.dirname(path), split).keys}
-
-
-def _shortened(key: str) -> str:
-    """The key of a build with `short_keys`: cut, and a CRC-32C at the end."""
-    whole = key.encode()
-    crc = 0xFFFFFFFF
-    for byte in whole:
-        crc = crc >> 8 ^ _crc32c_table()[(crc ^ byte) & 0xFF]
-    mark = f"~{crc ^ 0xFFFFFFFF:08x}"
-    kept = whole[: _SHORT_KEY_BYTES - len(mark)].decode(errors="ignore")
-    folder, slash, name = kept.rpartition("/")
-    return folder + slash + name.replace(".", "_") + mark
-
-
-@functools.cache
-def _crc32c_table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (_CRC32C_POLYNOMIAL if value & 1 else 0)
-        table.append(value)
-    return table
