@@ -90,8 +90,7 @@ std::string asked_command(const CLI::App& app) {
   return name;
 }
 
-ExitCode run(int argc, char** argv) {
-  CLI::App app{"Decodes and resizes images once, before training, into shards of tensors."};
+void set_up(CLI::App& app, Action& action) {
   app.name("precache");
   app.set_help_flag("-h,--help", "Show this help");
   app.set_version_flag("--version", fmt::format("precache {}", kVersion), "Show the version");
@@ -100,7 +99,6 @@ ExitCode run(int argc, char** argv) {
     return cli::help_text(*asked, name);
   });
   add_options_for_programs(app);
-  Action action;
   // In the order in which people need them.
   add_build(app, action);
   add_inspect(app, action);
@@ -115,20 +113,12 @@ ExitCode run(int argc, char** argv) {
       "  precache build images shards --size 224\n"
       "  precache inspect shards\n"
       "  precache build --help\n");
+}
+
+/// Reports the exception that is being handled.
+ExitCode fail_with_exception() {
   try {
-    std::vector<std::string> words = joined_words(argc, argv);
-    std::ranges::reverse(words);  // as CLI11 takes them
-    app.parse(std::move(words));
-    return action();
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // --help, --version
-      app.exit(error);
-      return ExitCode::kDone;
-    }
-    const std::string message =
-        cli::parse_error_text(error, app, std::vector<std::string>(argv + 1, argv + argc));
-    return fail(ExitCode::kUsage,
-                {"InvalidArgument", message, fmt::format("See '{} --help'.", asked_command(app))});
+    throw;
   } catch (const InvalidArgument& error) {
     return fail(ExitCode::kUsage, {"InvalidArgument", error.what(), error.hint()});
   } catch (const IoError& error) {
@@ -157,6 +147,29 @@ ExitCode run(int argc, char** argv) {
                  error.code().value()});
   } catch (const std::exception& error) {
     return fail(ExitCode::kSystem, {"Error", error.what()});
+  }
+}
+
+ExitCode run(int argc, char** argv) {
+  CLI::App app{"Decodes and resizes images once, before training, into shards of tensors."};
+  Action action;
+  set_up(app, action);
+  try {
+    std::vector<std::string> words = joined_words(argc, argv);
+    std::ranges::reverse(words);  // as CLI11 takes them
+    app.parse(std::move(words));
+    return action();
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help, --version
+      app.exit(error);
+      return ExitCode::kDone;
+    }
+    const std::string message =
+        cli::parse_error_text(error, app, std::vector<std::string>(argv + 1, argv + argc));
+    return fail(ExitCode::kUsage,
+                {"InvalidArgument", message, fmt::format("See '{} --help'.", asked_command(app))});
+  } catch (...) {
+    return fail_with_exception();
   }
 }
 

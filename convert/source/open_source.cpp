@@ -1,46 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/source/open_source.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <oneapi/tbb/parallel_for.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <mutex>
-#include <optional>
 
 #include "convert/source/folder_walk.hpp"
-#include "convert/source/hdf5_source.hpp"
-#include "convert/source/message_records.hpp"
-#include "convert/source/retry.hpp"
+#include "convert/source/shard_source.hpp"
 #include "convert/source/source_path.hpp"
-#include "convert/source/tar_images.hpp"
-#include "convert/source/tfrecord_images.hpp"
 #include "formats/bytes/number_text.hpp"
 #include "formats/shard/encoded_manifest.hpp"
-#include "formats/shard/file_kind.hpp"
-#include "formats/shard/scan.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
-#include "reader/shards/mapped_shard.hpp"
 
 namespace precache {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kHeadBytes = 512;  // enough to tell the kind of a file
-
-File open_shard(const fs::path& path) {
-  if (path != "-") return with_retries([&] { return File(path, O_RDONLY); });
-  const int descriptor = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-  if (descriptor < 0) throw IoError("cannot read", path, errno);
-  return {descriptor, path};
-}
 
 /// Calls `action` with the bytes of a shard. Throws IoError if the file changes meanwhile.
 template <typename Action>
@@ -377,10 +353,6 @@ void refuse_keys(const fs::path& folder, const Labelling& labelling) {
       "Set `labels` to say how images in folders get their labels.");
 }
 
-}  // namespace
-
-namespace {
-
 Source open_listed(const fs::path& source, const Labelling& labelling, Unpacker& unpacker,
                    const fs::path& helper, const found::Shares* shares) {
   SourcePath what = resolve_source(source);
@@ -388,7 +360,7 @@ Source open_listed(const fs::path& source, const Labelling& labelling, Unpacker&
   const bool is_folder = what.kind == SourcePath::Kind::kFolder;
   if (is_folder) what.files = shards_instead_of_images(source);
   if (!what.files.empty()) {
-    result = ShardSource(source, what, labelling, unpacker, helper, shares).list();
+    result = list_shards(source, what, labelling, unpacker, helper, shares);
     if (labelling.kind == Labelling::Kind::kSource) {
       name_classes(result, class_names_next_to(result.shards));
     }
@@ -440,11 +412,7 @@ found::Json list_share(const fs::path& source, const Labelling& labelling, const
     files.push_back(what.files[i]);
   }
   what.files = std::move(files);
-  for (const fs::path& file : what.files) refuse_unpacking(file);
-  const std::atomic<bool> stop = false;
-  std::atomic<std::uint64_t> bytes = 0;
-  Unpacker unused({}, {bytes, stop});
-  return ShardSource(source, what, labelling, unused, helper).list_share();
+  return list_shard_share(source, what, labelling, helper);
 }
 
 }  // namespace precache

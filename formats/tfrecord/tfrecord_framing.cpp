@@ -120,17 +120,7 @@ class TfrecordFraming : public Framing {
       throw InvalidArgument("a key is too long for the tfrecord format",
                             "Choose another `format`.");
     }
-
-    const auto out = std::back_inserter(head_);
-    put_little_endian(out, example, 8);
-    put_little_endian(out, crc32c::masked(crc32c::value(as_bytes(head_))), 4);
-    head_ += kField1;
-    put_varint(out, features, varint_bytes(features));
-    head_ += align + image_head;
-    tensor_offset_ = head_.size();
-    length_crc_ = crc32c::value(as_bytes(head_).first(kLengthBytes));
-    example_head_crc_ = crc32c::value(as_bytes(head_).subspan(kLengthBytes));
-    example_ = crc32c::BlockCombiner(example);
+    make_head(example, features, align + image_head);
   }
 
   std::uint32_t frame(std::span<std::byte> record, const SampleName& sample,
@@ -184,6 +174,20 @@ class TfrecordFraming : public Framing {
   }
 
  private:
+  /// Makes what is before the tensor, the same in all records: `entries` are the first features.
+  void make_head(std::uint64_t example, std::uint64_t features, const std::string& entries) {
+    const auto out = std::back_inserter(head_);
+    put_little_endian(out, example, 8);
+    put_little_endian(out, crc32c::masked(crc32c::value(as_bytes(head_))), 4);
+    head_ += kField1;
+    put_varint(out, features, varint_bytes(features));
+    head_ += entries;
+    tensor_offset_ = head_.size();
+    length_crc_ = crc32c::value(as_bytes(head_).first(kLengthBytes));
+    example_head_crc_ = crc32c::value(as_bytes(head_).subspan(kLengthBytes));
+    example_ = crc32c::BlockCombiner(example);
+  }
+
   /// Floats are packed as protobuf packs them; bytes hold the other types, whose varints would have
   /// various lengths.
   char* put_values(char* out, std::span<const std::byte> values) const {

@@ -38,6 +38,24 @@ PRECACHE_HOST_DEVICE inline void draw_rotation(const DeviceStep& step, double de
   draw.matrix = augment::rotation_matrix(angle, step.has_center ? step.center : middle);
 }
 
+PRECACHE_HOST_DEVICE inline void draw_affine(const DeviceStep& step, OperationRandom& random,
+                                             StepDraw& draw) {
+  const augment::DrawnAffine drawn =
+      augment::choose_affine(step.affine, random, step.in_height, step.in_width);
+  const augment::Point middle{step.in_width * 0.5, step.in_height * 0.5};
+  draw.matrix = augment::inverse_affine_matrix(drawn.degrees, drawn.translate, drawn.scale,
+                                               drawn.shear, step.has_center ? step.center : middle);
+}
+
+PRECACHE_HOST_DEVICE inline void draw_jitter(const DeviceStep& step, OperationRandom& random,
+                                             StepDraw& draw) {
+  random.permute(draw.order, 4);
+  for (int i = 0; i < 4; ++i) {
+    const double share = random.uniform();
+    draw.factors[i] = step.factors[i][0] + (step.factors[i][1] - step.factors[i][0]) * share;
+  }
+}
+
 PRECACHE_HOST_DEVICE inline void draw_step(const DeviceStep& step, const SampleKey& key,
                                            const RowKey& row, StepDraw& draw) {
   OperationRandom random(key, step.key);
@@ -69,21 +87,11 @@ PRECACHE_HOST_DEVICE inline void draw_step(const DeviceStep& step, const SampleK
     case StepKind::kRotation:
       draw_rotation(step, random.uniform(step.affine.degrees[0], step.affine.degrees[1]), draw);
       break;
-    case StepKind::kAffine: {
-      const augment::DrawnAffine drawn =
-          augment::choose_affine(step.affine, random, step.in_height, step.in_width);
-      const augment::Point middle{step.in_width * 0.5, step.in_height * 0.5};
-      draw.matrix =
-          augment::inverse_affine_matrix(drawn.degrees, drawn.translate, drawn.scale, drawn.shear,
-                                         step.has_center ? step.center : middle);
+    case StepKind::kAffine:
+      draw_affine(step, random, draw);
       break;
-    }
     case StepKind::kColorJitter:
-      random.permute(draw.order, 4);
-      for (int i = 0; i < 4; ++i) {
-        const double share = random.uniform();
-        draw.factors[i] = step.factors[i][0] + (step.factors[i][1] - step.factors[i][0]) * share;
-      }
+      draw_jitter(step, random, draw);
       break;
     case StepKind::kErasing: {
       const augment::Erased erased =

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "formats/os/bus_fault.hpp"

@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _options, _ranges, _reader
+from . import _keras, _options, _ranges, _reader
 from ._arrays import Spec, as_tensors, size_of
 from ._dataset import Array, Dataset, PathLike, opened
 from ._errors import InvalidArgument
+from ._imports import when_imported
 from ._iteration import Iteration, Sampler
 from ._options import Crop, Normalization
 from ._pixels import Schedule, pixels
@@ -147,15 +148,7 @@ class Loader:
         # Shuffled samples can be neighbours by chance; whether a batch is writable must not depend on that.
         self._shuffled = kind != "none" or weights is not None
         self._end = (last_batch, drop_last, "weighted" if weights is not None else kind)
-        if batch_transform is not None and not callable(batch_transform):
-            raise TypeError(f"batch_transform is {batch_transform!r}, not a function")
-        self._batch_transform = batch_transform
-        self._names = None if as_dict is None else _options.names(as_dict)
-        self._columns = [] if columns is None else _options.columns(columns)
-        if self._columns:
-            self._names = self._names or ("image", "label")
-            if both := set(self._names) & set(self._columns):
-                raise InvalidArgument(f"{both.pop()!r} is in columns and names the images or labels")
+        self._take_hooks(batch_transform, as_dict, columns)
         self._options: dict[str, Any] = {
             "batch_size": self.batch_size,
             "shuffle": kind,
@@ -179,6 +172,27 @@ class Loader:
             None if rank is None else _options.count("rank", rank),
             None if world_size is None else _options.count("world_size", world_size, _LARGEST_WORLD, least=1),
         )
+        self._begin()
+        translated = (warning for each in made.lists for warning in each.warnings)
+        for warning in dict.fromkeys((*self._open().warnings, *translated)):
+            warnings.warn(warning, stacklevel=2 if type(self) is Loader else 3)
+
+    def _take_hooks(
+        self, batch_transform: Callable[..., Any] | None, as_dict: tuple[str, str] | None, columns: Sequence[str] | None
+    ) -> None:
+        """Sets what the loader yields."""
+        if batch_transform is not None and not callable(batch_transform):
+            raise TypeError(f"batch_transform must be a function, got {batch_transform!r}")
+        self._batch_transform = batch_transform
+        self._names = None if as_dict is None else _options.names(as_dict)
+        self._columns = [] if columns is None else _options.columns(columns)
+        if self._columns:
+            self._names = self._names or ("image", "label")
+            if both := set(self._names) & set(self._columns):
+                raise InvalidArgument(f"{both.pop()!r} is in columns and names the images or labels")
+
+    def _begin(self) -> None:
+        """Makes the native loader, at the beginning of its first epoch."""
         self._place = self._current_place()
         self._has_begun = False  # from then on, rank and world size are fixed
         self._native: AnyLoader | None = self._make()
@@ -188,9 +202,6 @@ class Loader:
         self._has_failed = False
         self._iteration: object = None
         self._interruption = ""  # why an iteration that is not the current one is over
-        translated = (warning for each in made.lists for warning in each.warnings)
-        for warning in dict.fromkeys((*self._native.warnings, *translated)):
-            warnings.warn(warning, stacklevel=2 if type(self) is Loader else 3)
 
     def _make(self) -> AnyLoader:
         rank, world_size = self._place
@@ -236,7 +247,7 @@ class Loader:
         >>> from precache import transforms
         >>> print(Loader(dataset, transform=[transforms.Resize(32), transforms.RandomHorizontalFlip()]).transforms)
         runs     RandomHorizontalFlip(p=0.5, alternate=False)
-        dropped  Resize(32): Build resized the shorter side to 32 already.
+        dropped  Resize(32): The build already resized the shorter side to 32.
         """
         made = self._pixels.transforms
         return made if self._pixels.has_views else made[0]
@@ -439,7 +450,7 @@ class Loader:
         try:
             text = json.dumps(dict(state))
         except (TypeError, ValueError) as error:
-            raise InvalidArgument(f"not a loader state: {error}") from None
+            raise InvalidArgument(f"the dict is not a loader state: {error}") from None
         native = self._open()
         native.resume(text)
         self._follow_schedule(native, native.epoch)
@@ -502,3 +513,6 @@ class Loader:
             self._place = (now, size)
             self._native = self._make_at_start()
         return self._native
+
+
+when_imported(_keras.MODULE, lambda: _keras.join(Loader))
