@@ -30,7 +30,9 @@ struct ValueRange {
 // The contents of shards, whether or not precache can read their samples. Names are the bytes in
 // the file, which may not be UTF-8.
 
+/// The entries of tar archives by kind, and the samples that webdataset would make of them.
 struct TarContents {
+  /// The files with one extension.
   struct Extension {
     std::string name;  // the part after the first dot of the base name: "jpg", "seg.png"
     ValueRange bytes;  // of its files
@@ -55,6 +57,7 @@ struct TarContents {
 
 /// The fields of records that are protobuf messages.
 struct MessageContents {
+  /// The values at one place of the messages.
   struct Field {
     std::string path;  // names, or numbers without a descriptor, with dots between: "frame.image"
     std::string type;  // from the descriptor; without one, guessed from the bytes
@@ -85,7 +88,9 @@ class RecordSurvey {
   [[nodiscard]] virtual std::optional<MessageContents> result() const = 0;
 };
 
+/// The records of TFRecord files, and the features of those that are Examples.
 struct TfrecordContents {
+  /// A feature, in all records that have it.
   struct Feature {
     std::string name;
     std::string kind;          // "bytes", "float", "int64", "empty", or "mixed"
@@ -104,7 +109,9 @@ struct TfrecordContents {
   std::optional<MessageContents> messages;  // of records that are not Examples, or of all
 };
 
+/// The objects of an HDF5 file, reached by any link.
 struct Hdf5Contents {
+  /// An object or a link.
   struct Object {
     std::string name;  // the path without its first slash
     std::string kind;  // "dataset", "group", "type", "soft link", "external link", or "unreadable"

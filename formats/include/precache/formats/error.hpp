@@ -10,10 +10,10 @@ namespace precache {
 
 /// Base of all errors that end an operation.
 ///
-/// `what()` says what happened, where and why in one line; `hint()` says what to do next and may be
-/// empty.
+/// `what()` says what happened, where and why in one line.
 class Error : public std::runtime_error {
  public:
+  /// The next thing to do, in sentences; may be empty.
   [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
   /// Appends a sentence, for callers that know more than the code that threw.
   void add_hint(const std::string& sentence) { hint_ += (hint_.empty() ? "" : " ") + sentence; }
@@ -33,12 +33,14 @@ class InvalidArgument : public Error {
       : Error(message, std::move(hint)) {}
 };
 
-/// The system refused. `code()` is the errno, or 0 where there is none.
+/// The system refused.
 class IoError : public Error {
  public:
   /// `action` as in "cannot read"; the message becomes "ACTION 'PATH': TEXT OF ERRNO".
   IoError(const std::string& action, std::filesystem::path path, int code, std::string hint = {});
+  /// The file or folder.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  /// The errno, or 0 where there is none.
   [[nodiscard]] int code() const noexcept { return code_; }
 
  private:
@@ -46,11 +48,14 @@ class IoError : public Error {
   int code_;
 };
 
-/// Bytes break their specification, at `offset()` of `path()`.
+/// Bytes break their specification.
 class CorruptData : public Error {
  public:
+  /// The message becomes "'PATH' is corrupt at byte OFFSET: REASON".
   CorruptData(std::filesystem::path path, std::uint64_t offset, const std::string& reason);
+  /// The file.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  /// The byte of the file where the damage was seen.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   /// The message without path and offset.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }

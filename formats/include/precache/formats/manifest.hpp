@@ -53,6 +53,7 @@ struct Manifest {
   Format format = Format::kTar;
   std::map<std::string, SplitEntry> splits;
 
+  /// The text of dataset.json, the same for equal manifests; docs/formats/manifest.md specifies it.
   [[nodiscard]] std::string to_json() const;
   /// Throws CorruptData if the text breaks the specification, Unsupported if its version is newer.
   [[nodiscard]] static Manifest from_json(std::string_view text, const std::filesystem::path& path);

@@ -17,6 +17,7 @@ struct LabelRange {
 /// split.
 class NameLimits {
  public:
+  /// Makes room for one more sample.
   void include(std::string_view key, std::int64_t label);
   bool operator==(const NameLimits&) const = default;
 

@@ -20,6 +20,7 @@ class Permutation {
     std::uint64_t rounds[kRounds] = {};
   };
 
+  /// Another key gives another order. `size` may be 0.
   Permutation(std::uint64_t size, std::uint64_t key);
   /// REQUIRES: position < size.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t position) const;

@@ -16,9 +16,11 @@ class BatchView {
             std::size_t stride_bytes)
       : spec_(spec), data_(data), count_(count), stride_bytes_(stride_bytes) {}
 
+  /// The number of rows: that of the batch.
   [[nodiscard]] std::size_t size() const { return count_; }
   /// The type and shape of each row.
   [[nodiscard]] const TensorSpec& spec() const { return spec_; }
+  /// Row i is at `data() + i * stride_bytes()`, aligned for its elements.
   [[nodiscard]] const std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t stride_bytes() const { return stride_bytes_; }
   /// As Batch::as().

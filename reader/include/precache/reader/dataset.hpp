@@ -106,6 +106,7 @@ class Sample {
     lease_.check();
     return values;
   }
+  /// Keeps the bytes valid even when the sample is gone.
   [[nodiscard]] const Lease& lease() const& { return lease_; }
   [[nodiscard]] Lease lease() && { return std::move(lease_); }
 
@@ -134,8 +135,11 @@ class Sample {
 /// temporary rows do not compile.
 class Rows {
  public:
+  /// The number of rows.
   [[nodiscard]] std::size_t size() const { return count_; }
+  /// From the beginning of a row to that of the next; 0 if there are no rows.
   [[nodiscard]] std::size_t stride_bytes() const { return stride_bytes_; }
+  /// The first row; null if there are no rows.
   [[nodiscard]] const std::byte* data() const& { return data_; }
   const std::byte* data() const&& = delete;
   /// REQUIRES: i < size().
@@ -151,6 +155,7 @@ class Rows {
   }
   template <TensorElement T>
   TypedRows<const T> as() const&& = delete;
+  /// Keeps the memory valid even when the rows are gone.
   [[nodiscard]] const Lease& lease() const& { return lease_; }
   [[nodiscard]] Lease lease() && { return std::move(lease_); }
 
@@ -188,7 +193,9 @@ class Dataset {
   [[nodiscard]] static Dataset open(const std::vector<std::filesystem::path>& shards,
                                     const OpenOptions& options = {});
 
+  /// The number of samples of all shards.
   [[nodiscard]] std::uint64_t size() const;
+  /// The number of shards, empty ones included.
   [[nodiscard]] std::size_t shard_count() const;
   /// True if every sample is a tensor of the same spec.
   [[nodiscard]] bool has_spec() const;

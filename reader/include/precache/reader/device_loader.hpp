@@ -77,6 +77,7 @@ struct DeviceOptions {
 ///     }
 class DeviceBatch {
  public:
+  /// The number of samples.
   [[nodiscard]] std::size_t size() const { return parts_.size; }
   /// The type and shape of each row. Rows follow each other without a gap.
   [[nodiscard]] TensorSpec spec() const { return parts_.spec; }
@@ -97,10 +98,11 @@ class DeviceBatch {
   /// The number of tensors of each sample: BatchTransform::views, or one. The functions above
   /// return those of view 0.
   [[nodiscard]] std::size_t views() const { return 1 + parts_.more_views.size(); }
-  /// The tensors of one view, and the type and shape of one.  REQUIRES: view < views().
+  /// The type and shape of each row of one view.  REQUIRES: view < views().
   [[nodiscard]] TensorSpec view_spec(std::size_t view) const {
     return view == 0 ? parts_.spec : parts_.more_views[view - 1].spec;
   }
+  /// The tensors of one view, on the device, aligned to 256 bytes.  REQUIRES: view < views().
   [[nodiscard]] void* view_images(std::size_t view) const& {
     return view == 0 ? parts_.images : parts_.more_views[view - 1].images;
   }
@@ -109,6 +111,7 @@ class DeviceBatch {
   /// call.
   [[nodiscard]] std::span<const std::uint64_t> samples() const&;
   std::span<const std::uint64_t> samples() const&& = delete;
+  /// CUDA's number of the GPU that has the data.
   [[nodiscard]] int device() const { return parts_.device; }
   /// The path that was used, never kAuto.
   [[nodiscard]] DevicePath path() const { return parts_.path; }
@@ -204,6 +207,7 @@ class DeviceLoader : public LoaderBase {
   /// `device_batches`; DeviceError, which frees all memory except that of batches that are held,
   /// and which every later call throws again.
   [[nodiscard]] std::optional<DeviceBatch> next();
+  /// The counts up to now.
   [[nodiscard]] DeviceStats stats() const;
 
  private:

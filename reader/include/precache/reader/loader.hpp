@@ -83,6 +83,7 @@ class Batch {
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
+  /// The number of samples; that of the last batch of an epoch may be smaller than batch_size.
   [[nodiscard]] std::size_t size() const;
   /// The type and shape of each row.
   [[nodiscard]] TensorSpec spec() const;
@@ -103,6 +104,7 @@ class Batch {
   /// without a gap unless the batch is a view.
   [[nodiscard]] const std::byte* data() const&;
   const std::byte* data() const&& = delete;
+  /// From the beginning of a row to that of the next.
   [[nodiscard]] std::size_t stride_bytes() const;
   /// REQUIRES: i < size().
   [[nodiscard]] std::span<const std::byte> operator[](std::size_t i) const&;
@@ -240,6 +242,7 @@ class Loader : public LoaderBase {
   /// Throws IoError or CorruptData, with the path of the shard, if a shard cannot be read. state()
   /// then does not include the batch, and every call throws the same until resume() or set_epoch().
   [[nodiscard]] std::optional<Batch> next();
+  /// The counts up to now.
   [[nodiscard]] LoaderStats stats() const;
   /// The columns of each batch, as Batch::columns() has them.
   [[nodiscard]] std::span<const NamedColumn> columns() const&;
