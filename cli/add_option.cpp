@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include "formats/bytes/text.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache::cli {
@@ -28,7 +29,8 @@ CLI::Option* add_choice(CLI::App& app, const std::string& option,
   return add(app, option, value, text, [=](const std::string& word) {
     if (std::ranges::find(words, word) != words.end()) return chosen(word);
     throw InvalidArgument(
-        fmt::format("{} must be one of {}; got '{}'", option, fmt::join(words, ", "), word));
+        fmt::format("{} must be one of {}, got '{}'", option, fmt::join(words, ", "), word),
+        did_you_mean(word, words));
   });
 }
 

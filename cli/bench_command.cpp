@@ -156,7 +156,8 @@ void choose_device(BenchCommand& command, const std::string& text) {
     command.device.device = static_cast<int>(
         option_values::integer("--device cuda:N, N", text.substr(kPrefix.size()), 0, 1023));
   } else if (text != "cpu" && text != "cuda") {
-    throw InvalidArgument(fmt::format("--device must be one of cpu, cuda, cuda:N; got '{}'", text));
+    throw InvalidArgument(fmt::format("--device must be one of cpu, cuda, cuda:N, got '{}'", text),
+                          did_you_mean(text, {"cuda"}));
   }
 }
 
@@ -176,10 +177,10 @@ void add_pixel_options(CLI::App& app, LoaderOptions& options, std::string& norma
 
 void add_device_options(CLI::App& app, BenchCommand& command) {
   cli::begin_group(app, "Device");
-  add(app, "--device", "cpu|cuda|cuda:N [cpu]", "Where the batches go",
+  add(app, "--device", "cpu|cuda|cuda:N [cpu]", "Device that receives the batches",
       [&](const std::string& text) { choose_device(command, text); });
   add_choice(app, "--device-path", {"all", "staged", "strided", "gather", "resident"}, "all",
-             "How data gets to the GPU, see docs/gpu.md; all: the three that copy batches",
+             "How data gets to the GPU, see docs/gpu.md; all: measure staged, strided and gather",
              [&](const std::string& word) {
                command.device.device_path = parse_device_path(word == "all" ? "auto" : word);
              });

@@ -58,10 +58,12 @@ void read_step(BuildCommand& command) {
     options.share = cli::part_of_environment(variable, options.parts);
   }
   if (command.watch && !command.status) {
-    throw InvalidArgument("`watch` needs `status`", "It repeats what that prints.");
+    throw InvalidArgument("`watch` needs `status`",
+                          "`watch` repeats the output of `status`. Give both.");
   }
   if (command.watch_seconds && !command.watch) {
-    throw InvalidArgument("`watch_seconds` needs `watch`", "It says how often that looks.");
+    throw InvalidArgument("`watch_seconds` needs `watch`",
+                          "`watch_seconds` is the interval of `watch`. Give both.");
   }
 }
 
@@ -182,16 +184,17 @@ void add_order_options(CLI::App& app, BuildOptions& options) {
 /// The steps of a build on several machines.
 void add_step_options(CLI::App& app, BuildCommand& command) {
   BuildOptions& options = command.options;
+  cli::begin_group(app, "Cluster");
   auto* prepare =
       app.add_flag("--prepare", command.prepare,
-                   "Only list SOURCE and freeze the plan for --part. With I/N: only list the I-th "
-                   "of N shares of SOURCE; --prepare alone then puts the shares together")
+                   "Only list SOURCE and write the plan. With I/N: list share I of N; run "
+                   "--prepare alone afterwards to merge the shares")
           ->option_text("[I/N]");
   auto* part =
       add(app, "--part", "I/N|auto",
-          "Make only every N-th shard, for several machines with one OUT; I from 0 to "
-          "N-1. auto: as Slurm, Kubernetes, AWS Batch, Cloud Run, PBS, LSF, Grid Engine or "
-          "MPI say",
+          "Write shards I, I+N, I+2N ... (I from 0 to N-1), so that N machines can share OUT. "
+          "auto: read I and N from the environment of Slurm, Kubernetes, AWS Batch, Cloud Run, "
+          "PBS, LSF, Grid Engine or MPI",
           [&](const std::string& text) {
             options.step = JobStep::kPart;
             command.takes_part_of_environment = text == "auto";
@@ -201,13 +204,12 @@ void add_step_options(CLI::App& app, BuildCommand& command) {
       "--finish", [&] { options.step = JobStep::kFinish; },
       "Write the manifest after all parts are done");
   add_integer(app, "--parts", "N [as many as ran last]",
-              "The number of parts, for --part auto, and for messages of --finish and --status "
-              "about missing parts",
-              std::uint64_t{1}, std::uint64_t{1'000'000}, options.parts);
+              "Number of parts: for --part auto, and to report missing parts", std::uint64_t{1},
+              std::uint64_t{1'000'000}, options.parts);
   auto* status = app.add_flag("--status", command.status,
                               "Only print how many shards are done and which parts are missing");
   app.add_flag("--watch", command.watch, "With --status: repeat it until all parts are done");
-  add(app, "--watch-seconds", "S [2]", "With --watch: pause between two looks, 0.1 to 86400",
+  add(app, "--watch-seconds", "S [2]", "With --watch: seconds between two checks, 0.1 to 86400",
       [&](const std::string& text) {
         command.watch_seconds = option_values::decimal("--watch-seconds", text, 0.1, 86'400);
       });
@@ -219,9 +221,9 @@ void add_step_options(CLI::App& app, BuildCommand& command) {
 void add_run_options(CLI::App& app, BuildOptions& options) {
   cli::begin_group(app, "Run");
   add_choice(app, "--on-error", {"skip", "fail"}, "skip",
-             "What to do with a bad image; skipped ones are listed in OUT/skipped.tsv",
+             "What to do with a bad sample; skipped ones are listed in OUT/skipped.tsv",
              [&](const std::string& word) { options.fail_on_bad = word == "fail"; });
-  add(app, "--max-bad", "P% [1%]", "Fail if more than this share of the images is bad, 0 to 100",
+  add(app, "--max-bad", "P% [1%]", "Fail if more than this share of the samples is bad, 0 to 100",
       [&](const std::string& text) { options.max_bad_percent = option_values::percent(text); });
   add_integer(app, "--max-pixels", fmt::format("N [{}]", options.max_pixels),
               "Treat larger images as bad (decompression bombs)", std::uint64_t{1}, UINT64_MAX,
@@ -235,16 +237,17 @@ void add_build(CLI::App& app, Action& action) {
   CLI::App* build_app =
       app.add_subcommand("build", "Decode and resize images into shards of tensors");
   add_source_options(*build_app, command->options);
-  cli::add_text(*build_app, "--mask", "FOLDER",
-                "Also store a mask for each image, as column 'mask': the PNG file (8-bit gray or a "
-                "palette) with the same path below FOLDER, resized with the image by nearest",
-                command->options.mask);
+  cli::add_text(
+      *build_app, "--mask", "FOLDER",
+      "Also store a mask for each image, as column 'mask': the PNG file (gray of 1, 2, 4 "
+      "or 8 bits, or a palette) with the same path below FOLDER, resized with the image by nearest",
+      command->options.mask);
   add_pixel_options(*build_app, *command);
   add_shard_options(*build_app, command->options);
   add_split_options(*build_app, command->options);
   add_order_options(*build_app, command->options);
-  add_run_options(*build_app, command->options);
   add_step_options(*build_app, *command);
+  add_run_options(*build_app, command->options);
   add_job_options(*build_app, *command);
   build_app->footer(
       "Examples:\n"
@@ -254,7 +257,7 @@ void add_build(CLI::App& app, Action& action) {
       "  precache build photos shards --labels labels.csv --mask masks --format tfrecord\n"
       "\n"
       "If a build is interrupted or killed, run the same command again to resume it.\n"
-      "Exit status: 0 done, 1 too many bad images, 2 wrong usage, 3 system error, 4 corrupt data, "
+      "Exit status: 0 done, 1 too many bad samples, 2 wrong usage, 3 system error, 4 corrupt data, "
       "5 unsupported. 3 is worth a retry.");
   build_app->callback([&action, command] {
     read_dependent_options(*command);

@@ -14,8 +14,8 @@
 namespace precache::cli {
 namespace {
 
-constexpr std::array<std::string_view, 7> kGroups{"Input", "Pixels",  "Output", "Device",
-                                                  "Run",   "Cluster", "Options"};
+constexpr std::array<std::string_view, 7> kGroups{"Input",   "Pixels", "Output", "Device",
+                                                  "Cluster", "Run",    "Options"};
 constexpr std::size_t kCommandColumn = 12;
 constexpr std::size_t kTextColumn = 28;  // where descriptions begin
 constexpr char kNoBreak = '\x1f';        // a space at which no line ends
@@ -84,18 +84,9 @@ std::string footer(const std::string& text) {
   return result;
 }
 
-/// Suggests the name that a misspelt word most likely means; empty if none is near.
 std::string suggestion(const std::string& word, const std::vector<std::string>& names) {
-  std::string best;
-  std::size_t fewest = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (const std::string& name : names) {
-    const bool is_part = name.starts_with(word) || word.starts_with(name);
-    const std::size_t edits = is_part ? 1 : edits_between(word, name);
-    if (edits >= fewest) continue;
-    best = name;
-    fewest = edits;
-  }
-  return best.empty() ? "" : fmt::format(". Did you mean '{}'?", best);
+  const std::string question = did_you_mean(word, names);
+  return question.empty() ? "" : ". " + question;
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -133,6 +124,9 @@ std::string parse_error_text(const CLI::ParseError& error, const CLI::App& app,
   while (!asked->get_subcommands().empty()) asked = asked->get_subcommands().front();
   const bool needs_command = !asked->get_subcommands(nullptr).empty();
   const bool has_extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExcludesError)) {
+    return CLI::detail::find_and_replace(error.what(), " excludes ", " cannot be combined with ");
+  }
   if (!needs_command && !has_extras) return error.what();
   const auto extras = app.remaining(true);
   const auto word = std::ranges::find_first_of(words, extras);
@@ -146,7 +140,7 @@ std::string parse_error_text(const CLI::ParseError& error, const CLI::App& app,
     commands.push_back(command->get_name());
   }
   const std::string all = fmt::format("{}", fmt::join(commands, ", "));
-  if (word == words.end()) return "name a command: " + all;
+  if (word == words.end()) return "no command given; choose one of " + all;
   const std::string near = suggestion(*word, commands);
   return fmt::format("there is no command '{}'{}", *word,
                      near.empty() ? "; the commands are " + all : near);

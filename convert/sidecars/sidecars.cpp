@@ -16,6 +16,7 @@
 #include "convert/sidecars/sidecar_file.hpp"
 #include "convert/sidecars/tfds_metadata.hpp"
 #include "convert/sidecars/wids_index.hpp"
+#include "formats/bytes/text.hpp"
 #include "formats/hdf5/hdf5_writers.hpp"
 #include "formats/os/bus_fault.hpp"
 #include "formats/os/file.hpp"
@@ -222,8 +223,10 @@ std::vector<SidecarKind> parse_index_kinds(std::string_view names) {
     const auto* known =
         std::ranges::find(kAllKinds, one, [](SidecarKind kind) { return name(kind); });
     if (known == kAllKinds.end()) {
+      const std::string question = did_you_mean(one, {"dali", "wids", "vds", "tfds"});
       throw InvalidArgument(fmt::format("'{}' is not a kind of index", one),
-                            "Use dali, wids, vds or tfds, or several of them with commas.");
+                            question + (question.empty() ? "" : " ") +
+                                "Use dali, wids, vds or tfds, or several of them with commas.");
     }
     kinds.insert(*known);
     more = comma != std::string_view::npos;

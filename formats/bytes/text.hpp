@@ -60,4 +60,30 @@ template <typename Number>
   return row.back();
 }
 
+/// The name that a misspelt word most likely means; empty if none is near.
+[[nodiscard]] inline std::string nearest_name(std::string_view word,
+                                              const std::vector<std::string>& names) {
+  std::string best;
+  if (word.empty()) return best;
+  // Two edits turn any word of three letters into nearly any other.
+  const std::size_t most = word.size() < 4 ? 1 : (word.size() + 2) / 3;
+  std::size_t fewest = most + 1;
+  for (const std::string& name : names) {
+    const bool is_part = name.starts_with(word) || word.starts_with(name);
+    const std::size_t edits =
+        is_part ? std::min(edits_between(word, name), most) : edits_between(word, name);
+    if (edits >= fewest) continue;
+    best = name;
+    fewest = edits;
+  }
+  return best;
+}
+
+/// "Did you mean 'train'?"; empty if no name is near.
+[[nodiscard]] inline std::string did_you_mean(std::string_view word,
+                                              const std::vector<std::string>& names) {
+  const std::string near = nearest_name(word, names);
+  return near.empty() ? "" : "Did you mean '" + near + "'?";
+}
+
 }  // namespace precache

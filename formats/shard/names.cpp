@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "formats/bytes/text.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/format.hpp"
 #include "precache/formats/named_column.hpp"
@@ -28,8 +29,9 @@ Enum parse(const std::array<Enum, kCount>& values, std::string_view text, std::s
     names[i] = name(values[i]);
     if (names[i] == text) return values[i];
   }
-  throw InvalidArgument(fmt::format("unknown {} '{}'", what, text),
-                        fmt::format("Choose one of {}.", fmt::join(names, ", ")));
+  throw InvalidArgument(
+      fmt::format("the {} must be one of {}, got '{}'", what, fmt::join(names, ", "), text),
+      did_you_mean(text, {names.begin(), names.end()}));
 }
 
 }  // namespace

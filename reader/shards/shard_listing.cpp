@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "formats/bytes/text.hpp"
 #include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/shards/path_pattern.hpp"
@@ -40,9 +41,16 @@ const Split& choose_split(const std::map<std::string, Split>& splits, std::strin
   const auto found = splits.find(split.empty() ? "train" : std::string(split));
   if (found != splits.end()) return found->second;
   if (splits.empty()) throw InvalidArgument(fmt::format("'{}' has no splits", path.string()));
-  throw InvalidArgument(split.empty() ? fmt::format("'{}' has several splits", path.string())
-                                      : fmt::format("'{}' has no split '{}'", path.string(), split),
-                        fmt::format("It has: {}.", joined_keys(splits)));
+  if (split.empty()) {
+    throw InvalidArgument(fmt::format("'{}' has several splits", path.string()),
+                          fmt::format("It has: {}.", joined_keys(splits)));
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, _] : splits) names.push_back(name);
+  const std::string question = did_you_mean(split, names);
+  throw InvalidArgument(
+      fmt::format("'{}' has no split '{}'", path.string(), split),
+      fmt::format("{}{}It has: {}.", question, question.empty() ? "" : " ", joined_keys(splits)));
 }
 
 /// True if a prefix of shard names contains one of these words, such as "train" in "mnist-train".

@@ -173,6 +173,13 @@ def test_a_terminal_without_colours_gets_none(tool, monkeypatch, environment):
         ("build source out --sise 32", "'--size'"),
         ("build source out --dytpe=uint8", "'--dtype'"),
         ("bench out --batch-size 4", "'--batch'"),
+        ("build source out --format tarr", "'tar'"),
+        ("build source out --fit streched", "'stretch'"),
+        ("build source out --preset imagenet-trian", "'imagenet-train'"),
+        ("index out --kind dalli", "'dali'"),
+        ("bench out --device cud", "'cuda'"),
+        ("build source out --format zip", ""),
+        ("build source out --format=", ""),
         ("build source out --qqqqqq", ""),
         ("qqqqqqqqqqq", ""),
     ],
@@ -182,13 +189,28 @@ def test_the_nearest_name_is_suggested(tool, tmp_path, words, near):
     assert re.findall(r"Did you mean (\S+)\?", text) == ([near] if near else [])
 
 
+def test_the_nearest_split_is_suggested(tool, source, tmp_path):
+    tool.build(source, tmp_path / "out", "--size", "16", "--val-fraction", "0.5")
+    for command in ("inspect", "verify", "bench", "index"):
+        text = tool.run(command, tmp_path / "out", "--split", "trian", expect=2).err
+        assert "has no split 'trian'\n  Did you mean 'train'? It has: train, val.\n" in text
+
+
+def test_the_steps_of_a_cluster_have_their_group(tool):
+    text = tool.run("build", "--help").out.split("\nCluster:\n")[1].split("\nRun:\n")[0]
+    steps = ["--prepare", "--part", "--finish", "--parts", "--status", "--watch", "--watch-seconds"]
+    assert [option for option, _, _ in ENTRY.findall(text)] == steps
+    examples = tool.run("cluster", "--help").out.split("Examples:")[1]
+    assert "precache cluster slurm " in examples and "precache cluster kubernetes " in examples
+
+
 # --- wrong usage ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", ["", "nosuch", "--nosuch", "build", "build source", "build source out more"])
 def test_an_unknown_command_is_refused(tool, tmp_path, words):
     result = tool.run(*words.split(), expect=2, cwd=tmp_path)
-    assert result.err.startswith("precache: ") and "precache --help" in result.err
+    assert re.fullmatch(r"precache: .*\n  See .precache( build)? --help.\.\n", result.err)
     assert result.out == ""
     assert files(tmp_path) == {}
 

@@ -132,14 +132,14 @@ WRONG = [
     ("slurm a b --parts 3 --memory big", "--memory"),
     ("slurm a b --parts 3 --name A", "--name"),
     ("slurm - b --parts 3", "standard input"),
-    ("kubernetes data/a /data/b --parts 3", "absolute paths without --claim; got 'data/a'"),
-    ("kubernetes /data/a data/b --parts 3 --image x", "absolute paths without --claim; got 'data/b'"),
+    ("kubernetes data/a /data/b --parts 3", "absolute paths without --claim, got 'data/a'"),
+    ("kubernetes /data/a data/b --parts 3 --image x", "absolute paths without --claim, got 'data/b'"),
     ("kubernetes /data/a /data/b --parts 3 --image x --claim data", "NAME:PATH"),
     ("kubernetes /data/a /data/b --parts 3 --image x --claim data:data", "NAME:PATH"),
     ("kubernetes /data/a /other/b --parts 3 --image x --claim data:/data", "OUT"),
     ("kubernetes /data/a /data/../b --parts 3 --image x --claim data:/data", "OUT"),
     ("nomad a b", "there is no command 'nomad'; the commands are slurm, kubernetes"),
-    ("", "name a command: slurm, kubernetes"),
+    ("", "no command given; choose one of slurm, kubernetes"),
 ]
 
 
