@@ -20,7 +20,9 @@ constexpr std::array kNames{Name{"source", "SOURCE"},
                             Name{"shard_size_bytes", "--shard-size"},
                             Name{"max_bad_percent", "--max-bad"},
                             Name{"short_keys", "--keys"},
-                            Name{"sidecars", "--index"}};
+                            Name{"sidecars", "--index"},
+                            Name{"pin_shards_up_to_bytes", "--pin-shards-up-to"},
+                            Name{"resident_up_to_bytes", "--resident-up-to"}};
 
 bool is_field(std::string_view word) {
   return !word.empty() && word.front() >= 'a' &&

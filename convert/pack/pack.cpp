@@ -13,6 +13,7 @@
 
 #include "convert/job/image_job.hpp"
 #include "convert/job/shard_formats.hpp"
+#include "convert/source/csv_targets.hpp"
 #include "convert/source/input_files.hpp"
 #include "convert/source/source_path.hpp"
 #include "formats/bytes/checked_math.hpp"
@@ -71,7 +72,8 @@ class PackJob : public ImageJob {
       : ImageJob(options,
                  {.is_encoded = true, .space_hint = "Free some space, or choose another `out`."},
                  false, progress, report, report.estimate),
-        options_(options) {
+        options_(options),
+        dropped_columns_(report.estimate.dropped_columns) {
     validate(options);
   }
 
@@ -91,8 +93,9 @@ class PackJob : public ImageJob {
       if (shard.form.kind != SampleForm::Kind::kArray) continue;
       throw Unsupported(
           fmt::format("'{}' holds arrays of pixels, not encoded images", shard.given.path.string()),
-          "Use `precache convert` for tensors, or `precache build` for arrays of any kind.");
+          "Use 'precache convert' for tensors, or 'precache build' for arrays of any kind.");
     }
+    dropped_columns_ = csv_target_names(labelling());
     const std::uint64_t samples = facts().samples;
     overhead_ = encoded_overhead_bytes(options_.format, facts().limits);
     if (const auto count = checked_shard_count(facts().splits.front())) {
@@ -266,6 +269,7 @@ class PackJob : public ImageJob {
   }
 
   const PackOptions& options_;
+  std::vector<std::string>& dropped_columns_;
   std::uint64_t overhead_ = 0;  // about how many bytes a record has apart from the image
 };
 

@@ -162,7 +162,7 @@ void SourceCrcs::expect(std::size_t shard, std::uint32_t crc) const {
   CorruptData error(
       split_.shards().map(shard)->path(), 0,
       fmt::format("the CRC-32C of the file is {:08x}, its manifest says {:08x}", crc, expected));
-  error.add_hint("Run `precache verify` for details. Restore the shard, or build it again.");
+  error.add_hint("Run 'precache verify' for details. Restore the shard, or build it again.");
   throw error;
 }
 

@@ -79,8 +79,8 @@ void take_dataset(TensorSource& source, const std::vector<ListedShard>& listed,
 }
 
 constexpr const char* kUseBuildHint =
-    "Use `precache build` to make tensors from encoded images or from HDF5 arrays of any type, or "
-    "`precache pack` to keep encoded images as they are.";
+    "Use 'precache build' to make tensors from encoded images or from HDF5 arrays of any type, or "
+    "'precache pack' to keep encoded images as they are.";
 
 /// Refuses shards whose labels would be lost.
 void check_labels(const ShardSet& shards) {

@@ -12,7 +12,7 @@ inline constexpr const char* kSourceHelp =
     "input.";
 
 inline constexpr const char* kUseConvertHint =
-    "Use `precache convert` to change the format of tensor shards.";
+    "Use 'precache convert' to change the format of tensor shards.";
 
 /// A resolved `source`.
 struct SourcePath {

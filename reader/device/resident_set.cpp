@@ -38,9 +38,9 @@ ResidentSet::ResidentSet(const std::shared_ptr<const ShardSet>& shards, unsigned
   if (bytes_ > most_bytes) {
     throw InvalidArgument(
         fmt::format("`device_path` resident needs {} bytes on the device for {} samples, and "
-                    "`resident_up_to` is {}",
+                    "`resident_up_to_bytes` is {}",
                     bytes_, samples, most_bytes),
-        "Raise `resident_up_to` if the device has the memory, or use another `device_path`.");
+        "Raise `resident_up_to_bytes` if the device has the memory, or use another `device_path`.");
   }
   if (samples == 0) return;
   tensors_ = allocate_device(device, samples * row_bytes);

@@ -18,6 +18,8 @@ TEST_CASE("positional arguments and fields with another flag are named as the he
         "SOURCE and OUT, SHARDS, PATHS, PATH");
   CHECK(with_flags("`max_bad_percent`, `shard_size_bytes`, `shard_count`") ==
         "--max-bad, --shard-size, --shards");
+  CHECK(with_flags("`pin_shards_up_to_bytes`, `resident_up_to_bytes`") ==
+        "--pin-shards-up-to, --resident-up-to");
 }
 
 TEST_CASE("other text in backquotes stays as it is", "[cli]") {

@@ -48,8 +48,8 @@ struct Pipe {
 [[noreturn]] void refuse_start(const Path& helper, int error) {
   if (helper.empty() && (error == ENOENT || error == EACCES)) {
     throw Unsupported(
-        "third-party HDF5 files are read by the `precache` command, which was not found on PATH",
-        "Set `helper` to the path of the command.");
+        "third-party HDF5 files are read by the precache command, which was not found on PATH",
+        "Put the command on PATH, or set `helper` to its path.");
   }
   throw IoError("cannot start", helper.empty() ? kCommand : helper, error,
                 helper.string().starts_with("/proc/")
@@ -107,15 +107,16 @@ void check_death(int status, const Path& path) {
   if (!WIFSIGNALED(status)) return;
   switch (const int signal = WTERMSIG(status)) {
     case SIGXCPU:
-      throw CorruptData(path, 0, "the HDF5 library takes too long to read it");
+      throw CorruptData(path, 0, "reading the file with the HDF5 library took too long");
     case SIGSEGV:
     case SIGBUS:
     case SIGABRT:
     case SIGFPE:
     case SIGILL:
     case SIGTRAP:
-      throw CorruptData(path, 0,
-                        fmt::format("the HDF5 library crashed on it ({})", ::strsignal(signal)));
+      throw CorruptData(
+          path, 0,
+          fmt::format("the HDF5 library crashed while reading the file ({})", ::strsignal(signal)));
     default:
       throw IoError(fmt::format("a signal ended the process that scans ({}):", ::strsignal(signal)),
                     path, 0);
@@ -127,7 +128,7 @@ void check_death(int status, const Path& path) {
   const std::string program = helper.empty() || is_itself ? kCommand : helper.string();
   if (WEXITSTATUS(status) == kUsageError) {
     throw Unsupported(fmt::format("'{}' is built without HDF5, or has another version", program),
-                      "Install a `precache` command of the same version, built with HDF5.");
+                      "Install a precache command of the same version, built with HDF5.");
   }
   throw IoError(fmt::format("'{}' failed to read", program), path, 0);
 }

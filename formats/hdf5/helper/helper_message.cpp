@@ -112,7 +112,8 @@ void rethrow(const Json& json, const Path& path) {
 }
 
 [[noreturn]] void refuse_answer(const Path& path) {
-  throw CorruptData(path, 0, "the HDF5 library returned an impossible result for it");
+  throw CorruptData(path, 0,
+                    "the HDF5 library returned an invalid result; the file is probably corrupt");
 }
 
 bool lies_within(std::uint64_t begin, std::uint64_t size, std::uint64_t whole) {
@@ -205,7 +206,7 @@ Answer decode(std::span<const std::uint8_t> message, const Path& path, std::uint
   try {
     const Json json = Json::from_cbor(message);
     if (json.at("protocol") != kProtocol) {
-      throw Unsupported("the `precache` command that reads HDF5 files has another version",
+      throw Unsupported("the precache command that reads HDF5 files has another version",
                         "Install the command and this library from one version.");
     }
     rethrow(json, path);

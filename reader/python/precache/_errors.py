@@ -114,6 +114,7 @@ globals().update({kind.__name__: kind for kind in _IO_ERRORS.values()})
 # Fields of the C++ library whose argument has another name, or is positional.
 _ARGUMENTS = {
     **dict.fromkeys(("source", "out", "path", "paths", "shards", "dataset"), ""),
+    "helper": "PRECACHE_COMMAND",
     "max_bad_percent": "max_bad=",
     "pin_shards_up_to_bytes": "pin_shards_up_to=",
     "resident_up_to_bytes": "resident_up_to=",

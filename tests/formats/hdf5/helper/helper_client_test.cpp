@@ -143,10 +143,10 @@ TEST_CASE("if the scanning process crashes, the file is corrupt", "[formats][hdf
         [&] { (void)hdf5::scan_in_helper(script(folder, lines), "a.h5", 10); });
   };
   CHECK_THAT(message("kill -SEGV $$"), test::contains("'a.h5' is corrupt") &&
-                                           test::contains("crashed on it (Segmentation fault)"));
-  CHECK_THAT(message("kill -ABRT $$"), test::contains("crashed on it (Aborted)"));
-  CHECK_THAT(message("kill -XCPU $$"), test::contains("takes too long"));
-  CHECK_THAT(message("echo rubbish"), test::contains("impossible result"));
+                                           test::contains("crashed while reading the file (Segmentation fault)"));
+  CHECK_THAT(message("kill -ABRT $$"), test::contains("crashed while reading the file (Aborted)"));
+  CHECK_THAT(message("kill -XCPU $$"), test::contains("took too long"));
+  CHECK_THAT(message("echo rubbish"), test::contains("invalid result"));
 }
 
 TEST_CASE("rows of images arrive as they were sent", "[formats][hdf5][roundtrip]") {
@@ -254,8 +254,8 @@ TEST_CASE("without a helper the command is looked for on PATH", "[formats][hdf5]
     scan();
     FAIL("there is no command");
   } catch (const Unsupported& error) {
-    CHECK_THAT(error.what(), test::contains("`precache` command, which was not found on PATH"));
-    CHECK_THAT(error.hint(), test::contains("Set `helper`"));
+    CHECK_THAT(error.what(), test::contains("the precache command, which was not found on PATH"));
+    CHECK_THAT(error.hint(), test::contains("set `helper` to its path"));
   }
   test::write_text(folder / "precache", "#!/bin/sh\nkill -SEGV $$\n");
   REQUIRE(::chmod((folder / "precache").c_str(), 0700) == 0);
