@@ -60,8 +60,8 @@ class DeviceRing::Lease final : public DeviceLease {
   [[nodiscard]] bool is_of_this_process() const { return generation_ == fork_generation(); }
   void check_process() const {
     if (is_of_this_process()) return;
-    throw InvalidArgument("a batch cannot be used in a process that was forked since it was loaded",
-                          "Make the loader in the process that uses it.");
+    throw InvalidArgument("this batch was loaded before fork() and cannot be used in the child",
+                          "Create the loader in the process that uses it.");
   }
 
   const std::uint64_t generation_ = fork_generation();
@@ -141,7 +141,7 @@ void DeviceRing::release(std::size_t place, const std::vector<CUstream_st*>& str
 
 void DeviceRing::throw_full() const {
   throw InvalidArgument(fmt::format("all {} batches on the device are in use", size()),
-                        "Release batches before asking for more, or raise `device_batches`.");
+                        "Release batches before calling next(), or raise `device_batches`.");
 }
 
 void DeviceRing::note_failure() {

@@ -55,7 +55,7 @@ void RegisteredShards::unregister() {
 }
 
 Source choose_source(const ShardSet& shards, const DeviceOptions& options) {
-  if (options.device_path == DevicePath::kStaged) return {nullptr, 0, "Staged was asked for."};
+  if (options.device_path == DevicePath::kStaged) return {nullptr, 0, "`device_path` is staged."};
   const bool asked = options.device_path != DevicePath::kAuto;
   if (options.pin_shards_up_to_bytes == 0 && !asked) {
     return {nullptr, 0, "Staged: `pin_shards_up_to_bytes` is 0, so no shards are pinned."};
@@ -78,11 +78,11 @@ Source choose_source(const ShardSet& shards, const DeviceOptions& options) {
   };
   try {
     return {std::make_unique<RegisteredShards>(shards, options.device), bytes,
-            options.device_path == DevicePath::kStrided ? "Strided was asked for."
+            options.device_path == DevicePath::kStrided ? "`device_path` is strided."
             : options.device_path == DevicePath::kGather
-                ? "Gather was asked for."
-                : fmt::format("In place: all {} bytes of shards are registered; neighbours of one "
-                              "shard go strided, others by gather.",
+                ? "`device_path` is gather."
+                : fmt::format("All {} bytes of shards are pinned; runs of neighbours use strided "
+                              "copies, other batches use gather.",
                               bytes)};
   } catch (const DeviceError& error) {
     return not_pinned(error);

@@ -10,6 +10,7 @@
 
 #include "formats/os/bus_fault.hpp"
 #include "precache/formats/error.hpp"
+#include "reader/loader/ring_memory.hpp"
 
 namespace precache {
 namespace {
@@ -47,9 +48,13 @@ BatchPipeline::BatchPipeline(std::shared_ptr<const ShardSet> shards, const Loade
       options_(validated(options, shards->samples())),
       shards_(std::move(shards)),
       passes_(*shards_->spec(), options_.transform, columns_of(*shards_, options_.columns)),
-      filler_(shards_, options_,
-              passes_.largest_batch_bytes(largest_batch(options_, shards_->samples())),
-              placement.in_place),
+      filler_(
+          shards_, options_,
+          // Batches whose tensors stay where they are need no memory here.
+          placement.in_place != nullptr
+              ? passes_.largest_batch_bytes(largest_batch(options_, shards_->samples()))
+              : ring_batch_bytes(passes_, options_, largest_batch(options_, shards_->samples())),
+          placement.in_place),
       pool_(std::make_shared<BufferPool>(options_.prefetch + 1, buffers(placement, filler_))),
       consumed_(begin_of(0), options_),
       planned_(consumed_),

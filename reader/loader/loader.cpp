@@ -40,8 +40,8 @@ LoaderBase::~LoaderBase() {
 
 LoaderCore& LoaderBase::core() const {
   if (!core_->is_of_this_process()) {
-    throw InvalidArgument("a loader cannot be used in a process that was forked since it was made",
-                          "Make the loader in the process that uses it.");
+    throw InvalidArgument("this loader was created before fork() and cannot be used in the child",
+                          "Create the loader in the process that uses it.");
   }
   return *core_;
 }
@@ -97,7 +97,7 @@ void LoaderBase::set_epoch(std::uint64_t epoch) {
   core().resume(state);
 }
 
-Loader::Loader(Dataset dataset, const LoaderOptions& options)
+Loader::Loader(const Dataset& dataset, const LoaderOptions& options)
     : LoaderBase((static_cast<void>(dataset.spec()),  // throws Unsupported if there are no tensors
                   std::make_unique<BatchPipeline>(dataset.shards_, options, BatchPlacement()))) {}
 

@@ -21,7 +21,7 @@ template <typename Enum, std::size_t kCount>
   const auto found = std::ranges::find(names, text);
   if (found != names.end()) return static_cast<Enum>(found - names.begin());
   throw InvalidArgument(
-      fmt::format("`{}` must be one of {}; got '{}'", field, fmt::join(names, ", "), text));
+      fmt::format("`{}` must be one of {}, got '{}'", field, fmt::join(names, ", "), text));
 }
 
 /// Throws InvalidArgument unless 1 <= value <= most.

@@ -83,7 +83,7 @@ OrderState OrderState::from_json(std::string_view text) {
     }
     return state;
   } catch (const nlohmann::json::exception& error) {
-    throw InvalidArgument(fmt::format("not a loader state: {}", error.what()));
+    throw InvalidArgument(fmt::format("the text is not a loader state: {}", error.what()));
   }
 }
 

@@ -21,9 +21,8 @@ void check_elements(const TensorSpec& spec, DType asked, const std::byte* data,
         fmt::format("the elements are {}, not {}", name(spec.dtype), name(asked)));
   }
   if (!is_aligned(asked, data, stride_bytes)) {
-    throw Unsupported(
-        fmt::format("the {} values are at addresses that are not aligned for them", name(asked)),
-        "Copy the bytes, or use a Loader, which copies them.");
+    throw Unsupported(fmt::format("the values are not aligned for {}", name(asked)),
+                      "Copy the bytes, or use a Loader, which copies them.");
   }
 }
 

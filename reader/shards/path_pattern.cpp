@@ -19,7 +19,7 @@ constexpr std::size_t kMostNames = 1'000'000;
 constexpr const char* kTooMany = "names more than a million files";
 
 [[noreturn]] void refuse(const std::string& pattern, const char* reason) {
-  throw InvalidArgument(fmt::format("'{}' {}", pattern, reason));
+  throw InvalidArgument(fmt::format("'{}' {}", pattern, reason), "For example 'x-{000..127}.tar'.");
 }
 
 /// The alternatives of a brace list: `A..B`, padded to the width of A, or `a,b,c`.

@@ -50,8 +50,8 @@ EpochPasses::EpochPasses(const TensorSpec& stored, const BatchTransform& transfo
   if (!has_allowed_sides(*transform.max_size) ||
       pixels(*transform.max_size) < pixels(largest_[0])) {
     throw InvalidArgument(
-        fmt::format("`max_size` must have sides of at most {} and as many pixels as {}x{}, which "
-                    "the transform makes; got {}x{}",
+        fmt::format("`max_size` must have sides of at most {} and at least as many pixels as the "
+                    "{}x{} that the transform makes, got {}x{}",
                     augment::kLargestSide, largest_[0].height, largest_[0].width,
                     transform.max_size->height, transform.max_size->width));
   }

@@ -10,7 +10,7 @@
 #include "reader/loader/augment/operation_random.hpp"
 #include "reader/loader/augment/planar_image.hpp"
 
-/// RandomErasing: a rectangle gets one value or noise, in the pixels or in the normalized numbers.
+/// RandomErasing: a rectangle gets one value or noise, in the pixels or in the normalised numbers.
 namespace precache {
 
 /// torchvision's `RandomErasing.get_params`. Borrows the value of its operation.

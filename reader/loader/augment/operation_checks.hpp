@@ -43,9 +43,10 @@ inline void check_range(std::string_view operation, std::string_view field, cons
   if (from <= to && (from > low || (from == low && lowest == Lowest::kIncluded)) && to <= high) {
     return;  // not for NaN
   }
-  throw InvalidArgument(fmt::format(
-      "{}: `{}` must have two numbers in order, {} {} and at most {}; got {} and {}", operation,
-      field, lowest == Lowest::kIncluded ? "at least" : "above", low, high, from, to));
+  throw InvalidArgument(
+      fmt::format("{}: `{}` must be (low, high) with {} {} low <= high <= {}, "
+                  "got ({}, {})",
+                  operation, field, low, lowest == Lowest::kIncluded ? "<=" : "<", high, from, to));
 }
 
 inline void check_fill(std::string_view operation, const Fill& fill, std::uint32_t channels) {

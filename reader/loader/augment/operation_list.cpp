@@ -184,8 +184,8 @@ Augmentation resized(Augmentation list, ImageSize size) {
         operation->kind);
     if (found) return list;
   }
-  throw InvalidArgument(
-      "another size needs an operation that sets a size, such as RandomResizedCrop, in the list");
+  throw InvalidArgument("the image size cannot change: the list has no operation that sets it",
+                        "Add one, such as RandomResizedCrop.");
 }
 
 }  // namespace augment

@@ -253,8 +253,10 @@ ViewPass ViewPass::with_size(ImageSize size) const {
     return {stored_, transform_, &list};
   }
   if (!transform_.crop) {
-    throw InvalidArgument("another size needs `crop` or an operation that sets a size",
-                          "Add one, such as RandomResizedCrop.");
+    throw InvalidArgument(
+        "the image size cannot change: `crop` is not given",
+        "Set `crop`, or give a list with an operation that sets the size, such as "
+        "RandomResizedCrop.");
   }
   BatchTransform transform = transform_;
   transform.crop->height = size.height;

@@ -16,7 +16,7 @@ constexpr std::size_t kMostViews = 64;
 
 void check_views(const BatchTransform& transform) {
   if (!transform.views.empty() && !transform.augmentation.empty()) {
-    throw InvalidArgument("`augmentation` and `views` contradict each other",
+    throw InvalidArgument("`augmentation` cannot be combined with `views`",
                           "Make the list of `augmentation` one of the views.");
   }
   if (transform.views.size() > kMostViews) {

@@ -56,7 +56,7 @@ void describe_access(const ShardSet& set, Inspection& facts) {
     access.reason = "samples are not at equal distances: each is a view, batches are copied";
   } else {
     access.batches = AccessFacts::Batches::kViews;
-    access.reason = "equal records: neighbours are one strided view";
+    access.reason = "all records have the same size";
   }
 }
 

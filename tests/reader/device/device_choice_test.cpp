@@ -63,7 +63,7 @@ TEST_CASE("shards beyond the budget are staged", "[device]") {
   device.pin_shards_up_to_bytes = fixture.bytes;
   DeviceLoader loader(fixture.dataset, fixture.options, device);
   CHECK(loader.stats().bytes_registered == fixture.bytes);
-  CHECK_THAT(loader.stats().reason, contains("In place"));
+  CHECK_THAT(loader.stats().reason, contains("are pinned"));
 
   for (const DevicePath path : {DevicePath::kStrided, DevicePath::kGather}) {
     device.device_path = path;

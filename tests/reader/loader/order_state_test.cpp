@@ -243,11 +243,11 @@ TEST_CASE("names of shuffles and last batches are parsed", "[reader][order]") {
   for (const char* text : {"", "None", "blocks", "full ", "drop"}) {
     CHECK_THAT(
         test::message_of<InvalidArgument>([&] { (void)parse_shuffle(text); }),
-        test::contains(fmt::format("must be one of none, block, full, weighted; got '{}'", text)));
+        test::contains(fmt::format("must be one of none, block, full, weighted, got '{}'", text)));
   }
   for (const char* text : {"", "Drop", "none"}) {
     CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)parse_last_batch(text); }),
-               test::contains(fmt::format("must be one of drop, pad, keep, even; got '{}'", text)));
+               test::contains(fmt::format("must be one of drop, pad, keep, even, got '{}'", text)));
   }
 }
 
@@ -306,7 +306,7 @@ TEST_CASE("a malformed state is refused with a reason", "[reader][order][malform
   CHECK_THAT(message(example_state().to_json() + "x"), test::contains(no_state));
   CHECK_THAT(message(changed("version", 2)), test::contains("'version' must be 1, got 2"));
   CHECK_THAT(message(changed("shuffle", "best")),
-             test::contains("one of none, block, full, weighted; got 'best'"));
+             test::contains("one of none, block, full, weighted, got 'best'"));
   CHECK_THAT(message(changed("shuffle", 1)), test::contains(no_state));
   CHECK_THAT(message(changed("position", 1'281'168)),
              test::contains("'position' must be at most 1281167, got 1281168"));

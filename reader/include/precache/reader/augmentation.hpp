@@ -12,7 +12,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -93,7 +92,7 @@ struct RandomAffine {
   std::optional<std::array<double, 2>> center{};
 };
 
-/// Changes by drawn factors, in random order. What has no range is left as it is.
+/// Changes by drawn factors, in random order. Properties without a range do not change.
 struct ColorJitter {
   std::optional<Range> brightness{};
   std::optional<Range> contrast{};

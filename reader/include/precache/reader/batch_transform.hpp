@@ -37,7 +37,7 @@ struct EpochSize {
 ///
 /// A uint8 pixel x that becomes a float is x/255, then (x/255 - mean) / std with `normalize`.
 /// Tensors that are stored as floats can be cropped, flipped, re-ordered and cast to another float
-/// type, but neither normalized nor made uint8.
+/// type, but neither normalised nor made uint8.
 struct BatchTransform {
   std::optional<Crop> crop{};
   bool flip = false;  // mirror half of the samples, chosen at random, left to right
@@ -45,7 +45,7 @@ struct BatchTransform {
   std::optional<DType> dtype{};    // none: float32 with `normalize`, else as stored
   std::optional<Layout> layout{};  // none: as stored
 
-  /// Random changes of uint8 pixels, before they are normalized; instead of `crop` and `flip`.
+  /// Random changes of uint8 pixels, before they are normalised; instead of `crop` and `flip`.
   Augmentation augmentation{};
   /// Several tensors of each sample, each by its own list; instead of `augmentation`. The record is
   /// read once.

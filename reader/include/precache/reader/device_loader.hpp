@@ -189,18 +189,19 @@ struct DeviceStats {
 ///
 /// Order, seeds, ranks, epochs and pixels are those of a Loader with the same options, bit for bit.
 /// The device runs the operations of lists (not all: docs/gpu.md), crops, flips, normalises, casts
-/// and reorders the axes. Copies have their own stream
-/// and wait there until the memory of an earlier batch is released. On the resident path the
-/// constructor copies the whole dataset; after that, the device also chooses the samples and draws,
-/// and the host only launches kernels. next() waits for storage, and
-/// for the device only if that is `device_batches` batches late. Several devices need several
-/// loaders. The caller's current device does not change.
+/// and reorders the axes. Copies have their own stream and wait there until the memory of an
+/// earlier batch is released. On the resident path the constructor copies the whole dataset; after
+/// that, the device also chooses the samples and draws, and the host only launches kernels. next()
+/// waits for storage, and for the device only if the device has fallen `device_batches`
+/// batches behind. Several devices need several loaders. The caller's current device does not
+/// change.
 class DeviceLoader : public LoaderBase {
  public:
   /// Throws the exceptions of Loader's constructor; Unsupported if the build has no CUDA, the
   /// machine has no driver or no GPU, or the transform needs a kernel that the build does not have;
   /// InvalidArgument for a device or path that does not exist or does not fit; DeviceError.
-  DeviceLoader(Dataset dataset, const LoaderOptions& options, const DeviceOptions& device = {});
+  DeviceLoader(const Dataset& dataset, const LoaderOptions& options,
+               const DeviceOptions& device = {});
 
   /// The next batch, or none at the end of the epoch; the call after that begins the next epoch.
   /// Throws the exceptions of Loader::next; InvalidArgument if the consumer holds all

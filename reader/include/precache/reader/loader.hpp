@@ -175,8 +175,8 @@ struct LoaderStats {
 /// made, every call throws InvalidArgument: make another loader there.
 class LoaderBase {
  public:
-  /// Blocks until next() need not wait for storage, or until `time` has passed; false if it would
-  /// still wait. Lets a caller do something else meanwhile, such as checking for Ctrl-C.
+  /// Blocks until the next batch is ready or `time` has passed; returns false on timeout. Lets a
+  /// caller do something else meanwhile, such as checking for Ctrl-C.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds time);
 
   /// The number of batches of a whole epoch, and of those of this epoch that next() has not
@@ -199,10 +199,10 @@ class LoaderBase {
   /// The number of tensors of each sample, and the type and shape of one.
   [[nodiscard]] std::size_t views() const;
   [[nodiscard]] TensorSpec view_spec(std::size_t view) const;
-  /// Changes the size of the tensors of a view from an epoch on, up to the next one at which it was
-  /// set; by default from the first epoch of which next() has returned no batch. Returns that
-  /// epoch. Sizes belong to epochs: resume() and set_epoch() find those that the epoch had before.
-  /// The crop, or the last operation of the view that sets a size, makes the new one. Throws
+  /// Sets the image size of a view from `epoch` on, until the next epoch with its own size. Without
+  /// `epoch`, the size holds from the first epoch of which next() has returned no batch. Returns
+  /// the epoch. resume() and set_epoch() restore the sizes that were set for an epoch. The crop, or
+  /// the last operation of the view that sets a size, makes images of the new size. Throws
   /// InvalidArgument if there is none, or if the size has more pixels than
   /// BatchTransform::max_size.
   std::uint64_t set_size(ImageSize size, std::size_t view = 0,
@@ -236,7 +236,7 @@ class Loader : public LoaderBase {
  public:
   /// Starts the threads. Throws InvalidArgument for invalid options, Unsupported if the samples are
   /// not tensors of one spec.
-  explicit Loader(Dataset dataset, const LoaderOptions& options = {});
+  explicit Loader(const Dataset& dataset, const LoaderOptions& options = {});
 
   /// The next batch, or none at the end of the epoch; the call after that begins the next epoch.
   /// Throws IoError or CorruptData, with the path of the shard, if a shard cannot be read. state()
