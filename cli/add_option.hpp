@@ -66,7 +66,6 @@ CLI::Option* add_enum(CLI::App& app, const std::string& option,
                       const std::array<Enum, kCount>& values, const std::string& standard,
                       const std::string& text, Target& target) {
   std::vector<std::string> words;
-  words.reserve(values.size());
   for (const Enum value : values) words.emplace_back(name(value));
   return add_choice(app, option, words, standard, text, [&](const std::string& word) {
     target = *std::ranges::find(values, word, [](Enum value) { return name(value); });

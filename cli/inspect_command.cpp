@@ -14,7 +14,6 @@
 #include "cli/say.hpp"
 #include "cli/shard_paths.hpp"
 #include "formats/bytes/number_text.hpp"
-#include "formats/bytes/utf8.hpp"
 #include "formats/os/file.hpp"
 #include "formats/os/temporary_file.hpp"
 #include "precache/convert/pictures.hpp"
@@ -170,7 +169,6 @@ ExitCode run_inspect(const InspectCommand& command) {
   }
   const std::vector<Inspected> paths = inspect_all(command);
   std::vector<Inspection> all;
-  all.reserve(paths.size());
   for (const Inspected& path : paths) all.push_back(path.facts);
   if (command.json) {
     std::fputs(to_json(all).c_str(), stdout);

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <optional>
-#include <vector>
 
 #include "formats/bytes/text.hpp"
 #include "precache/formats/error.hpp"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "convert/job/skipped_report.hpp"
-#include "convert/job/work_folder.hpp"
 #include "formats/shard/encoded_manifest.hpp"
 #include "precache/convert/job.hpp"
 #include "precache/formats/manifest.hpp"

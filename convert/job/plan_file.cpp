@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
-#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>

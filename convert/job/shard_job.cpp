@@ -5,13 +5,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "convert/job/differences.hpp"
-#include "convert/job/parts.hpp"
 #include "convert/job/work_names.hpp"
 #include "convert/source/source_json.hpp"
 #include "convert/source/source_path.hpp"

@@ -64,8 +64,8 @@ std::string tsv_escaped(std::string_view text) {
   return result;
 }
 
-SkippedReport::SkippedReport(fs::path folder, std::string split)
-    : path_(std::move(folder) / kName), split_(std::move(split)) {}
+SkippedReport::SkippedReport(const fs::path& folder, std::string split)
+    : path_(folder / kName), split_(std::move(split)) {}
 
 void SkippedReport::check(const fs::path& folder) {
   const auto head = head_of(folder / kName);

@@ -17,7 +17,7 @@ namespace precache {
 /// millions.
 class SkippedReport {
  public:
-  SkippedReport(std::filesystem::path folder, std::string split);
+  SkippedReport(const std::filesystem::path& folder, std::string split);
 
   /// Adds a line. Throws IoError.
   void add(const SkippedSample& sample);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
 #include "convert/image/transform/image_transform.hpp"
 #include "convert/pictures/painting.hpp"

@@ -18,7 +18,6 @@
 namespace precache {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kIdentityVersion = 3;  // changes when equal options give other bytes than before

@@ -224,11 +224,6 @@ CsvTable parse_csv_table(std::string_view text, const std::filesystem::path& nam
   return table;
 }
 
-std::vector<CsvLabel> parse_csv_labels(std::string_view text, const std::filesystem::path& name,
-                                       const CsvColumns& columns) {
-  return parse_csv_table(text, name, columns).rows;
-}
-
 bool has_csv_targets(std::string_view text, const std::filesystem::path& name,
                      const CsvColumns& columns) {
   CsvReader reader(text, name, row_hint(columns));

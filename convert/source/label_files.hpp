@@ -53,11 +53,6 @@ struct CsvColumns {
 [[nodiscard]] CsvTable parse_csv_table(std::string_view text, const std::filesystem::path& name,
                                        const CsvColumns& columns = {});
 
-/// The rows of that table.
-[[nodiscard]] std::vector<CsvLabel> parse_csv_labels(std::string_view text,
-                                                     const std::filesystem::path& name,
-                                                     const CsvColumns& columns = {});
-
 /// Whether the first row has columns with types.
 [[nodiscard]] bool has_csv_targets(std::string_view text, const std::filesystem::path& name,
                                    const CsvColumns& columns = {});

@@ -9,7 +9,6 @@
 #include <array>
 #include <iterator>
 #include <tuple>
-#include <utility>
 
 namespace precache {
 namespace {

@@ -51,7 +51,6 @@ class Listing {
   /// Samples with equal paths are sorted by shard and offset.
   void sort_by_path();
   void set_label(std::size_t index, std::int64_t label) { entries_[index].label = label; }
-  void set_shard(std::size_t index, std::uint32_t shard) { entries_[index].shard = shard; }
 
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] ListedFile operator[](std::size_t index) const;

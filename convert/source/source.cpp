@@ -5,7 +5,6 @@
 #include <oneapi/tbb/parallel_for.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <functional>
 #include <regex>
@@ -49,9 +48,9 @@ ListedFile stat_listed(const fs::path& root, const std::string& path, const std:
 /// A path of a CSV file as it is below the root, which an absolute path may name; starts with ".."
 /// if it is elsewhere.
 fs::path below_root(const std::string& text, const fs::path& root) {
-  const fs::path path = fs::path(text).lexically_normal();
+  fs::path path = fs::path(text).lexically_normal();
   if (!path.is_absolute()) return path;
-  const fs::path below = path.lexically_relative(fs::absolute(root).lexically_normal());
+  fs::path below = path.lexically_relative(fs::absolute(root).lexically_normal());
   if (*below.begin() != "..") return below;
   return path.lexically_relative(fs::weakly_canonical(root));
 }

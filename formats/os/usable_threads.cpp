@@ -32,7 +32,7 @@ std::optional<double> quota_of(const std::string& folder) {
 // The smallest quota of this process's control group and the groups above it.
 std::optional<double> cgroup_quota() {
   std::optional<double> smallest;
-  const auto consider = [&](std::string base, std::string group) {
+  const auto consider = [&](const std::string& base, std::string group) {
     for (;;) {
       if (const auto quota = quota_of(base + group))
         smallest = std::min(smallest.value_or(*quota), *quota);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 
 #include "formats/bytes/checked_math.hpp"

@@ -6,9 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "formats/shard/framing.hpp"
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "formats/bytes/checked_math.hpp"
 #include "formats/bytes/strict_json.hpp"
 #include "formats/os/file.hpp"

@@ -55,7 +55,8 @@ std::optional<std::uint64_t> number(std::string_view text) {
   text.remove_prefix(first);
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
-  const bool is_whole = end == text.data() + text.size() || kFilling.find(*end) != kFilling.npos;
+  const bool is_whole =
+      end == text.data() + text.size() || kFilling.find(*end) != std::string_view::npos;
   if (error != std::errc{} || !is_whole) return std::nullopt;
   return value;
 }

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "formats/shard/limits.hpp"
-
 /// The conventions of webdataset for the names and contents of the files of a sample.
 namespace precache::tar {
 

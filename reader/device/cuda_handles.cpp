@@ -108,12 +108,14 @@ CurrentDevice::Result CurrentDevice::push() noexcept {
                           find_in_driver("cuCtxPopCurrent", pop_)}) {
     if (find != cudaSuccess) return {find, "cudaGetDriverEntryPointByVersion"};
   }
+  // NOLINTBEGIN(clang-analyzer-core.CallAndMessage): the loop above has set the functions
   CUcontext context = nullptr;
   error = as_runtime(retain(&context, device_));
   if (error != cudaSuccess) return {error, "cuDevicePrimaryCtxRetain"};
   error = as_runtime(push_context(context));
   pushed_ = error == cudaSuccess;
   if (!pushed_) (void)release_(device_);
+  // NOLINTEND(clang-analyzer-core.CallAndMessage)
   return {error, "cuCtxPushCurrent"};
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 
 #include <deque>
 #include <new>
@@ -314,7 +313,7 @@ std::unique_ptr<LoaderCore> DeviceLoader::make_core(const Dataset& dataset,
   return std::make_unique<Copying>(dataset, options, device);
 }
 
-DeviceLoader::DeviceLoader(Dataset dataset, const LoaderOptions& options,
+DeviceLoader::DeviceLoader(const Dataset& dataset, const LoaderOptions& options,
                            const DeviceOptions& device)
     : LoaderBase(make_core(dataset, options, device)) {}
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <span>
 #include <variant>
 
 #include "precache/formats/error.hpp"

@@ -7,7 +7,6 @@
 #include "formats/bytes/checked_math.hpp"
 #include "precache/formats/error.hpp"
 #include "reader/device/cuda_handles.hpp"
-#include "reader/device/device_lease.hpp"
 #include "reader/device/device_loader_impl.hpp"
 #include "reader/device/device_ring.hpp"
 #include "reader/device/epoch_plans.hpp"

@@ -10,7 +10,7 @@ void throw_without_cuda() {
                     "Build it where the CUDA Toolkit 13 is installed, with PRECACHE_WITH_CUDA=ON.");
 }
 
-DeviceLoader::DeviceLoader(Dataset, const LoaderOptions&, const DeviceOptions&)
+DeviceLoader::DeviceLoader(const Dataset&, const LoaderOptions&, const DeviceOptions&)
     : LoaderBase(nullptr) {
   throw_without_cuda();
 }

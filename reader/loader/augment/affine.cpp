@@ -2,8 +2,6 @@
 #include "reader/loader/augment/affine.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <utility>
 
 #include "reader/loader/augment/affine_body.hpp"
 #include "reader/loader/augment/warp_kernels.hpp"

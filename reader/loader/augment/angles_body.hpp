@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
-
 #include "formats/bytes/host_device.hpp"
 #include "reader/loader/augment/angles.hpp"
 

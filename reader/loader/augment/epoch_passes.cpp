@@ -26,8 +26,7 @@ bool has_allowed_sides(const ImageSize& size) {
 }  // namespace
 
 EpochPasses::EpochPasses(const TensorSpec& stored, const BatchTransform& transform,
-                         NamedColumns columns)
-    : can_change_(transform.crop.has_value() || transform.has_lists()) {
+                         NamedColumns columns) {
   const auto first = std::make_shared<const ViewPasses>(stored, transform, std::move(columns));
   from_[0] = {first, std::vector<bool>(first->size(), false)};
   for (const EpochSize& each : transform.sizes) {

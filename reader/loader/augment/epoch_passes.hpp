@@ -24,8 +24,6 @@ class EpochPasses {
   /// Whether batches of the epochs from `first` to `last` are the same with `other` passes, which
   /// are those of with_size().
   [[nodiscard]] bool agree(const EpochPasses& other, std::uint64_t first, std::uint64_t last) const;
-  /// Whether tensors never change, byte for byte, whatever with_size() is asked for.
-  [[nodiscard]] bool is_always_copy() const { return !can_change_ && at(0)->view(0).is_copy(); }
   /// The memory that any batch of up to `rows` samples needs, whatever with_size() is asked for.
   /// Throws InvalidArgument if it is too large for this machine.
   [[nodiscard]] std::size_t largest_batch_bytes(std::size_t rows) const;
@@ -43,7 +41,6 @@ class EpochPasses {
 
   void set(ImageSize size, std::size_t view, std::uint64_t epoch);
 
-  bool can_change_;
   std::map<std::uint64_t, From> from_;  // by the first epoch
   std::vector<ImageSize> largest_;      // by view: the size with the most pixels
 };

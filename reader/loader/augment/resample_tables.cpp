@@ -2,7 +2,6 @@
 #include "reader/loader/augment/resample_tables.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "reader/loader/augment/resample_kernels.hpp"

@@ -16,7 +16,7 @@ std::vector<Row> rows_of(std::string_view text) {
   const std::vector<char> exact(text.begin(),
                                 text.end());  // exact size: ASan sees one byte too far
   for (auto& [path, label, line, targets] :
-       parse_csv_labels({exact.data(), exact.size()}, "l.csv")) {
+       parse_csv_table({exact.data(), exact.size()}, "l.csv").rows) {
     rows.emplace_back(path, label, line);
   }
   return rows;
@@ -99,7 +99,7 @@ TEST_CASE("quoted csv fields hold commas and quotes and line ends", "[convert][c
 TEST_CASE("named columns are found in the header and others are ignored", "[convert][csv]") {
   const auto rows = [](std::string_view text, const CsvColumns& columns) {
     std::vector<Row> all;
-    for (auto& [path, label, line, targets] : parse_csv_labels(text, "l.csv", columns)) {
+    for (auto& [path, label, line, targets] : parse_csv_table(text, "l.csv", columns).rows) {
       all.emplace_back(path, label, line);
     }
     return all;

@@ -12,7 +12,6 @@
 #include "precache/convert/sidecars.hpp"
 #include "precache/formats/named_column.hpp"
 #include "precache/formats/recipe.hpp"
-#include "precache/formats/usable_threads.hpp"
 
 namespace precache {
 
