@@ -10,6 +10,7 @@
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
 #include "formats/bytes/number_text.hpp"
+#include "formats/bytes/text.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/tools/measure.hpp"
 

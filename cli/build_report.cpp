@@ -130,8 +130,9 @@ std::string fixed_text(const Recipe& recipe) {
 
 std::string turned_text(const BuildReport& report) {
   if (report.turned == 0) return {};
-  return fmt::format("{} by EXIF; torchvision's ImageFolder would not turn {} (--exif ignore)",
-                     human::count(report.turned, "image"), report.turned == 1 ? "it" : "them");
+  return fmt::format(
+      "{} rotated by EXIF; ImageFolder does not rotate {}. Use --exif ignore to match it.",
+      human::count(report.turned, "image"), report.turned == 1 ? "it" : "them");
 }
 
 /// Why tar records are larger than necessary, and some readers see cut names.
@@ -152,6 +153,16 @@ std::string empty_classes_text(const BuildEstimate& estimate) {
                      estimate.empty_classes.front());
 }
 
+/// "12 tar shards of 300 to 301 samples".
+std::string shards_text(const SplitEstimate& split, Format format) {
+  std::string text = precache::shards_text(split.shards, format) + " of " +
+                     human::count(split.smallest_shard_samples);
+  if (split.largest_shard_samples != split.smallest_shard_samples) {
+    text += " to " + human::count(split.largest_shard_samples);
+  }
+  return text + (split.largest_shard_samples == 1 ? " sample" : " samples");
+}
+
 void print_estimate_rows(const BuildEstimate& estimate, const BuildOptions& options) {
   print_row("source", fmt::format("{}, {}, {}", human::count(estimate.samples, "image"),
                                   labels_text(estimate), size_text(estimate.source_bytes)));
@@ -166,13 +177,10 @@ void print_estimate_rows(const BuildEstimate& estimate, const BuildOptions& opti
                                   overhead_percent(estimate.bytes_needed - estimate.bytes_unpacked,
                                                    estimate.samples, estimate.tensor_bytes)));
   for (const SplitEstimate& split : estimate.splits) {
-    print_row(
-        estimate.splits.size() == 1 ? "shards" : split.name,
-        fmt::format(
-            "{}{} {} of {} to {} samples",
-            estimate.splits.size() == 1 ? "" : human::count(split.samples, "sample") + " in ",
-            human::count(split.shards), name(options.format),
-            human::count(split.smallest_shard_samples), human::count(split.largest_shard_samples)));
+    const bool is_only = estimate.splits.size() == 1;
+    print_row(is_only ? "shards" : split.name,
+              (is_only ? "" : human::count(split.samples, "sample") + " in ") +
+                  shards_text(split, options.format));
   }
   print_disk(estimate);
 }
@@ -256,13 +264,13 @@ void say_prepared(const BuildReport& report, const BuildOptions& options) {
   if (count != 0) {
     say("precache: share {}/{} of the source is {}\n"
         "  After all shares are listed, run the same command with --prepare alone.\n",
-        index, count, report.listed ? "listed" : "in the plan, which is frozen already");
+        index, count, report.listed ? "listed" : "already part of the plan");
     return;
   }
   say("precache: {}\n"
       "  Run the same command with --part I/N instead of --prepare, for I from 0 to N-1.\n",
-      report.listed ? "the plan is frozen"
-                    : "the plan was frozen before, and the source was not listed again");
+      report.listed ? "the plan is written"
+                    : "the plan was written before, and the source was not listed again");
 }
 
 }  // namespace
@@ -308,8 +316,8 @@ ExitCode conclude(const BuildReport& report, const BuildOptions& options) {
           "  After all parts are done, run the same command with --finish instead of --part.\n",
           options.share.index, options.share.count);
       if (report.listed) {
-        say("precache: this part has also listed the source, and other parts waited for it\n"
-            "  Run the same command with --prepare once, before the parts.\n");
+        say("precache: this part listed the source while the others waited\n"
+            "  Run --prepare once before the parts to avoid this.\n");
       }
       break;
     case JobStatus::kTooManyBad:

@@ -106,7 +106,7 @@ ExitCode run_convert(const ConvertCommand& command) {
   ReformatOptions options = command.options;
   options.helper = kOwnProgram;
   if (options.without_labels && !options.label_key.empty()) {
-    throw InvalidArgument("`labels` none and `label_key` exclude each other");
+    throw InvalidArgument("`label_key` cannot be combined with `labels` none");
   }
   if (command.dry_run) {
     print_estimate(with_threads(command.jobs, [&] { return estimate_reformat(options); }),

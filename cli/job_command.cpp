@@ -2,10 +2,12 @@
 #include "cli/job_command.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <latch>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <thread>
 #include <vector>
 
@@ -14,6 +16,7 @@
 #include "cli/option_values.hpp"
 #include "cli/say.hpp"
 #include "formats/bytes/number_text.hpp"
+#include "formats/bytes/utf8.hpp"
 
 namespace precache {
 namespace {
@@ -32,7 +35,7 @@ std::string comparison_text(SourceComparison compared) {
     case SourceComparison::kManifest:
       return "the source has the same manifest";
     case SourceComparison::kNothing:
-      return "the source was not looked at";
+      return "the source was not read";
   }
   return {};
 }
@@ -143,8 +146,7 @@ void print_disk(const JobEstimate& estimate) {
           ? ""
           : fmt::format(" ({} to unpack the source)", size_text(estimate.bytes_unpacked));
   print_row("disk", fmt::format("{} needed{}, {} free{}", size_text(estimate.bytes_needed), copies,
-                                size_text(estimate.bytes_free),
-                                estimate.bytes_needed > estimate.bytes_free ? ": NOT ENOUGH" : ""));
+                                size_text(estimate.bytes_free), missing));
 }
 
 void print_done(const JobReport& report, const std::string& noun, double seconds) {
@@ -152,6 +154,10 @@ void print_done(const JobReport& report, const std::string& noun, double seconds
     print_row("resumed", human::count(report.shards_resumed, "shard") + " from an earlier run");
   }
   if (report.damaged != 0) {
+  const std::string missing =
+      estimate.bytes_needed <= estimate.bytes_free
+          ? ""
+          : fmt::format("; free {} more", size_text(estimate.bytes_needed - estimate.bytes_free));
     print_row("damaged", human::count(report.damaged, "image") + " that decoders could still read");
   }
   if (report.converted != 0) {

@@ -42,14 +42,14 @@ std::uint64_t integer(const std::string& option, const std::string& text, std::u
   const auto value = parse_number<std::uint64_t>(text);
   if (value && *value >= low && *value <= high) return *value;
   throw InvalidArgument(
-      fmt::format("{} must be a whole number from {} to {}; got '{}'", option, low, high, text));
+      fmt::format("{} must be a whole number from {} to {}, got '{}'", option, low, high, text));
 }
 
 double decimal(const std::string& option, const std::string& text, double low, double high) {
   const auto value = parse_number<double>(text);
   if (value && *value >= low && *value <= high) return *value;
   throw InvalidArgument(
-      fmt::format("{} must be a number from {:g} to {:g}; got '{}'", option, low, high, text));
+      fmt::format("{} must be a number from {:g} to {:g}, got '{}'", option, low, high, text));
 }
 
 std::string not_empty(const std::string& option, const std::string& text) {
@@ -64,7 +64,7 @@ std::pair<std::uint32_t, std::uint32_t> size(const std::string& text) {
       text.find('x') == std::string::npos ? height : parse_number<std::uint32_t>(second);
   if (!height || !width || *height == 0 || *width == 0) {
     throw InvalidArgument(
-        fmt::format("`size` must be one or two numbers of at least 1; got '{}'", text),
+        fmt::format("`size` must be one or two numbers of at least 1, got '{}'", text),
         "Give N for a square, or HEIGHTxWIDTH.");
   }
   return {*height, *width};
@@ -89,7 +89,7 @@ std::uint64_t bytes(const std::string& text, const std::string& option) {
     if (__builtin_mul_overflow(result, step, &result)) result = 0;
   }
   if (result == 0) {
-    throw InvalidArgument(fmt::format("{} must be a number of bytes; got '{}'", option, text),
+    throw InvalidArgument(fmt::format("{} must be a number of bytes, got '{}'", option, text),
                           "For example 512MiB, 2G or 1GB.");
   }
   return result;
@@ -101,7 +101,7 @@ double percent(const std::string& text) {
   const auto value = parse_number<double>(digits);
   if (!value || !(*value >= 0 && *value <= 100)) {
     throw InvalidArgument(
-        fmt::format("`max_bad` must be a percentage from 0 to 100; got '{}'", text),
+        fmt::format("`max_bad` must be a percentage from 0 to 100, got '{}'", text),
         "For example 1% or 0.05%.");
   }
   return *value;
@@ -113,7 +113,7 @@ Share part(const std::string& text, const char* field) {
   const auto count = parse_number<std::uint64_t>(second);
   if (!index || !count || *index >= *count) {
     throw InvalidArgument(
-        fmt::format("`{}` must be I/N with I from 0 to N-1; got '{}'", field, text),
+        fmt::format("`{}` must be I/N with I from 0 to N-1, got '{}'", field, text),
         "Parts 0/N to (N-1)/N together make the dataset.");
   }
   return {*index, *count};
@@ -132,7 +132,7 @@ Normalization normalization(const std::string& text, Color color) {
   const auto mean = channel_values(mean_text, channels);
   const auto std = channel_values(std_text, channels);
   if (!mean || !std) {
-    throw InvalidArgument(fmt::format("`normalize` must be imagenet or MEAN/STD; got '{}'", text),
+    throw InvalidArgument(fmt::format("`normalize` must be imagenet or MEAN/STD, got '{}'", text),
                           "For example 0.5/0.5 or 0.485,0.456,0.406/0.229,0.224,0.225.");
   }
   return {*mean, *std};

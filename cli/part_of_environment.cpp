@@ -54,7 +54,7 @@ std::optional<std::uint64_t> number(const Environment& environment, const char* 
   if (!text || (none != nullptr && *text == none)) return std::nullopt;
   if (const auto value = parse_number<std::uint64_t>(*text)) return value;
   throw InvalidArgument(
-      fmt::format("`part` auto: {} must be a whole number; got '{}'", name, *text));
+      fmt::format("`part` auto: {} must be a whole number, got '{}'", name, *text));
 }
 
 /// The numbers of a job array, as far as the engine tells.

@@ -55,7 +55,7 @@ cat <<EOF
 
 Done in $SECONDS s. The shard is a plain tar: per image a .npy tensor, decoded and resized to 224x224,
 and a .cls file with its class number. dataset.json lists the classes and every setting of the build.
-The truncated JPEG is listed in skipped.tsv. Now try your own folder, one sub-folder per class:
+The truncated JPEG is listed in skipped.tsv. Now try your own folder, one subfolder per class:
 
   build/release/precache build FOLDER OUT
 EOF

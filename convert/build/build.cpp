@@ -19,6 +19,7 @@
 #include "convert/source/csv_targets.hpp"
 #include "convert/source/input_files.hpp"
 #include "formats/bytes/crc32c.hpp"
+#include "formats/bytes/splitmix.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -90,7 +91,7 @@ class ImageMaker {
       if (!made.rejection) made.rejection = values_.write(listed, transform_.header(), values);
     } catch (const std::bad_alloc&) {
       // The image may be fine, but its name helps to choose a limit.
-      throw IoError("not enough memory for", files_.full_origin(listed), ENOMEM,
+      throw IoError("the memory does not suffice for", files_.full_origin(listed), ENOMEM,
                     "Use fewer `jobs`, or a lower `max_pixels` to skip it.");
     }
     made.warned = transform_.warned();
@@ -135,10 +136,10 @@ class BuildJob : public ImageJob {
       json["val_fraction"] = *options_.val_fraction;
       json["seed_of_splits"] = options_.seed;
     }
-    if (!options_.split_file.empty()) json["split_file"] = file_digest(options_.split_file);
+    if (!options_.split_file.empty()) json["split_file"] = digest_of(options_.split_file);
     json.update(ImageJob::identity());
     if (has_sizes()) json["size_column"] = true;
-    if (masks_) json["mask"] = fmt::format("crc64:{:016x}", masks_->stamp());
+    if (masks_) json["mask"] = true;  // the plan has the masks
     return json;
   }
 
@@ -160,12 +161,23 @@ class BuildJob : public ImageJob {
   [[nodiscard]] Source list(Unpacker& unpacker) override {
     Source source = ImageJob::list(unpacker);
     add_csv_targets(source, labelling(), options_.source, known_columns());
+    if (masks_) masks_->list();
     return source;
   }
 
   [[nodiscard]] std::string source_fingerprint(const Listing& samples,
                                                const std::string& of_listing) const override {
     return values_->source_fingerprint(samples, of_listing);
+  }
+
+  [[nodiscard]] std::uint64_t stamp_of(const Listing& samples) const override {
+    const std::uint64_t stamp = ImageJob::stamp_of(samples);
+    return masks_ ? splitmix(stamp ^ masks_->stamp()) : stamp;
+  }
+
+  [[nodiscard]] PlanFile::Note note() const override {
+    if (!masks_) return {};
+    return [this](const ListedFile& sample) { return masks_->note(sample.path); };
   }
 
   [[nodiscard]] std::vector<JobSplit> make_plan() override {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "convert/job/job_file.hpp"
+#include "convert/job/work_names.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
@@ -12,7 +14,7 @@ void check_split_options(const BuildOptions& options) {
   if (!options.val_fraction && options.split_file.empty()) return;
   const char* const field = options.val_fraction ? "val_fraction" : "split_file";
   if (options.val_fraction && !options.split_file.empty()) {
-    throw InvalidArgument("`val_fraction` and `split_file` exclude each other");
+    throw InvalidArgument("`val_fraction` cannot be combined with `split_file`");
   }
   if (options.val_fraction && !(*options.val_fraction > 0 && *options.val_fraction < 1)) {
     throw InvalidArgument(fmt::format("`val_fraction` must be more than 0 and less than 1, got {}",
@@ -25,14 +27,27 @@ void check_split_options(const BuildOptions& options) {
   }
 }
 
+/// The splits of a prepared job that makes several; none if there is no such job.
+std::vector<std::string> prepared_splits(const BuildOptions& options) {
+  std::vector<std::string> names;
+  if (options.step != JobStep::kPart && options.step != JobStep::kFinish) return names;
+  const auto job = frozen_job(options.out, work_names::kSeveralSplits);
+  if (!job) return names;
+  for (const SplitEstimate& split : job->facts.splits) names.push_back(split.name);
+  return names;
+}
+
 }  // namespace
 
 SplitRule::SplitRule(const BuildOptions& options) : options_(options) {
   check_split_options(options);
-  if (!options.split_file.empty()) file_.emplace(options.split_file, options.source);
+  if (options.split_file.empty()) return;
+  prepared_ = prepared_splits(options);
+  if (prepared_.empty()) file_.emplace(options.split_file, options.source);
 }
 
 std::vector<std::string> SplitRule::names() const {
+  if (!prepared_.empty()) return prepared_;
   if (file_) return file_->names();
   if (options_.val_fraction) return {"train", "val"};
   return {options_.split};
@@ -40,6 +55,8 @@ std::vector<std::string> SplitRule::names() const {
 
 SplitSamples SplitRule::split(const Listing& listing) const {
   if (file_) return file_->split(listing);
+  // The prepared job is gone, so a part prepares it again.
+  if (!prepared_.empty()) return SplitFile(options_.split_file, options_.source).split(listing);
   if (!options_.val_fraction) return {};
   return split_by_fraction(listing, *options_.val_fraction, options_.seed);
 }

@@ -32,9 +32,9 @@ void compare(const std::string& name, const Json& in_out, const Json& here,
       compare(fmt::format("{}[{}]", name, i), in_out[i], here[i], found);
     }
   } else if (in_out.is_array() && here.is_array()) {
-    found.push_back(fmt::format("{}: {} there, {} here", name, in_out.size(), here.size()));
+    found.push_back(fmt::format("{}: {} in `out`, {} here", name, in_out.size(), here.size()));
   } else if (in_out != here) {
-    found.push_back(fmt::format("{}: {} there, {} here", name, text_of(in_out), text_of(here)));
+    found.push_back(fmt::format("{}: {} in `out`, {} here", name, text_of(in_out), text_of(here)));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert/job/image_job.hpp"
 
+#include <fcntl.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include "convert/source/input_files.hpp"
 #include "convert/source/open_source.hpp"
 #include "convert/source/source_path.hpp"
-#include "formats/bytes/crc32c.hpp"
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/reader/dataset.hpp"
@@ -45,10 +45,6 @@ JobRequest with_image_options(JobRequest request, const ImageJobOptions& options
 
 }  // namespace
 
-std::string file_digest(const std::filesystem::path& path) {
-  return fmt::format("crc32c:{:08x}", crc32c::value(read_file(path)));
-}
-
 ImageJob::ImageJob(const ImageJobOptions& options, JobRequest request, bool short_keys,
                    JobProgress& progress, JobReport& report, JobEstimate& estimate)
     : ShardJob(with_image_options(std::move(request), options), progress, report, estimate),
@@ -56,14 +52,22 @@ ImageJob::ImageJob(const ImageJobOptions& options, JobRequest request, bool shor
       estimate_(estimate),
       short_keys_(short_keys) {}
 
+const std::string& ImageJob::digest_of(const std::filesystem::path& file) const {
+  const auto [found, is_new] = digests_.try_emplace(file);
+  if (is_new) {
+    const File opened(file, O_RDONLY);
+    found->second = fmt::format("crc32c:{:08x}", crc_of(opened, 0, opened.size()));
+  }
+  return found->second;
+}
+
 Labelling ImageJob::labelling() { return parse_labelling(options_); }
 
 std::uint64_t ImageJob::checked_shard_count(const SplitFacts& split) const {
   if (options_.shard_count <= split.samples) return options_.shard_count;
-  throw InvalidArgument(
-      fmt::format("`shard_count` must be at most the number of samples{}, {}; got {}",
-                  request_.splits.size() == 1 ? "" : " of '" + split.name + "'", split.samples,
-                  options_.shard_count));
+  throw InvalidArgument(fmt::format(
+      "`shard_count` must be at most {}, the number of samples{}, got {}", split.samples,
+      request_.splits.size() == 1 ? "" : " of '" + split.name + "'", options_.shard_count));
 }
 
 std::string ImageJob::fingerprint(const JobSplit& split) const {
@@ -85,8 +89,8 @@ nlohmann::ordered_json ImageJob::identity() const {
       {"format", name(options_.format)},
       {"shard_count", options_.shard_count},
       {"shard_size_bytes", options_.shard_count == 0 ? options_.shard_size_bytes : 0},
-      {"labels", csv ? file_digest(options_.labels) : options_.labels},
-      {"classes", options_.classes.empty() ? "" : file_digest(options_.classes)},
+      {"labels", csv ? digest_of(options_.labels) : options_.labels},
+      {"classes", options_.classes.empty() ? "" : digest_of(options_.classes)},
       {"image_key", options_.image_key},
       {"label_key", options_.label_key}};
   for (const auto& [field, value] : {std::pair("path_column", &options_.path_column),
@@ -95,7 +99,7 @@ nlohmann::ordered_json ImageJob::identity() const {
     if (!value->empty()) json[field] = *value;
   }
   if (!options_.proto.empty()) {
-    json["proto"] = file_digest(options_.proto);
+    json["proto"] = digest_of(options_.proto);
     json["message"] = options_.message;
   }
   return json;
@@ -124,6 +128,7 @@ std::vector<JobSplit> ImageJob::make_plan() {
   if (!frozen_) {
     keys_.emplace(listing(), source().key_rule, short_keys_);
     facts_ = SourceFacts(listing(), *keys_, source().classes.size());
+    facts_.stamp = stamp_of(listing());
     samples_ = divide();
     for (const std::string& name : request_.splits) {
       SplitFacts& split = facts_.splits.emplace_back(SplitFacts{name, facts_.samples, 0, ""});
@@ -151,7 +156,7 @@ void ImageJob::save_plan(const std::filesystem::path& path, const std::string& i
   for (const JobSplit& split : splits()) {
     planned.push_back({split.plan, samples_.empty() ? nullptr : &samples_.at(split.name)});
   }
-  PlanFile::write(path, identity, facts_, planned, listing(), *keys_);
+  PlanFile::write(path, identity, facts_, planned, listing(), *keys_, note());
 }
 
 void ImageJob::open_plan(const std::filesystem::path& path, const std::string& identity) {
@@ -200,14 +205,14 @@ std::string ImageJob::source_difference(const JobSplit& split) {
     if (keys_in_out.erase(keys_->key(i)) == 0 && !is_skipped) added.push_back(origin);
   }
   std::vector<std::string> parts;
-  const auto add = [&](const auto& found, const char* more) {
+  const auto add = [&](const auto& found, const char* what) {
     if (found.empty()) return;
-    parts.push_back(fmt::format("the source has {} {} {} '{}'", found.size(), more,
-                                found.size() == 1 ? "sample:" : "samples, such as",
-                                *found.begin()));
+    parts.push_back(found.size() == 1 ? fmt::format("1 sample is {}: '{}'", what, *found.begin())
+                                      : fmt::format("{} samples are {}, such as '{}'", found.size(),
+                                                    what, *found.begin()));
   };
-  add(added, "more");
-  add(keys_in_out, "fewer");
+  add(added, "new in the source");
+  add(keys_in_out, "missing from the source");
   return parts.empty() ? "the samples of the source have other sizes or labels"
                        : fmt::format("{}", fmt::join(parts, "; "));
 }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void throw_finished_meanwhile(const fs::path& out) {
   throw IoError("another process has just finished a job in", out, 0,
-                "Run the same command again to see what is there now.");
+                "Run the same command again to see the current state.");
 }
 
 std::set<std::string> names_of(const auto& files, auto name) {

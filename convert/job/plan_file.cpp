@@ -160,7 +160,7 @@ class PlanFile::Writer {
 
 void PlanFile::write(const std::filesystem::path& path, const std::string& identity,
                      const SourceFacts& facts, const std::vector<PlannedSplit>& splits,
-                     const Listing& listing, const Keys& keys) {
+                     const Listing& listing, const Keys& keys, const Note& note) {
   const std::string facts_text =
       to_json(facts).dump(-1, ' ', false, Json::error_handler_t::replace);
   TemporaryFile temporary(path);
@@ -168,6 +168,7 @@ void PlanFile::write(const std::filesystem::path& path, const std::string& ident
   writer.add(facts_text);
   (void)writer.take_crc();
   std::string index;
+  std::string targets;
   std::uint64_t shards = 0;
   for (const auto& [plan, samples] : splits) {
     for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
@@ -176,8 +177,10 @@ void PlanFile::write(const std::filesystem::path& path, const std::string& ident
       for (std::uint64_t slot = 0; slot < plan.shard_records(shard); ++slot) {
         const std::uint64_t planned = plan.sample(shard, slot);
         const std::uint64_t sample = samples == nullptr ? planned : (*samples)[planned];
-        const ListedFile file = listing[sample];
+        ListedFile file = listing[sample];
         source_bytes += file.size;
+        if (note) targets.assign(file.targets).append(note(file));
+        if (note) file.targets = targets;
         writer.add(file, keys.renamed(sample));
       }
       index += index_entry(begin, writer.offset() - begin, plan.shard_records(shard), source_bytes,
@@ -239,7 +242,9 @@ PlanFile::PlanFile(const std::filesystem::path& path)
   } catch (const std::invalid_argument& error) {
     throw CorruptData(path, kHeadBytes, error.what());
   }
-  if (facts_.samples != number(16, 8)) throw CorruptData(path, 16, "the plan contradicts itself");
+  if (facts_.samples != number(16, 8)) {
+    throw CorruptData(path, 16, "the plan is inconsistent: its sample counts disagree");
+  }
 }
 
 std::vector<std::byte> PlanFile::read(std::uint64_t offset, std::uint64_t bytes,

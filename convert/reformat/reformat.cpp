@@ -38,8 +38,8 @@ Plan plan_for(const SourceSplit& split, std::uint64_t record_bytes,
   const std::uint64_t count = options.shard_count.value_or(0);
   if (count > samples) {
     throw InvalidArgument(
-        fmt::format("`shard_count` must be at most the number of samples of '{}', {}; got {}",
-                    split.name(), samples, count));
+        fmt::format("`shard_count` must be at most {}, the number of samples of '{}', got {}",
+                    samples, split.name(), count));
   }
   const bool keep = !options.shard_count && !options.shard_size_bytes;
   if (keep || samples == 0) return {split.shard_samples(), options.seed};

@@ -61,9 +61,9 @@ void check_kind(SidecarKind kind, Format format, bool has_manifest, const std::s
   for (const SidecarKind other : kinds_for(format, has_manifest)) fitting.push_back(name(other));
   if (has(kinds_for(format, has_manifest))) return;
   throw InvalidArgument(
-      fmt::format("an index of kind {} {} {}", name(kind),
-                  has(kinds_for(format, true)) ? "needs a dataset.json next to" : "does not fit",
-                  what),
+      has(kinds_for(format, true))
+          ? fmt::format("a '{}' index needs dataset.json next to {}", name(kind), what)
+          : fmt::format("'{}' indexes do not exist for {}", name(kind), what),
       fitting.empty() ? "" : fmt::format("Such shards can have {}.", fmt::join(fitting, " and ")));
 }
 
@@ -130,7 +130,7 @@ void write_dali(const SplitShards& shards, SidecarReport& report) {
       report.written.push_back({SidecarKind::kDali, dali::index_path(shard), samples[i]});
     } else {
       report.missing.push_back(
-          {SidecarKind::kDali, shard, "it has no samples; do not pass it to DALI"});
+          {SidecarKind::kDali, shard, "the shard is empty; leave it out of DALI's list"});
     }
   }
 }
@@ -237,7 +237,7 @@ std::vector<SidecarKind> parse_index_kinds(std::string_view names) {
 
 void check_sidecar_kinds(const std::vector<SidecarKind>& kinds, Format format) {
   for (const SidecarKind kind : kinds) {
-    check_kind(kind, format, true, fmt::format("shards of the format {}", name(format)));
+    check_kind(kind, format, true, fmt::format("{} shards", name(format)));
   }
 }
 

@@ -73,7 +73,8 @@ SplitFile::SplitFile(std::filesystem::path file, const std::filesystem::path& ro
   std::erase_if(rows_, [](const CsvLabel& row) { return row.path == kAllOthers; });
   names_.assign(names.begin(), names.end());
   if (names_.empty()) {
-    throw InvalidArgument(fmt::format("'{}' has no lines of path and split", file_.string()));
+    throw InvalidArgument(
+        fmt::format("'{}' is empty: it must have lines of path,split", file_.string()));
   }
 }
 
@@ -91,7 +92,7 @@ SplitSamples SplitFile::split(const Listing& listing) const {
     const auto found = rows.find(path);
     if (found == rows.end() && !all_other_) {
       throw InvalidArgument(
-          fmt::format("'{}' does not say the split of '{}'", file_.string(), path),
+          fmt::format("'{}' has no line for '{}'", file_.string(), path),
           "Add a line for each sample, or '*,train' for all that are not listed.");
     }
     if (found != rows.end()) found->second.used = true;

@@ -251,7 +251,7 @@ Labelling parse_labelling(const ImageJobOptions& options) {
     throw InvalidArgument("`path_column` and `label_column` need a CSV file in `labels`");
   }
   if (!options.label_regex.empty() && labelling.kind != Labelling::Kind::kRegex) {
-    throw InvalidArgument("`label_regex` and `labels` exclude each other",
+    throw InvalidArgument("`label_regex` cannot be combined with `labels`",
                           "`label_regex` takes the label from the path of each image.");
   }
   if (!options.classes.empty()) labelling.classes = read_class_names(options.classes);

@@ -154,7 +154,7 @@ Finder::Images Finder::find_only_images(const std::string& reason) const {
   }
   if (found.empty()) refuse(reason);
   if (found.size() > 1) {
-    throw InvalidArgument(fmt::format("'{}' cannot be read: several datasets may be its images: {}",
+    throw InvalidArgument(fmt::format("'{}' has several datasets that could hold the images: {}",
                                       file_.path().string(), fmt::join(found, ", ")),
                           "Set `image_key` to one of them.");
   }

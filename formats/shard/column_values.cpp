@@ -52,9 +52,12 @@ ColumnValues::ColumnValues(const ShardIndex& index, const std::string& path)
   if (!index.places.empty() || index.samples == 0) return;
   // A column without a type would count as absent and not be checked, but be read all the same.
   if (!index.spec || index.columns->image.type != name(index.spec->dtype)) {
-    throw CorruptData(*path_, 0,
-                      fmt::format("its image column has the type '{}', its tensors have another",
-                                  index.columns->image.type));
+    throw CorruptData(
+        *path_, 0,
+        fmt::format("the image column has the type '{}', but {}", index.columns->image.type,
+                    index.spec
+                        ? fmt::format("its tensors have the type '{}'", name(index.spec->dtype))
+                        : "the shard has no tensor spec"));
   }
   check_fits(index.columns->image, tensor_bytes_);
   check_fits(index.columns->label, label_ == Type::kInt64 ? kInt64Bytes : 1);
@@ -69,14 +72,15 @@ void ColumnValues::check_named() const {
   const std::vector<Column>& places = index_->columns->named;
   const std::size_t count = index_->named ? index_->named->size() : 0;
   if (places.size() != count) {
-    throw CorruptData(
-        *path_, 0, fmt::format("it has {} named columns, and places for {}", count, places.size()));
+    throw CorruptData(*path_, 0,
+                      fmt::format("the split lists {} named columns, but the shard has {}", count,
+                                  places.size()));
   }
   for (std::size_t i = 0; i < count; ++i) {
     const NamedColumn& column = (*index_->named)[i];
     if (places[i].type != name(column.type)) {
       throw CorruptData(*path_, places[i].base,
-                        fmt::format("its column '{}' has the type '{}', not {}", column.name,
+                        fmt::format("the column '{}' has the type '{}', not {}", column.name,
                                     places[i].type, name(column.type)));
     }
     check_fits(places[i], column.size_bytes());

@@ -23,7 +23,7 @@ nb::object text_of(std::string_view bytes) {
 
 NB_MODULE(_reader, module) {
   nanobind::set_leak_warnings(false);  // arrays may outlive the interpreter
-  module.doc() = "Implementation of the package `precache`; import that instead.";
+  module.doc() = "Implementation of the package precache; import that instead.";
   module.attr("version") = nanobind::str(precache::kVersion.data(), precache::kVersion.size());
   module.def("has_image_ending", [](nanobind::bytes name) {
     return precache::has_image_extension({name.c_str(), name.size()});

@@ -45,7 +45,7 @@ TEST_CASE("bytes have one unit with a prefix", "[cli]") {
   check_refused([](const std::string& text) { return values::bytes(text); }, {"1iB", "1BiB"});
   CHECK_THAT(test::message_of<InvalidArgument>(
                  [] { static_cast<void>(values::bytes("1X", "--pin-shards-up-to")); }),
-             test::contains("--pin-shards-up-to must be a number of bytes; got '1X'"));
+             test::contains("--pin-shards-up-to must be a number of bytes, got '1X'"));
 }
 
 TEST_CASE("integers must be in their range", "[cli]") {
@@ -57,7 +57,7 @@ TEST_CASE("integers must be in their range", "[cli]") {
       {"", "0", "11", "-1", "+1", " 1", "1 ", "1.0", "0x1", "1e1", "one", "18446744073709551617"});
   CHECK_THAT(test::message_of<InvalidArgument>(
                  [] { static_cast<void>(values::integer("--jobs", "x", 1, 10)); }),
-             test::contains("--jobs must be a whole number from 1 to 10; got 'x'"));
+             test::contains("--jobs must be a whole number from 1 to 10, got 'x'"));
   CHECK(values::not_empty("--labels", "x") == "x");
   CHECK_THROWS_AS(values::not_empty("--labels", ""), InvalidArgument);
 }
@@ -69,7 +69,7 @@ TEST_CASE("decimals must be in their range", "[cli]") {
                 {"", "0.4", "10.1", "-1", "+1", " 1", "1 ", "1ms", "nan", "inf", "one"});
   CHECK_THAT(test::message_of<InvalidArgument>(
                  [] { static_cast<void>(values::decimal("--step", "x", 0.5, 10)); }),
-             test::contains("--step must be a number from 0.5 to 10; got 'x'"));
+             test::contains("--step must be a number from 0.5 to 10, got 'x'"));
 }
 
 TEST_CASE("percentages are numbers from 0 to 100", "[cli]") {

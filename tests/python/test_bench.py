@@ -109,13 +109,13 @@ def test_with_a_gpu_all_paths_are_measured(run, dataset):
 @pytest.mark.parametrize(
     "words, says",
     [
-        (("--device", "gpu"), "--device must be one of cpu, cuda, cuda:N; got 'gpu'"),
-        (("--device", "cuda:x"), "--device cuda:N, N must be a whole number from 0 to 1023; got 'x'"),
+        (("--device", "gpu"), "--device must be one of cpu, cuda, cuda:N, got 'gpu'"),
+        (("--device", "cuda:x"), "--device cuda:N, N must be a whole number from 0 to 1023, got 'x'"),
         (("--device-path", "gather"), "--device-path needs --device cuda"),
-        (("--device-path", "auto"), "--device-path must be one of all, staged, strided, gather, resident; got 'auto'"),
-        (("--step", "0"), "--step must be a number from 0.01 to 1e+06; got '0'"),
+        (("--device-path", "auto"), "--device-path must be one of all, staged, strided, gather, resident, got 'auto'"),
+        (("--step", "0"), "--step must be a number from 0.01 to 1e+06, got '0'"),
         (("--seconds", "x"), "--seconds must be a number"),
-        (("--pin-shards-up-to", "some"), "--pin-shards-up-to must be a number of bytes; got 'some'"),
+        (("--pin-shards-up-to", "some"), "--pin-shards-up-to must be a number of bytes, got 'some'"),
         (("--crop", "33"), "crop"),
         (("--normalize", "imagenet", "--dtype", "uint8"), "normali"),
         (("--split", "val"), "no split 'val'"),

@@ -272,11 +272,11 @@ def test_a_part_that_comes_back_after_the_end_does_not_list_the_source(step, too
         assert late.code == 0 and "already complete" in late.out
         assert finish(tool.start("build", source, out, *OPTIONS, "--finish")).code == 0
         other = finish(tool.start("build", source, out, *OPTIONS, "--part", "1/2", "--seed", "5"))
-        assert other.code == 2 and "seed: 0 there, 5 here" in other.err
+        assert other.code == 2 and "seed: 0 in OUT, 5 here" in other.err
     finally:
         source.with_name("away").rename(source)
     again = finish(tool.start("build", source, out, *OPTIONS, "--prepare"))
-    assert again.code == 0 and "the source was not looked at" in again.out
+    assert again.code == 0 and "the source was not read" in again.out
     assert differing(files(out), whole) == []
 
 
@@ -324,7 +324,7 @@ def test_a_full_disk_on_one_node_ends_its_part_alone(step, interference, whole, 
     assert differing(files(tmp_path / "out"), whole) == []
 
 
-def test_machines_with_other_clocks_do_no_harm(step, whole, tmp_path):
+def test_machines_with_other_clocks_do_no_harm(step, status, whole, tmp_path):
     out = tmp_path / "out"
     step("--prepare")
     step("--part", "0/2")
@@ -334,7 +334,11 @@ def test_machines_with_other_clocks_do_no_harm(step, whole, tmp_path):
         os.utime(path, (shift, shift))
     for path in work_folder(out).iterdir():
         os.utime(path, (1, 1))
+    now = status()
+    assert (now["status"], now["shards_done"], now["missing_parts"]) == ("running", 3, "1")
+    assert now["seconds_left"] is None or now["seconds_left"] >= 0
     step("--part", "1/2")
+    assert (status()["status"], status()["missing_parts"]) == ("parts done", "")
     step("--finish")
     assert differing(files(out), whole) == []
 

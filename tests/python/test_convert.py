@@ -233,9 +233,9 @@ def test_existing_files_in_out_are_not_touched(tool, built, source, tmp_path):
     before = snapshot(out)
     assert "already complete" in tool.run("convert", built("tar"), out, "--quiet").out
     for options, difference in (
-        (("--dtype", "float32"), "recipe.dtype: uint8 there, float32 here"),
-        (("--format", "hdf5"), "format: tar there, hdf5 here"),
-        (("--seed", "1"), "seed: 0 there, 1 here"),
+        (("--dtype", "float32"), "recipe.dtype: uint8 in OUT, float32 here"),
+        (("--format", "hdf5"), "format: tar in OUT, hdf5 here"),
+        (("--seed", "1"), "seed: 0 in OUT, 1 here"),
     ):
         said = refuse(tool, built("tar"), out, *options)
         assert "finished split 'train' that differs: " in said and difference in said

@@ -94,7 +94,7 @@ def test_a_wrong_word_is_heard_of(tool, source, tmp_path):
 def test_a_wrong_value_is_heard_of(tool, source, tmp_path):
     result, (error,) = listen(tool, "build", source, tmp_path / "out", "--fit", "x")
     assert result.code == 2 and is_error(error, "InvalidArgument", hint="")
-    assert error["message"] == "--fit must be one of crop, stretch, pad; got 'x'"
+    assert error["message"] == "--fit must be one of crop, stretch, pad, got 'x'"
 
 
 def test_a_refusal_of_the_system_is_heard_of(tool, tmp_path):

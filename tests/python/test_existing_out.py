@@ -101,15 +101,15 @@ def test_a_finished_split_is_not_replaced_with_other_classes(tool, source, finis
 
 
 DIFFERENCES = {
-    "size": (ODD.options(), ["recipe.size[0]: 16 there, 15 here"]),
-    "shards": ([*SMALL.options(), "--shards", "4"], ["shards: 3 there, 4 here"]),
-    "format": ([*OPTIONS, "--format", "hdf5"], ["format: tar there, hdf5 here"]),
-    "seed": ([*OPTIONS, "--seed", "1"], ["seed: 0 there, 1 here"]),
-    "shuffle": ([*OPTIONS, "--no-shuffle"], ["shuffled: true there, false here"]),
-    "exif": (NOT_ORIENTED, ["recipe.exif: apply there, ignore here"]),
-    "pixels": ([*OPTIONS, "--max-pixels", "5000"], ["max_pixels: 178956970 there, 5000 here"]),
-    "two": ([*OPTIONS, "--seed", "1", "--format", "hdf5"], ["seed: 0 there, 1 here", "format: tar there"]),
-    "labels": ([*OPTIONS, "--labels", "none"], ["classes: 3 there, 0 here", "other sizes or labels"]),
+    "size": (ODD.options(), ["recipe.size[0]: 16 in OUT, 15 here"]),
+    "shards": ([*SMALL.options(), "--shards", "4"], ["shards: 3 in OUT, 4 here"]),
+    "format": ([*OPTIONS, "--format", "hdf5"], ["format: tar in OUT, hdf5 here"]),
+    "seed": ([*OPTIONS, "--seed", "1"], ["seed: 0 in OUT, 1 here"]),
+    "shuffle": ([*OPTIONS, "--no-shuffle"], ["shuffled: true in OUT, false here"]),
+    "exif": (NOT_ORIENTED, ["recipe.exif: apply in OUT, ignore here"]),
+    "pixels": ([*OPTIONS, "--max-pixels", "5000"], ["max_pixels: 178956970 in OUT, 5000 here"]),
+    "two": ([*OPTIONS, "--seed", "1", "--format", "hdf5"], ["seed: 0 in OUT, 1 here", "format: tar in OUT"]),
+    "labels": ([*OPTIONS, "--labels", "none"], ["classes: 3 in OUT, 0 here", "other sizes or labels"]),
 }
 
 
@@ -124,7 +124,7 @@ def test_the_refusal_names_each_field_that_differs(tool, source, finished, optio
 
 
 @pytest.mark.parametrize("command", ["build", "pack"])
-def test_the_refusal_names_samples_that_the_source_has_more_or_fewer(tool, source, tmp_path, command):
+def test_the_refusal_names_new_and_missing_samples(tool, source, tmp_path, command):
     copy, out = tmp_path / "copy", tmp_path / "out"
     shutil.copytree(source, copy)
     (copy / "class0" / "bad.png").write_bytes(b"no image")  # skipped, so not in the shards
@@ -132,26 +132,28 @@ def test_the_refusal_names_samples_that_the_source_has_more_or_fewer(tool, sourc
     tool.run(*words, *(["--max-bad", "50%"] if command == "build" else []))
     images.draw_unique(copy / "class1" / "new.png", 99)
     text = tool.run(*words, expect=2).err
-    assert "differs: the source has 1 more sample: 'class1/new.png'\n" in text
+    assert "differs: 1 sample is new in the source: 'class1/new.png'\n" in text
     images.draw_unique(copy / "class2" / "newer.png", 98)
-    assert "the source has 2 more samples, such as 'class1/new.png'" in tool.run(*words, expect=2).err
+    assert "2 samples are new in the source, such as 'class1/new.png'" in tool.run(*words, expect=2).err
     (copy / "class1" / "new.png").unlink()
     (copy / "class0" / "00.png").unlink()
     text = tool.run(*words, expect=2).err
-    assert "1 more sample: 'class2/newer.png'; the source has 1 fewer sample: 'class0/00'\n" in text
+    assert (
+        "1 sample is new in the source: 'class2/newer.png'; 1 sample is missing from the source: 'class0/00'\n" in text
+    )
 
 
 def test_the_refusal_of_a_split_of_another_recipe_names_the_field(tool, source, finished):
     text = tool.refuse(source, finished, *NOT_ORIENTED, "--split", "val")
-    assert "holds another dataset: recipe.exif: apply there, ignore here\n" in text
+    assert "holds another dataset: recipe.exif: apply in OUT, ignore here\n" in text
 
 
 def test_the_refusal_of_a_conversion_names_the_field(tool, finished, tmp_path):
     words = ("convert", finished, tmp_path / "converted", "--quiet")
     tool.run(*words)
-    assert "differs: shards: 3 there, 2 here\n" in tool.run(*words, "--shards", "2", expect=2).err
+    assert "differs: shards: 3 in OUT, 2 here\n" in tool.run(*words, "--shards", "2", expect=2).err
     text = tool.run(*words, "--dtype", "float32", expect=2).err
-    assert "differs: recipe.dtype: uint8 there, float32 here\n" in text
+    assert "differs: recipe.dtype: uint8 in OUT, float32 here\n" in text
 
 
 def test_as_many_shards_of_other_sizes_are_another_split(tool, tmp_path):
@@ -161,7 +163,9 @@ def test_as_many_shards_of_other_sizes_are_another_split(tool, tmp_path):
         path.write_bytes(path.read_bytes().ljust(4000, b"\0"))
     words = ("pack", tmp_path / "source", tmp_path / "out", "--format", "tfrecord", "--quiet", "--shard-size")
     tool.run(*words, "14K")  # three images and two
-    assert "differs: shards[0]: 3 there, 4 here; shards[1]: 2 there, 1 here\n" in tool.run(*words, "18K", expect=2).err
+    assert (
+        "differs: shards[0]: 3 in OUT, 4 here; shards[1]: 2 in OUT, 1 here\n" in tool.run(*words, "18K", expect=2).err
+    )
     assert "already complete" in tool.run(*words, "14K").out
 
 
@@ -176,7 +180,7 @@ def test_an_unfinished_build_is_not_continued_by_another(tool, source, unfinishe
 
 def test_the_refusal_of_an_unfinished_build_names_the_option(tool, source, unfinished):
     text = tool.refuse(source, unfinished, *OPTIONS, "--seed", "1", "--max-pixels", "5000")
-    assert "seed: 0 there, 1 here" in text and "max_pixels: 178956970 there, 5000 here" in text
+    assert "seed: 0 in OUT, 1 here" in text and "max_pixels: 178956970 in OUT, 5000 here" in text
     assert "format" not in text
 
 

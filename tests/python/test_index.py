@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 import webdataset
+from PIL import Image
 
 import images
 from images import ANIMALS
@@ -136,7 +137,7 @@ def test_a_shard_without_samples_has_no_index_for_dali(build, run, index, partly
     empty.with_suffix(".idx").write_text(
         "v1.2 1\nnpy 512 1 a.npy\n" if file_format == "tar" else "0 64\n"
     )  # of old shards
-    assert f"'{empty}': it has no samples" in run("index", dataset.out, "--kind", "dali").stderr.decode()
+    assert f"'{empty}': the shard is empty" in run("index", dataset.out, "--kind", "dali").stderr.decode()
     written = index(dataset.out, "--kind", "dali")
     assert [entry["of"] for entry in written["missing"]] == [str(empty)]
     assert not empty.with_suffix(".idx").exists()
@@ -204,6 +205,49 @@ def test_wids_is_refused_if_it_would_mix_up_samples(build, run, index, tmp_path)
     assert not (dataset.out / "train.wids.json").exists()
     written = index(dataset.out)  # kinds that were not requested by name do not stop it
     assert len(files_of(written, "dali")) == 1 and [entry["kind"] for entry in written["missing"]] == ["wids"]
+
+
+# --- sizes of originals ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sized(build, tmp_path):
+    """sized(format): a stretched dataset, and by key the height and width of each original."""
+
+    def make(file_format):
+        sizes = {}
+        for number in range(7):
+            key = f"a/{number}"
+            sizes[key] = [10 + number, 40 - number]
+            path = tmp_path / "source" / f"{key}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", sizes[key][::-1], (number, 0, 0)).save(path)
+        options = ("--format", file_format, "--size", "8", "--fit", "stretch", *SHARDS)
+        return build(tmp_path / "source", tmp_path / "out", *options), sizes
+
+    return make
+
+
+def test_tar_readers_see_the_sizes_of_originals(index, sized):
+    dataset, sizes = sized("tar")
+    written = index(dataset.out)
+    read = dali_webdataset(files_of(written, "dali"), ["npy", "size.npy"], missing_component_behavior="error")
+    of_dali = [[np.load(io.BytesIO(entry.tobytes())) for entry in sample] for sample in read]
+    assert {f"a/{image[0, 0, 0]}": size.tolist() for image, size in of_dali} == sizes
+    of_wids = wids_dataset(*files_of(written, "wids"))
+    assert {of_wids[i]["__key__"]: of_wids[i][".size.npy"].tolist() for i in range(7)} == sizes
+    paths = [str(path) for path in dataset.shard_paths()]
+    samples = webdataset.WebDataset(paths, shardshuffle=False, empty_check=False).decode()
+    assert {sample["__key__"]: sample["size.npy"].tolist() for sample in samples} == sizes
+
+
+def test_h5py_sees_the_sizes_of_originals(index, sized):
+    dataset, sizes = sized("hdf5")
+    (path,) = files_of(index(dataset.out), "vds")
+    with h5py.File(path) as file:
+        assert file["size"].is_virtual and file["size"].dtype == np.int32
+        keys = [key.decode() for key in file["keys"]]
+        assert dict(zip(keys, file["size"][:].tolist(), strict=True)) == sizes
 
 
 # --- HDF5 -------------------------------------------------------------------------------------------------------------
@@ -559,11 +603,11 @@ def test_a_file_with_the_name_of_an_index_is_never_replaced(build, run, animals,
 def test_kinds_that_do_not_fit_are_refused(build, run, animals, tmp_path):
     dataset = build(animals[0], tmp_path / "out", *SMALL.options())
     said = run("index", dataset.out, "--kind", "dali,tfds", expect=2).stderr.decode()
-    assert "kind tfds does not fit the tar shards" in said and "can have dali and wids" in said
+    assert "'tfds' indexes do not exist for the tar shards" in said and "can have dali and wids" in said
     assert b"'x' is not a kind of index" in run("index", dataset.out, "--kind", "dali,x", expect=2).stderr
     assert names(dataset.out) == {"dataset.json", "train-000000.tar"}
     said = run("build", animals[0], tmp_path / "new", "--index", "vds", "--quiet", expect=2).stderr.decode()
-    assert "kind vds does not fit shards of the format tar" in said
+    assert "'vds' indexes do not exist for tar shards" in said
     said = run("build", animals[0], tmp_path / "new", "--index", "dali", "--part", "1/2", expect=2).stderr.decode()
     assert "--index cannot be combined with --part" in said and "--finish" in said
     assert not (tmp_path / "new").exists()
@@ -576,7 +620,7 @@ def test_paths_that_cannot_be_indexed_are_refused(build, run, animals, tmp_path)
     dataset = build(animals[0], tmp_path / "out", "--format", "hdf5", *SMALL.options())
     assert b"has no split 'x'" in run("index", dataset.out, "--split", "x", expect=2).stderr
     (dataset.out / "dataset.json").unlink()
-    assert b"kind vds needs a dataset.json" in run("index", dataset.out, expect=2).stderr
+    assert b"a 'vds' index needs dataset.json" in run("index", dataset.out, expect=2).stderr
     with tarfile.open(tmp_path / "a.tar", "w:gz") as archive:
         archive.add(dataset.out / "train-000000.h5", "a.h5")
     assert b"compressed by gzip" in run("index", tmp_path / "a.tar", expect=5).stderr

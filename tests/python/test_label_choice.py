@@ -154,7 +154,7 @@ def test_keys_are_refused_where_a_manifest_names_the_columns(tool, tmp_path):
         result = tool.run("convert", tmp_path / "out", tmp_path / "other", *words, expect=2)
         assert "has a manifest" in result.err
     both = tool.run("convert", source, tmp_path / "other", "--labels", "none", "--label-key", "labels", expect=2)
-    assert "exclude each other" in both.err
+    assert "cannot be combined with" in both.err
 
 
 # --- arrays that MATLAB wrote

@@ -101,8 +101,8 @@ def test_the_seed_and_the_fraction_choose_the_samples(tool, source, tmp_path):
 
 def test_a_dry_run_shows_both_splits_and_writes_nothing(tool, source, tmp_path):
     result = tool.build(source, tmp_path / "out", "--val-fraction", "0.25", "--dry-run")
-    assert "train     16 samples in 1 tar of 16 to 16 samples" in result.out
-    assert "val       6 samples in 1 tar of 6 to 6 samples" in result.out
+    assert "train     16 samples in 1 tar shard of 16 samples" in result.out
+    assert "val       6 samples in 1 tar shard of 6 samples" in result.out
     plan = tool.build(source, tmp_path / "out", "--val-fraction", "0.25", "--dry-run", "--json").json()
     assert plan["splits"] == {"train": {"samples": 16, "shards": 1}, "val": {"samples": 6, "shards": 1}}
     assert not (tmp_path / "out").exists()
@@ -152,13 +152,13 @@ def test_a_split_file_may_name_one_split_for_the_rest(tool, source, tmp_path):
 @pytest.mark.parametrize(
     "text, telling",
     [
-        ("ant/00.png,test\n", "does not say the split of 'ant/01.png'"),
+        ("ant/00.png,test\n", "has no line for 'ant/01.png'"),
         ("*,train\nant/99.png,test\n", "line 2: there is no sample 'ant/99.png'"),
         ("*,train\nant/00.png,a/b\n", "--split 'a/b' is not a valid name"),
         ("*,train\nant/00.png,test\n./ant/00.png,val\n", "line 3: './ant/00.png' is already in line 2"),
         ("*,train\n../x.png,test\n", "line 2: '../x.png' is not below SOURCE"),
         ("*,train\nant/00.png,\n", "line 2: the path or the split is empty"),
-        ("file,set\nant/00.png,test\n", "does not say the split of"),
+        ("file,set\nant/00.png,test\n", "has no line for"),
         ("path,set,split_of\nant/00.png,test,1\n", "line 1: there is no column 'split'"),
     ],
 )

@@ -44,9 +44,10 @@ std::optional<Rejection> MaskTransform::Decoder::open(std::span<const std::byte>
   if (auto rejection = png_.open(file, header)) return rejection;
   header.orientation = image_.orientation;
   if (has_aspect_of(image_, header)) return std::nullopt;
-  return Rejection{RejectionStage::kMask,
-                   fmt::format("its {}x{} pixels do not have the aspect of the image's {}x{}",
-                               header.width, header.height, image_.width, image_.height)};
+  return Rejection{
+      RejectionStage::kMask,
+      fmt::format("the mask is {}x{}, but the image is {}x{}: the aspect ratios differ",
+                  header.width, header.height, image_.width, image_.height)};
 }
 
 std::optional<Rejection> MaskTransform::run(std::span<const std::byte> png,

@@ -223,9 +223,8 @@ void check_one_label(const MessagePaths& paths, const std::string& path) {
                                      [](const MessageStep& step) { return step.is_repeated; });
   if (repeated >= steps.end() - 1) return;
   throw InvalidArgument(
-      fmt::format("`label_key` '{}': '{}' is repeated and does not contain the image, so an image "
-                  "would have several labels",
-                  path, repeated->name),
+      fmt::format("`label_key` '{}' gives several labels per image, because '{}' is repeated", path,
+                  repeated->name),
       "Name a field in the message of the image, or one that is not repeated.");
 }
 

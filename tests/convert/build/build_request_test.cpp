@@ -79,7 +79,7 @@ TEST_CASE("a request that does not fit the source can be corrected",
   const TempFolder folder;
   const BuildOptions options = small_request(folder);
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.shard_count = 5; }),
-             test::contains("number of samples, 4; got 5"));
+             test::contains("`shard_count` must be at most 4, the number of samples, got 5"));
   // The corrected request is a new build, not another one.
   CHECK(run(options).status == JobStatus::kComplete);
 }
@@ -91,9 +91,9 @@ TEST_CASE("an unfinished build is continued only with the same options", "[conve
   progress.stop = true;
   static_cast<void>(build(options, progress));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.seed = 7; }),
-             test::contains("seed: 0 there, 7 here"));
+             test::contains("seed: 0 in `out`, 7 here"));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.recipe.width = 9; }),
-             test::contains("recipe.size[1]: 8 there, 9 here"));
+             test::contains("recipe.size[1]: 8 in `out`, 9 here"));
   CHECK_THAT(refusal(options, [](BuildOptions& o) { o.labels = "none"; }),
              test::contains("labels"));
   options.fail_on_bad = true;  // not part of the identity

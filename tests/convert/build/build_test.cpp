@@ -248,7 +248,7 @@ TEST_CASE("a new split leaves the others untouched and takes their classes", "[c
   test::write_bytes(folder / "more/dog/z.png", test::encode_png(test::make_picture(30, 30)));
   more.split = "test";
   CHECK_THAT(test::message_of<InvalidArgument>([&] { run(more); }),
-             test::contains("unknown class 'dog'"));
+             test::contains("the class 'dog' is not known"));
 }
 
 TEST_CASE("too many bad samples fail the build, which resumes when more are allowed",

@@ -118,7 +118,7 @@ TEST_CASE("the index from the manifest is the one from a scan", "[convert][index
   }
 }
 
-TEST_CASE("DALI indexes are recognized by their text", "[convert][index]") {
+TEST_CASE("DALI indexes are recognised by their text", "[convert][index]") {
   CHECK(dali::is_index("v1.2 1\nnpy 512 1 a.npy\n", Format::kTar));
   CHECK(dali::is_index("v1.1 1\nnpy 512 1\n", Format::kTar));
   CHECK_FALSE(dali::is_index("0 64\n", Format::kTar));

@@ -89,7 +89,8 @@ TEST_CASE("fixed classes give the numbers and an unknown one is refused", "[conv
   const Source source = open_source(root.path(), {.classes = {"dog", "bird", "cat"}});
   CHECK(source.classes == Texts{"dog", "bird", "cat"});
   CHECK(labels_of(source) == Labels{{"cat/2.jpg", 2}, {"dog/1.jpg", 0}});
-  CHECK_THAT(refusal(root.path(), {.classes = {"dog"}}), test::contains("unknown class 'cat'"));
+  CHECK_THAT(refusal(root.path(), {.classes = {"dog"}}),
+             test::contains("the class 'cat' is not known"));
 }
 
 TEST_CASE("images without a class are refused unless no labels are wanted", "[convert][source]") {
@@ -309,7 +310,7 @@ TEST_CASE("labels come from paths by a regular expression", "[convert][source]")
   CHECK_THAT(refusal(root.path(), by_regex("(")), test::contains("not a regular expression"));
 }
 
-TEST_CASE("options for labels that exclude each other are refused", "[convert][source]") {
+TEST_CASE("options for labels that cannot be combined are refused", "[convert][source]") {
   const auto refused = [](const ImageJobOptions& options) {
     return test::message_of<InvalidArgument>([&] { static_cast<void>(parse_labelling(options)); });
   };
@@ -320,7 +321,7 @@ TEST_CASE("options for labels that exclude each other are refused", "[convert][s
   options.label_regex = "(.)";
   CHECK(parse_labelling(options).kind == Labelling::Kind::kRegex);
   options.labels = "none";
-  CHECK_THAT(refused(options), test::contains("`label_regex` and `labels` exclude each other"));
+  CHECK_THAT(refused(options), test::contains("`label_regex` cannot be combined with `labels`"));
 }
 
 TEST_CASE("a source without images says what else is there", "[convert][source]") {

@@ -110,7 +110,7 @@ TEST_CASE("reader and build ask for a name if several hdf5 datasets may be the i
   Writer writer;
   const Bytes file =
       writer.add("a", H5T_STD_U8LE, kExtents).add("b", H5T_STD_U8LE, kExtents).bytes();
-  const auto expected = test::contains("several datasets may be its images: a, b");
+  const auto expected = test::contains("several datasets that could hold the images: a, b");
   CHECK_THAT(test::message_of<InvalidArgument>([&] { (void)hdf5::find_images(file, "a.h5", {}); }),
              expected);
   // A caller that opens, inspects or verifies a file names no dataset, so its argument is not

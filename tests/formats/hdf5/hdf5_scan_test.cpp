@@ -195,7 +195,7 @@ TEST_CASE("hdf5 images that cannot be mapped are refused with the reason",
              test::contains("other files"));
   Writer several;
   CHECK_THAT(several.add("a", H5T_STD_U8LE, kExtents).add("b", H5T_STD_U8LE, kExtents).refusal(),
-             test::contains("several datasets may be its images: a, b"));
+             test::contains("several datasets that could hold the images: a, b"));
   Writer none;
   CHECK_THAT(none.add("table", H5T_STD_U8LE, {7, 6}).refusal(), test::contains("no dataset"));
   Writer files;

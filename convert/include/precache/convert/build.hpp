@@ -31,8 +31,8 @@ struct BuildOptions : ImageJobOptions {
   /// Shortens keys of more than 96 bytes, so that they fit a tar header without an extension.
   bool short_keys = false;
   std::uint64_t max_pixels = kDefaultMaxPixels;
-  /// A folder with a mask for each image: a PNG file (8-bit gray, or a palette, whose indices
-  /// count) at the same path below it, but for the ending. Empty: there are no masks.
+  /// A folder with a mask for each image: a PNG file (gray of 1, 2, 4 or 8 bits, or a palette,
+  /// whose indices count) at the same path below it, but for the ending. Empty: there are no masks.
   std::filesystem::path mask;
   /// With `fit` stretch: whether to store height and width of each image as column `size`.
   bool size_column = true;
@@ -71,9 +71,9 @@ struct BuildReport : JobReport {
 
 /// Turns the images of a source into shards; continues where an earlier, equal call stopped.
 ///
-/// Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or would
-/// touch another dataset, IoError when the system refuses, CorruptData and Unsupported for source
-/// shards. Complete shards stay, and the next equal call continues from there.
+/// Runs in the caller's TBB arena. Throws InvalidArgument for wrong requests, and for those that
+/// would touch another dataset, IoError when the system refuses, CorruptData and Unsupported for
+/// source shards. Complete shards stay, and the next equal call continues from there.
 [[nodiscard]] BuildReport build(const BuildOptions& options, JobProgress& progress);
 
 }  // namespace precache

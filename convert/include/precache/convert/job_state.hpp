@@ -41,7 +41,8 @@ struct JobState {
   /// How many parts `missing_parts` counts: as asked, else as many as ran last; 0: none ran.
   std::uint64_t parts = 0;
   std::vector<std::uint64_t> missing_parts;
-  /// The rate of late, and the time that the rest takes at this rate; none if too few shards tell.
+  /// The rate, estimated from the most recent shards, and the time that the rest takes at this
+  /// rate; none if too few shards are done.
   std::optional<double> samples_per_second;
   std::optional<double> seconds_left;
   /// Since the last shard was done, by the clock of this machine.

@@ -66,10 +66,10 @@ struct ReformatReport : JobReport {
 /// have none and it is unclear what their labels are, they are refused with InvalidArgument unless
 /// the options name the labels.
 ///
-/// Runs in the caller's TBB arena. Throws InvalidArgument for requests that make no sense or would
-/// touch another dataset, IoError when the system refuses, CorruptData when the shards are damaged
-/// or change meanwhile, Unsupported when they are not tensors of one shape. Complete shards stay,
-/// and the next equal call continues from there.
+/// Runs in the caller's TBB arena. Throws InvalidArgument for wrong requests, and for those that
+/// would touch another dataset, IoError when the system refuses, CorruptData when the shards are
+/// damaged or change meanwhile, Unsupported when they are not tensors of one shape. Complete shards
+/// stay, and the next equal call continues from there.
 [[nodiscard]] ReformatReport reformat(const ReformatOptions& options, JobProgress& progress);
 
 }  // namespace precache
