@@ -29,9 +29,13 @@ PHRASES = [
     ),
     (r"\b(?:has|have) not (?:a|an|any|the|one|two|three)\b", "'does not have …' or 'has no …'"),
     (r"\bof (?:ours|others|theirs|yours|somebody|someone|nobody)\b", "'precache …' or 'third-party …'"),
-    (r"\bof (?:its|their) own\b", "'its own …'"),
+    (r"\bof (?:its|their|your|our) own\b", "'its own …', 'your own …'"),
+    (r"\bthat (?:is|are) none\b", "'that is not a …', 'that does not exist'"),
+    (r"\bexclude each other\b(?! as shared)", "'cannot be combined with'"),
+    (r"\bof late\b", "'recent', 'most recent'"),
+    (r"\bmakes? no sense\b", "say what is wrong"),
     (r"\bbesides?\b", "'next to'"),
-    (r"(?<!fall )(?<!falls )(?<!left )(?<!leave )(?<!leaves )\bbehind\b", "'after'"),
+    (r"(?<!fall )(?<!falls )(?<!left )(?<!leave )(?<!leaves )(?<!batches )\bbehind\b", "'after'"),
     (r"\b(?:whoever|somebody|nobody|he|him|his)\b", "name the actor: 'the caller', 'the reader'"),
     (r"\b(?:go|goes|going|gone|went) on\b", "'continues', 'resumes'"),
     (r"\banew\b", "'again', 'restarts'"),
@@ -44,16 +48,62 @@ PHRASES = [
     (r"\b(?:is|are) (?:there )?already there\b", "'already exists'"),
     (r"\b(?:dissect\w*|anatomy|tamed|stumbles?)\b", "a plain name"),
     (COMMENT + r"What\b(?![^?]*\?)", "start with the noun or the verb, not with 'What'"),
+    (r"(?:^|[.:!?] )(?-i:What)\b[^.?!]*, its?\b", "start with the subject: 'Its content tells what a file is.'"),
 ]
 PATTERNS = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in PHRASES]
 
 
-def phrases(lines):
-    """Yields (line number, finding) for each phrase to avoid."""
+# What separates the text of two lines: the end of a string literal, and the start of a comment or of another literal.
+END = re.compile(r'\s*(?<!^)"?\s*$')
+START = re.compile(r"^\s*(?://[/!]?<?|#+(?=\s)|\*(?=\s)|f?r?\"|[-*|>](?=\s))?\s*")
+NEW_BLOCK = re.compile(r"\s*(?:[-*|#>`~]|\d+\.|$)")
+
+
+def phrases(lines, is_document=False):
+    """Yields (line number, finding) for each phrase to avoid, even if it continues on the next line.
+
+    Names such as those of tests are read as words.
+    """
     for number, line in enumerate(lines, 1):
+        text = END.sub("", line.replace("_", " "))
+        following = lines[number].replace("_", " ") if number < len(lines) else ""
+        joined = text + " " + START.sub("", following)
+        if not line.strip() or not following.strip() or (is_document and NEW_BLOCK.match(following)):
+            joined = text
         for pattern, advice in PATTERNS:
-            if found := pattern.search(line):
+            found = pattern.search(joined)
+            if found and found.start() <= len(text):
                 yield number, f"'{found[0].strip()}': write {advice}"
+
+
+# A verb in one of the forms that messages use. Auxiliaries first.
+VERBS = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|does|do|did|must|can|cannot|could|will|would|may|"
+    r"needs?|runs?|ran|reads?|lists?|names|says?|gives?|contains?|holds?|ends?|stopped|takes?|took|fits?|changed|"
+    r"failed|fails|crashed|returned|disagree|belongs?|makes?|mix|differs?|refused|exists?|follows?|leaves|finds|looks?|"
+    r"places|refers|defines|lies|uses?|begins?|counts?|wants?|ignore|appears?|waits|applies|exceeds|"
+    r"overlap|ended|describes|sets|got)\b"
+)
+THROWN = re.compile(r"\b(?:InvalidArgument|CorruptData|Unsupported|IoError|DeviceError|TypeError|IndexError)[({]")
+# What may be before the text in the arguments: the path and the offset.
+MESSAGE = re.compile(r"""(?:[^"();]|\([^()"]*\))*?(?:fmt::format\(\s*)?f?((?:"(?:\\.|[^"\\\n])*"\s*)+)""")
+
+
+def messages(lines):
+    """Yields (line number, finding) for messages of errors that have no verb, or say what was found but not what is wanted."""
+    text = "\n".join(lines)
+    for thrown in THROWN.finditer(text):
+        found = MESSAGE.match(text, thrown.end())
+        message = re.sub(r'"\s*"', "", found[1]).strip().strip('"') if found else ""
+        number = text.count("\n", 0, thrown.start()) + 1
+        words = re.sub(r"\{[^}]*\}", "", message)
+        has_words = len(re.findall(r"[A-Za-z]{3,}", words)) >= 2 and not message.endswith(
+            ": {}"
+        )  # which may have the verb
+        if has_words and not VERBS.search(words):
+            yield number, f"'{message}' has no verb: write '… must be …, got …'"
+        if re.fullmatch(r"[`\w{}]+ (?:is|are) \{[^}]*\}", message):
+            yield number, f"'{message}' does not say what is wanted: write '… must be …, got …'"
 
 
 def shape(lines):
@@ -99,7 +149,9 @@ def main(arguments):
     for path in chosen(arguments):
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         lines = ["" if PICTURE.search(line) else line for line in lines]
-        found = list(phrases(lines))
+        found = list(phrases(lines, path.suffix in PROSE))
+        if path.suffix in (".cpp", ".py") and path.parts[0] in ("cli", "convert", "formats", "reader"):
+            found += messages(lines)
         if path.suffix == ".md":
             found += shape(lines)
         for number, finding in sorted(found):
