@@ -168,7 +168,7 @@ void check_sizes(const SplitShards& shards) {
 
 void write_vds(const SplitShards& shards, SidecarReport& report) {
   const SplitEntry& split = shards.entry();
-  hdf5::VirtualShards shown{shards.manifest->spec, 1, shards.manifest->classes, {}};
+  hdf5::VirtualShards shown{shards.manifest->spec, 1, shards.manifest->classes, {}, split.columns};
   for (const ShardEntry& shard : split.shards) {
     shown.shards.push_back({shard.file, shard.samples});
     shown.key_bytes = std::max<std::size_t>(shown.key_bytes, shard.columns->key.stride);

@@ -109,13 +109,6 @@ class Skeleton {
   std::optional<Id> file_;
 };
 
-hid_t file_type_of(ValueType type) {
-  return type == ValueType::kUint8   ? H5T_STD_U8LE
-         : type == ValueType::kInt32 ? H5T_STD_I32LE
-         : type == ValueType::kInt64 ? H5T_STD_I64LE
-                                     : H5T_IEEE_F32LE;
-}
-
 /// A record is a row of /images; labels, keys, named columns and classes follow all rows.
 /// docs/formats/hdf5.md has the bytes.
 class Hdf5Framing : public Framing {
@@ -237,9 +230,8 @@ class Hdf5Framing : public Framing {
       }
       std::vector<hsize_t> extents{records.size()};
       extents.insert(extents.end(), column.shape.begin(), column.shape.end());
-      offsets.push_back(skeleton.add(column.name.c_str(),
-                                     Id(H5Tcopy(file_type_of(column.type)), H5Tclose), extents,
-                                     rows.data()));
+      offsets.push_back(
+          skeleton.add(column.name.c_str(), hdf5::value_type(column.type), extents, rows.data()));
       begin += column.size_bytes();
     }
   }

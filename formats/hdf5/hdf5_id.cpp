@@ -92,6 +92,14 @@ Id image_type(DType dtype) {
   return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
 }
 
+Id value_type(ValueType type) {
+  const hid_t copied = type == ValueType::kUint8   ? H5T_STD_U8LE
+                       : type == ValueType::kInt32 ? H5T_STD_I32LE
+                       : type == ValueType::kInt64 ? H5T_STD_I64LE
+                                                   : H5T_IEEE_F32LE;
+  return {H5Tcopy(copied), H5Tclose};
+}
+
 Id string_type(std::size_t bytes) {
   Id type(H5Tcopy(H5T_C_S1), H5Tclose);
   check(H5Tset_size(type, std::max<std::size_t>(bytes, 1)));

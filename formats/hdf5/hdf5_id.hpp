@@ -109,6 +109,8 @@ inline constexpr const char* kClassesAttribute = "classes";
 [[nodiscard]] Id new_dataset_properties();
 
 [[nodiscard]] Id image_type(DType dtype);
+/// Of the values in a named column.
+[[nodiscard]] Id value_type(ValueType type);
 /// UTF-8, padded with zeros.
 [[nodiscard]] Id string_type(std::size_t bytes);
 

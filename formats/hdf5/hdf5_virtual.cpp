@@ -54,6 +54,12 @@ void write_all(const std::filesystem::path& path, const VirtualShards& shown) {
   add_classes(labels, shown.classes);
   labels.close();
   add_virtual(file, "keys", string_type(shown.key_bytes), {0}, shown).close();
+  for (const NamedColumn& column : shown.columns) {
+    Extents extents{0};
+    extents.insert(extents.end(), column.shape.begin(), column.shape.end());
+    add_virtual(file, column.name.c_str(), value_type(column.type), std::move(extents), shown)
+        .close();
+  }
   file.close();
 }
 

@@ -42,10 +42,12 @@ struct VirtualShards {
   std::size_t key_bytes = 1;
   std::vector<std::string> classes;
   std::vector<ShownShard> shards;
+  std::vector<NamedColumn> columns{};
 };
 
-/// Writes a file with virtual datasets `/images`, `/labels` (with the class names) and `/keys`,
-/// and syncs it. Opens no shard; equal shards give equal bytes. Throws IoError.
+/// Writes a file with virtual datasets `/images`, `/labels` (with the class names), `/keys` and one
+/// for each named column, and syncs it. Opens no shard; equal shards give equal bytes. Throws
+/// IoError.
 void write_virtual_file(const std::filesystem::path& path, const VirtualShards& shown);
 
 /// Whether the file at `path` is an HDF5 file whose `/images` is virtual; false without HDF5.

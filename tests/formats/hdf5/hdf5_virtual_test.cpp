@@ -17,7 +17,8 @@ using test::read_text;
 using test::TempFolder;
 
 VirtualShards shown_of(MadeDataset& made) {
-  VirtualShards shown{made.manifest.spec, 1, made.manifest.classes, {}};
+  VirtualShards shown{
+      made.manifest.spec, 1, made.manifest.classes, {}, made.manifest.splits.at("train").columns};
   for (const ShardEntry& shard : made.entries()) {
     shown.shards.push_back({shard.file, shard.samples});
     shown.key_bytes = shard.columns->key.stride;
@@ -66,6 +67,30 @@ TEST_CASE("a virtual file shows the rows of all shards", "[formats][hdf5][virtua
       const std::string_view key = as_text(std::span(keys).subspan(i * width, width));
       CHECK(key.substr(0, key.find('\0')) == made.samples[i].name.key);
     }
+  }
+}
+
+TEST_CASE("a virtual file shows named columns", "[formats][hdf5][virtual]") {
+  const TempFolder folder;
+  NamedColumn size;
+  size.name = "size";
+  size.type = ValueType::kInt32;
+  size.shape = {2};
+  NamedColumn mask;
+  mask.name = "mask";
+  mask.type = ValueType::kUint8;
+  mask.shape = {5, 3};
+  NamedColumn age;
+  age.name = "age";
+  MadeDataset made = make_dataset(
+      folder.path(), {.format = Format::kHdf5, .shards = {3, 2}, .columns = {size, mask, age}});
+  write_virtual_file(folder / "train.vds", shown_of(made));
+  for (const char* const column : {"size", "mask", "age"}) {
+    CAPTURE(column);
+    test::Bytes expected = read_dataset(made.shards[0], column);
+    const test::Bytes second = read_dataset(made.shards[1], column);
+    expected.insert(expected.end(), second.begin(), second.end());
+    CHECK(read_dataset(folder / "train.vds", column) == expected);
   }
 }
 
