@@ -8,14 +8,13 @@ rank already. So `join` extends four of its methods, for precache's loaders alon
 from __future__ import annotations
 
 import functools
-import importlib.abc
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from importlib.machinery import ModuleSpec
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InvalidArgument
+from ._imports import when_imported
 
 if TYPE_CHECKING:
     from .torch import Loader
@@ -67,32 +66,9 @@ class EvenBatches:
             )
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: it has Accelerate joined as soon as a program imports it."""
-
-    def __init__(self, kind: type[Loader]):
-        self._kind = kind
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        if name != "accelerate.accelerator":
-            return None
-        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
-        spec = next((spec for spec in specs if spec is not None), None)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def execute_and_join(module: Any) -> None:
-                execute(module)
-                join(self._kind)
-
-            spec.loader.exec_module = execute_and_join  # type: ignore[method-assign]
-        return spec
-
-
 def join_when_imported(kind: type[Loader]) -> None:
     """Extends Accelerate now or when it is imported: a script may make its loaders before that."""
-    join(kind)
-    sys.meta_path.insert(0, _Finder(kind))
+    when_imported("accelerate.accelerator", lambda: join(kind))
 
 
 def join(kind: type[Loader]) -> None:

@@ -152,7 +152,7 @@ class Loader(_loader.Loader):
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:  # type: ignore[override]
         _accelerate.note_batch(self, is_over=True)
         batches: Iterator[Any] = super().__iter__()
-        self._begin = self.state_dict()["position"]
+        self._began_at = self.state_dict()["position"]
         return batches
 
     def _next(self, iteration: object) -> Any:
@@ -169,7 +169,7 @@ class Loader(_loader.Loader):
     def remainder(self) -> int:
         """Samples of the last step of all ranks, without repeats; Accelerate's gather_for_metrics drops what is beyond."""
         whole = self.batch_size * self._place[1]
-        return -1 if self.drop_last else (len(self.dataset) - self._begin) % whole
+        return -1 if self.drop_last else (len(self.dataset) - self._began_at) % whole
 
     def _make_native(self, options: _reader.LoaderOptions) -> _loader.AnyLoader:
         if self.device is None or self.device.type != "cuda":

@@ -92,15 +92,18 @@ def test_two_processes_build_and_train(stamps, tmp_path):
         assert found["timm"] in (None, [3, True, False, 23])
 
 
-def test_keras_fits_on_every_backend(stamps, in_child):
+@pytest.mark.parametrize("backend", ["torch", "jax"])  # docs/guides/keras.md runs with tensorflow
+def test_keras_takes_loaders_on_every_backend(stamps, in_child, backend):
     pytest.importorskip("keras")
     program = """
         import sys
-        import keras
+        import precache
         import precache.torch
 
         loader = precache.torch.Loader(sys.argv[1], 4, shuffle=True, dtype="float32")
-        check = precache.torch.Loader(sys.argv[1], 4, dtype="float32")
+        check = precache.Loader(sys.argv[1], 4, dtype="float32")
+        import keras  # after the loaders were made
+
         seen = []
         loader._batch_transform = lambda images, labels: (seen.append(loader.epoch), (images, labels))[1]
         model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(3)])
@@ -108,9 +111,34 @@ def test_keras_fits_on_every_backend(stamps, in_child):
         history = model.fit(loader.forever(), steps_per_epoch=len(loader), epochs=3, shuffle=False, verbose=0,
                             validation_data=check.forever(), validation_steps=len(check))
         print(keras.backend.backend(), len(history.history["val_loss"]), *seen[:15])
+
+        def note(images, labels):
+            seen.append(images[:, 2, 0, 0].tolist())
+            return images, labels
+
+        train, again = (
+            precache.Loader(sys.argv[1], 4, shuffle=True, dtype="float32", batch_transform=function)
+            for function in (note, None)
+        )
+        seen.clear()
+        history = model.fit(train, epochs=2, verbose=0, validation_data=check)
+        expected = [images[:, 2, 0, 0].tolist() for _ in range(2) for images, _ in again]
+        # Keras may read a first batch to see its shape; the epoch then begins again.
+        print(len(history.history["val_loss"]), seen[-10:] == expected, seen[:-10] in ([], expected[:1]))
+        images = precache.Loader(sys.argv[1], 4, dtype="float32", batch_transform=lambda images, labels: images)
+        guesses = model.predict(images, verbose=0)
+        whole = model.predict(precache.open(sys.argv[1])[:][0].astype("float32") / 255, verbose=0)
+        metrics = model.evaluate(check, verbose=0, return_dict=True)
+        print(abs(guesses - whole).max() < 1e-4, abs(metrics["loss"] - history.history["val_loss"][-1]) < 1e-4)
+        try:
+            model.fit(train, class_weight={0: 1.0}, verbose=0)
+        except precache.InvalidArgument as error:
+            print(error)
     """
-    lines = in_child(program, stamps.out, KERAS_BACKEND="torch", CUDA_VISIBLE_DEVICES="")
-    assert lines[-1].split() == ["torch", "3", *"000001111122222"]
+    lines = in_child(program, stamps.out, KERAS_BACKEND=backend, CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu")
+    assert lines[-4].split() == [backend, "3", *"000001111122222"]
+    assert lines[-3:-1] == ["2 True True", "True True"]
+    assert lines[-1] == "class_weight cannot be combined with a loader"
 
 
 def test_a_compiled_loop_takes_shorter_batches(stamps):
