@@ -80,13 +80,14 @@ def draw_mode(rows, title, left, top, width):
     return parts
 
 
-def conditions(record, mode):
-    """Says how quiet the machine was."""
-    run = record | record.get("runs", {}).get(mode, {})
-    if "conditions" in run:
-        return run["conditions"]
-    others = max(share or 0 for row in shown(record, mode) for share in row["others"])
-    return f"Medians of {run['rounds']} rounds, the loaders in turns; other programs used at most {others:.0%} of the processor time."
+def conditions(record, modes):
+    """Says how quiet the machine was during each mode; modes of one run share a sentence."""
+    runs = [record | record.get("runs", {}).get(mode, {}) for mode in modes]
+    if "conditions" in runs[0]:
+        return [run["conditions"] for run in runs]
+    others = max(share or 0 for mode in modes for row in shown(record, mode) for share in row["others"])
+    rounds = f"Medians of {record['rounds']} rounds, the loaders in turns"
+    return [f"{rounds}; other programs used at most {others:.0%} of the processor time."] * len(modes)
 
 
 def described(record):
@@ -101,12 +102,12 @@ def notes(record, modes):
     date = datetime.date.fromisoformat(record["date"])
     data = record.get("data") or described(record)
     lines = [data, f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}; {date.day} {date:%B %Y}."]
-    said = {mode: conditions(record, mode) for mode in modes}
-    if len(set(said.values())) == 1:
-        lines.append(said[modes[0]])
+    said = conditions(record, modes)
+    if len(set(said)) == 1:
+        lines.append(said[0])
     else:
         places = ["Left", "Right"] if len(modes) == 2 else [TITLES[mode] for mode in modes]
-        lines += [f"{place}: {said[mode]}" for place, mode in zip(places, modes, strict=True)]
+        lines += [f"{place}: {words}" for place, words in zip(places, said, strict=True)]
         lines.append("These are different runs on a shared machine: compare bars within one chart only.")
     if any("ImageFolder" in row["loader"] for mode in modes for row in shown(record, mode)):
         lines.append("* ImageFolder decodes JPEG photos in every epoch; the other loaders read stored tensors.")

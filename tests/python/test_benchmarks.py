@@ -79,3 +79,16 @@ def test_a_chart_of_figures_that_a_record_lacks_is_refused(tmp_path):
     command = [sys.executable, ROOT / PLOT, RECORDS[0], tmp_path / "x.svg", "--modes", "from 512x512"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "has no figures of from 512x512; it has sequential" in done.stderr
+
+
+def test_a_new_record_is_drawn_with_the_share_of_other_programs(tmp_path):
+    """As peers.py writes it: one run for all modes, and shares instead of a sentence."""
+    record = json.loads((DOCS / "benchmarks" / "2026-11-17-python-loaders.json").read_text())
+    record = {key: value for key, value in record.items() if key != "runs"} | {"rounds": 3}
+    for row in [row for rows in record["modes"].values() for row in rows]:
+        row["others"] = [0.04, None]
+    (tmp_path / "record.json").write_text(json.dumps(record))
+    subprocess.run([sys.executable, ROOT / PLOT, tmp_path / "record.json", tmp_path / "x.svg"], check=True)
+    drawn = (tmp_path / "x.svg").read_text()
+    assert drawn.count("Medians of 3 rounds") == 1 and "at most 4% of the processor time" in drawn
+    assert "different runs" not in drawn
