@@ -2,7 +2,7 @@
 """The commands of precache as functions.
 
 Their parameters are the options of the command, with underscores: `precache build --shard-size 1GiB` is
-`build(..., shard_size="1GiB")`. `precache COMMAND --help` and docs/cli.md describe them in full.
+`build(..., shard_size="1GiB")`. `precache COMMAND --help` and docs/commands/ describe them in full.
 """
 
 from __future__ import annotations
@@ -129,11 +129,11 @@ def build(
         keys: "short" cuts keys of more than 96 bytes, so that every tar reader sees the whole key.
         seed: Seed of the shuffle before sharding.
         shuffle: False keeps the order of the paths.
-        on_error: "skip" lists bad images in OUT/skipped.tsv, "fail" ends the build at the first one.
+        on_error: "skip" lists bad samples in OUT/skipped.tsv, "fail" ends the build at the first one.
         max_bad: The build fails if more than this percentage of the images is bad.
         max_pixels: Images with more pixels are bad.
         index: Kinds of index files to write for other readers, as `index` does.
-        prepare: True only lists the source and freezes the plan for `part`. (i, n) or "I/N" only lists a share of the
+        prepare: True only lists the source and writes the plan for `part`. (i, n) or "I/N" only lists a share of the
             source; True then puts the shares together.
         part: (i, n) or "I/N", counted from 0: only every n-th shard, for several machines that share one `out`. "auto"
             takes both from the environment of Slurm, Kubernetes, AWS Batch, Cloud Run, PBS, LSF, Grid Engine or MPI.
@@ -149,7 +149,7 @@ def build(
             prints a line every minute.
 
     Returns:
-        The report (docs/commands/build.md lists its keys), or the plan with `dry_run`.
+        The report (docs/reference/json.md lists its keys), or the plan with `dry_run`.
 
     Raises:
         InvalidArgument: An argument is wrong, or `out` holds another dataset.
@@ -220,7 +220,7 @@ def convert(
     The other arguments, the errors, and `progress` are those of `build`.
 
     Returns:
-        The report (docs/commands/convert.md lists its keys), or the plan with `dry_run`.
+        The report (docs/reference/json.md lists its keys), or the plan with `dry_run`.
 
     >>> convert("shards", "halves", format="hdf5", dtype="float16", normalize=(0.5, 0.25))["status"]
     'complete'
@@ -261,7 +261,7 @@ def pack(
     The other arguments, the errors, and `progress` are those of `build`.
 
     Returns:
-        The report (docs/commands/pack.md lists its keys), or the plan with `dry_run`.
+        The report (docs/reference/json.md lists its keys), or the plan with `dry_run`.
 
     >>> pack("images", "packed", seed=0, shards=2)["samples"]
     12
@@ -402,14 +402,14 @@ def _say_what_differs(report: dict[str, Any], progress: ProgressOption) -> None:
 def _paths(name: str, value: Any) -> list[str]:
     may_be_several = name == "path"
     if not isinstance(value, (str, bytes, os.PathLike)) and not (may_be_several and isinstance(value, Iterable)):
-        raise TypeError(f"{name} is {value!r}, not a path")
+        raise TypeError(f"{name} must be a path, got {value!r}")
     return _options.paths(value)
 
 
 def _text(name: str, value: Any) -> str:
     """A value as the command line takes it."""
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} is {value!r}, not a number, a text or a path")
+        raise TypeError(f"{name} must be a number, a text or a path, got {value!r}")
     if isinstance(value, (bytes, os.PathLike)):
         return os.fsdecode(value)
     if name == "normalize" and value != "imagenet" and not isinstance(value, str):

@@ -42,6 +42,6 @@ def without_arguments(given_options: Mapping[str, Any]) -> HookOptions:
     given = [name for name, unset in _DO_NOTHING.items() if options.pop(name, unset) != unset]
     if given:
         order = "; the order follows from seed" if "generator" in given else ""
-        warnings.warn(f"without effect in a precache loader: {', '.join(given)}{order}", stacklevel=3)
+        warnings.warn(f"precache loaders ignore these arguments: {', '.join(given)}{order}", stacklevel=3)
     rest: HookOptions = options
     return rest

@@ -96,7 +96,7 @@ class Dataset(Sequence[tuple[Array, int]]):
         paths = _options.paths(path)
         self._arguments["path"] = [os.path.abspath(each) for each in paths]
         if not isinstance(split, str | None):
-            raise TypeError(f"split is {split!r}, not a string")
+            raise TypeError(f"split must be a string, got {split!r}")
         spec = None if spec is None else _options.spec(spec)
         max_open_shards = _options.count("max_open_shards", max_open_shards)
         scan_threads = _options.count("scan_threads", scan_threads, 2**32 - 1)
@@ -106,7 +106,7 @@ class Dataset(Sequence[tuple[Array, int]]):
             raise TypeError("image_key and label_key must be strings")
         if labels not in (None, "none"):
             raise InvalidArgument(
-                f"labels is {labels!r}", hint='Leave it out, or give "none" to open shards without labels.'
+                f"labels must be 'none' or None, got {labels!r}", hint="'none' opens shards without labels."
             )
         self._writable = writable
         self._native = _reader.Dataset.open(
@@ -251,7 +251,7 @@ class Dataset(Sequence[tuple[Array, int]]):
         if asked.dtype == np.bool_ and asked.shape == (len(self),):
             asked = np.flatnonzero(asked)
         if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iuO"):  # O: too large for numpy
-            raise TypeError(f"{name} is {indices!r}, not a sequence of whole numbers")
+            raise TypeError(f"{name} must be a sequence of whole numbers, got {indices!r}")
         outside = (asked < -len(self)) | (asked >= len(self))
         if outside.any():
             raise IndexError(f"there is no sample {asked[outside][0]}, the dataset has {len(self)}")

@@ -52,7 +52,7 @@ class DeviceTensor:
             # The memory may be released by another thread, whose per-thread stream is not the one that uses it.
             raise BufferError(f"a batch on a GPU needs one stream for all threads; stream {stream} is not one")
         if stream is not None and stream < 1:
-            raise InvalidArgument(f"stream is {stream}", hint="It must be None, 1 or a cudaStream_t.")
+            raise InvalidArgument(f"stream must be None, 1 or a cudaStream_t, got {stream}")
         versioned = max_version is not None and max_version[0] >= 1
         stream = _LEGACY_STREAM if stream is None else stream
         return self._batch.dlpack(self._labels, self._view, stream, versioned)

@@ -21,7 +21,7 @@ _SHORT_KEY_BYTES = 96  # of a build with `short_keys`
 def find_files(dataset: Dataset, source: str, check_times: bool) -> list[str]:
     """The file of each sample; `Dataset.paths` documents it."""
     if not os.path.isdir(source):
-        raise InvalidArgument(f"source is {source!r}, which is not a folder", hint="Give the folder that was built.")
+        raise InvalidArgument(f"source must be the folder that was built, got {source!r}, which is not a folder")
     keys = list(dataset.keys)
     files = _files_by_key(os.fsencode(source), set(keys), dataset)
     missing = [key for key in keys if key not in files]

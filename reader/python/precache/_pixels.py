@@ -68,7 +68,7 @@ def _refuse_two(**given: Any) -> None:
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         hint = "Put the operations into one list."
-        raise InvalidArgument(f"{names[0]} and {names[1]} are both given", hint=hint)
+        raise InvalidArgument(f"{names[0]} cannot be combined with {names[1]}", hint=hint)
 
 
 def _crops(crop: Any) -> list[transforms.Operation]:
@@ -82,26 +82,24 @@ def _crops(crop: Any) -> list[transforms.Operation]:
 
 def _lists(views: Any) -> list[Any]:
     if not isinstance(views, Sequence) or isinstance(views, str) or not views:
-        raise InvalidArgument(f"views is {views!r}", hint="Give a list of lists of operations, one for each view.")
+        raise InvalidArgument(f"views must be a list of lists of operations, one for each view, got {views!r}")
     return list(views)
 
 
 def _values(found: list[Translation], normalize: Any, dtype: Any, stored: str) -> tuple[Any, str | None]:
     """Mean and standard deviation, and the type, of all views."""
     if len({each.normalize for each in found}) > 1:
-        raise InvalidArgument("the views have different Normalize", hint="Use the same one in each.")
+        raise InvalidArgument("all views must use the same Normalize")
     if len({each.dtype for each in found}) > 1:
-        raise InvalidArgument(
-            "the views have different types of elements", hint="Use the same steps to floats in each."
-        )
+        raise InvalidArgument("all views must convert to the same dtype", hint="Use the same steps to floats in each.")
     if normalize is not None and found[0].normalize is not None:
-        raise InvalidArgument("normalize and a Normalize in the list are both given", hint="Leave out one of them.")
+        raise InvalidArgument("normalize cannot be combined with a Normalize in the list")
     given = found[0].normalize if normalize is None else normalize
     mean_and_std = None if given is None else _options.normalization(given, stored)
     if dtype is not None:
         element = _options.dtype(dtype)
         if element == "uint8" and found[0].dtype is not None:
-            raise InvalidArgument("dtype is 'uint8', but the list makes floats", hint="Leave out dtype or the step.")
+            raise InvalidArgument("dtype='uint8' cannot be combined with a list that makes floats")
         return mean_and_std, element
     return mean_and_std, found[0].dtype or (None if mean_and_std is None else "float32")
 
@@ -111,8 +109,8 @@ class Schedule:
 
     def __init__(self, sizes: Mapping[int, Any] | Callable[[int], Any]):
         if not callable(sizes) and (not isinstance(sizes, Mapping) or not sizes):
-            hint = "Give {first epoch: size}, or a function of the epoch."
-            raise InvalidArgument(f"size is {sizes!r}", hint=hint)
+            wanted = "{first epoch: size} or a function of the epoch"
+            raise InvalidArgument(f"size must be {wanted}, got {sizes!r}")
         self._function = sizes if callable(sizes) else None
         changes = {} if callable(sizes) else sizes
         #: (epoch, height, width) of each change that is known beforehand.

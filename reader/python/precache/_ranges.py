@@ -28,16 +28,16 @@ def numbers(value: Any) -> tuple[float, ...] | None:
         return None
 
 
-def refuse(name: str, value: Any, hint: str) -> InvalidArgument:
-    """The error for a wrong argument."""
-    return InvalidArgument(f"{name} is {value!r}", hint=hint)
+def refuse(name: str, value: Any, wanted: str) -> InvalidArgument:
+    """The error for an argument that must be something else."""
+    return InvalidArgument(f"{name} must be {wanted}, got {value!r}")
 
 
 def number(name: str, value: Any, least: float = -math.inf, largest: float = math.inf) -> float:
     """A finite number within bounds."""
     found = numbers(value)
     if found is None or len(found) != 1 or not math.isfinite(found[0]) or not least <= found[0] <= largest:
-        raise refuse(name, value, f"It must be a number{_bounds(least, largest)}.")
+        raise refuse(name, value, f"a number{_bounds(least, largest)}")
     return found[0]
 
 
@@ -53,7 +53,7 @@ def whole(name: str, value: Any, least: int, largest: int) -> int:
     except TypeError:
         found = None
     if found is None or not least <= found <= largest:
-        raise refuse(name, value, f"It must be a whole number from {least} to {largest}.")
+        raise refuse(name, value, f"a whole number from {least} to {largest}")
     return found
 
 
@@ -66,14 +66,14 @@ def interval(name: str, value: Any, least: float = -math.inf, largest: float = m
         or not all(map(math.isfinite, found))
         or not least <= found[0] <= found[1] <= largest
     ):
-        raise refuse(name, value, f"It must be (min, max), in this order{_bounds(least, largest)}.")
+        raise refuse(name, value, f"(min, max) in this order{_bounds(least, largest)}")
     return found[0], found[1]
 
 
 def _bounds(least: float, largest: float) -> str:
     if math.isinf(least) and math.isinf(largest):
         return ""
-    return f", at least {least:g}" if math.isinf(largest) else f", from {least:g} to {largest:g}"
+    return f" of at least {least:g}" if math.isinf(largest) else f" from {least:g} to {largest:g}"
 
 
 def symmetric(name: str, value: Any) -> tuple[float, float]:
@@ -82,7 +82,7 @@ def symmetric(name: str, value: Any) -> tuple[float, float]:
     if found is not None and len(found) == 1:
         found = (-found[0], found[0])
         if not found[1] >= 0:
-            raise refuse(name, value, "A single number must be at least 0.")
+            raise refuse(name, value, "at least 0 as a single number")
     return interval(name, value if found is None else found)
 
 
@@ -93,7 +93,7 @@ def around(name: str, value: Any, center: float, largest: float, least: float = 
     found = numbers(value)
     if found is not None and len(found) == 1:
         if not 0 <= found[0] <= largest:
-            raise refuse(name, value, f"A single number must be{_bounds(0, largest).removeprefix(',')}.")
+            raise refuse(name, value, f"a number{_bounds(0, largest)} or (min, max)")
         found = (max(center - found[0], least), center + found[0])
     bounds = interval(name, value if found is None else found, least, largest)
     return None if bounds == (center, center) else bounds
@@ -103,7 +103,7 @@ def sides(name: str, value: Any) -> tuple[int, int]:
     """(height, width); a number is both."""
     parts = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     if len(parts) not in (1, 2):
-        raise refuse(name, value, "It must be a number or (height, width).")
+        raise refuse(name, value, "a number or (height, width)")
     found = [whole(name, part, 1, LARGEST_SIDE) for part in parts]
     return found[0], found[-1]
 
@@ -114,7 +114,7 @@ def padding(name: str, value: Any) -> tuple[int, int, int, int] | None:
         return None
     parts = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     if len(parts) not in (1, 2, 4):
-        raise refuse(name, value, "It must be a number, a pair, or (left, top, right, bottom).")
+        raise refuse(name, value, "a number, a pair, or (left, top, right, bottom)")
     found = [whole(name, part, 0, LARGEST_SIDE) for part in parts]
     left, top, right, bottom = found * (4 // len(found))
     return left, top, right, bottom
@@ -126,7 +126,7 @@ def fill(name: str, value: Any) -> int | tuple[int, ...] | None:
         return None
     found = numbers(value)
     if found is None or len(found) not in (1, 3) or not all(0 <= each <= 255 and each.is_integer() for each in found):
-        raise refuse(name, value, "It must be a whole number from 0 to 255, or one for each channel.")
+        raise refuse(name, value, "a whole number from 0 to 255, or one for each channel")
     pixels = tuple(map(int, found))
     return pixels[0] if len(pixels) == 1 else pixels
 
@@ -135,7 +135,7 @@ def word(name: str, value: Any, known: Sequence[str]) -> str:
     """One of the known words, also as an enum whose value is the word."""
     found = getattr(value, "value", value)
     if not isinstance(found, str) or found not in known:
-        raise refuse(name, value, f"It must be one of {', '.join(map(repr, known))}.")
+        raise refuse(name, value, f"one of {', '.join(map(repr, known))}")
     return found
 
 
@@ -147,7 +147,7 @@ def interpolation(name: str, value: Any, known: Sequence[str] = INTERPOLATIONS) 
     if found == "nearest-exact":  # Pillow's nearest
         found = "nearest"
     if found not in known:
-        raise refuse(name, value, f"It must be one of {', '.join(map(repr, known))}.")
+        raise refuse(name, value, f"one of {', '.join(map(repr, known))}")
     return str(found)
 
 

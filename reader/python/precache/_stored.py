@@ -60,7 +60,7 @@ class Stored:
     def done(self, step: Any, before_random_resized_crop: bool) -> Done | None:
         """Why a step that is the first to run is not needed; None if it is.
 
-        Raises InvalidArgument for a resize that gives something else from these images than from the originals.
+        Raises InvalidArgument for a resize that makes other pixels of these images than of the originals.
         """
         if isinstance(step, ours.CenterCrop):
             return Done(f"The stored images are {self.text} already.") if step.size == self.size else None
@@ -80,7 +80,7 @@ class Stored:
     def _resized(self, step: Any, before_random_resized_crop: bool) -> Done | None:
         size, side = step.size, min(self.size)
         if isinstance(size, int) and self.fit == "crop" and size == self.resize:
-            return Done(f"Build resized the shorter side to {size} already.")
+            return Done(f"The build already resized the shorter side to {size}.")
         if size in (self.size, side):
             return Done(
                 f"The stored images are {self.text} already.", self._difference(step, before_random_resized_crop)

@@ -12,8 +12,9 @@ import numpy as np
 from . import _torchvision
 from . import transforms as ours
 from ._arrays import Spec
+from ._errors import InvalidArgument
 from ._stored import Size, Stored, short
-from ._torchvision import Grayscale, Nothing, Pad, PaddedTwice, ResizeByFilter, Step, ToFloat, refused
+from ._torchvision import Grayscale, Note, Nothing, Pad, PaddedTwice, ResizeByFilter, Step, ToFloat, refused
 
 _SETS_SIZE = (ours.RandomResizedCrop, ours.Resize, ours.CenterCrop, ours.RandomCrop, ResizeByFilter, PaddedTwice)
 # These give the same result before and after Normalize.
@@ -78,7 +79,7 @@ def _steps(value: Any) -> list[Any]:
     if isinstance(value, type):
         raise refused(f"the class {value.__name__}", f"Give an object: {value.__name__}(...).")
     if _torchvision.is_torchvision(value):
-        return [_torchvision.operation(value, _operations_of_random_apply)]
+        return [_torchvision.operation(value, _operations_of_random_apply), *_torchvision.notes(value)]
     package = _torchvision.module_of(value).partition(".")[0]
     if package == "albumentations":
         hint = "Use operations of precache.transforms or torchvision.transforms."
@@ -94,7 +95,7 @@ def _operations_of_random_apply(steps: list[Any]) -> list[ours.Operation]:
             found.append(ours.RandomGrayscale(1.0))
         elif isinstance(step, ours.Operation) and not isinstance(step, ours.Normalize):
             found.append(step)
-        elif not isinstance(step, Nothing):
+        elif not isinstance(step, (Nothing, Note)):
             raise refused(f"RandomApply of {type(step).__name__}", "Take it out of RandomApply.")
     return found
 
@@ -119,7 +120,7 @@ class _Reading:
 
     def result(self) -> Translation:
         if self._pad is not None:
-            raise refused("Pad that no RandomCrop follows", "Build the shards with fit='pad', or crop after it.")
+            raise refused("Pad without a RandomCrop after it", "Build the shards with fit='pad', or crop after it.")
         return Translation(
             operations=(*self._operations, *self._erasings),
             after_normalize=len(self._erasings),
@@ -133,8 +134,11 @@ class _Reading:
     def add(self, step: Any, *, before_random_resized_crop: bool) -> None:
         if isinstance(step, PaddedTwice):
             step = self._padded_once(step.crop)
+        if isinstance(step, Note):
+            self._notes.append(step.text)
+            return
         if self._pad is not None and not isinstance(step, (ours.RandomCrop, Nothing)):
-            raise refused("Pad that no RandomCrop follows", "Build the shards with fit='pad', or crop after it.")
+            raise refused("Pad without a RandomCrop after it", "Build the shards with fit='pad', or crop after it.")
         if isinstance(step, Nothing):
             self._dropped.append((step.name, step.reason))
         elif isinstance(step, ToFloat):
@@ -164,13 +168,13 @@ class _Reading:
         else:
             color = "gray" if wanted == 1 else "rgb"
             raise refused(
-                f"a step that gives {wanted} channel{'s' if wanted != 1 else ''}, and samples have {self._stored.channels}",
+                f"a step that makes {wanted} channel{'s' if wanted != 1 else ''}, but the samples have {self._stored.channels}",
                 f"Build the shards with color='{color}'.",
             )
 
     def _set_normalize(self, step: ours.Normalize) -> None:
         if self._normalize is not None:
-            raise refused("two Normalize", "Combine their means and standard deviations in one.")
+            raise refused("more than one Normalize", "Combine their means and standard deviations in one.")
         self._erasings_become_pixels("Normalize")
         self._stage = "normalized"
         known = self._stored.normalize
@@ -245,9 +249,9 @@ class _Reading:
         if self._sets_size or (size[0] <= self._size[0] + top + bottom and size[1] <= self._size[1] + left + right):
             return
         wanted = f"{size[0]}x{size[1]}"
-        raise refused(
-            f"{short(crop)} after a Resize that the shards did, of whose result they keep {self._stored.text}",
-            f"Build the shards with a size of at least {wanted}, or crop less.",
+        raise InvalidArgument(
+            f"{short(crop)} is larger than the stored {self._stored.text} images",
+            hint=f"Build the shards with a size of at least {wanted}, or crop less.",
         )
 
     def _padded_once(self, crop: ours.RandomCrop) -> ours.RandomCrop:

@@ -111,7 +111,7 @@ class Job:
         return f"Job({source!r}, {out!r}, parts={self.parts})"
 
     def prepare(self, progress: ProgressOption = False) -> dict[str, Any]:
-        """Lists the source once for all parts and freezes the plan; does nothing if that was done before.
+        """Lists the source once for all parts and writes the plan; does nothing if that was done before.
 
         Returns:
             The report of `precache.build`, with the status "prepared".
@@ -141,7 +141,7 @@ class Job:
     def status(self) -> dict[str, Any]:
         """How far the job is, by the names of the files in `out`: shards, missing parts, speed, remaining time.
 
-        docs/commands/build.md lists the keys.
+        docs/reference/json.md lists the keys.
         """
         return run(_with_step(self._words, "--status", f"--parts={self.parts}"), False)
 
@@ -358,7 +358,7 @@ def _progress_of(status: dict[str, Any], seconds: float) -> Progress:
 
 def _seconds(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise InvalidArgument(f"{name} is {value!r}", "It must be a number of seconds, more than 0.")
+        raise InvalidArgument(f"{name} must be a number of seconds, more than 0, got {value!r}")
     return float(value)
 
 

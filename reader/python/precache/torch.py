@@ -106,7 +106,7 @@ class Loader(_loader.Loader):
         pages = lists is None and _options.truth("views", views)
         if pages and _options.truth("writable", writable):
             raise InvalidArgument(
-                "writable and views contradict each other", hint="Views of a shard must not be written to."
+                "writable cannot be combined with views", hint="Views of a shard must not be written to."
             )
         if channels_last is not None:
             channels_last = _options.truth("channels_last", channels_last)
@@ -127,9 +127,7 @@ class Loader(_loader.Loader):
         self._resident_up_to = _options.count("resident_up_to", resident_up_to)
         self._moved_because: str | None = None
         if self._path != "auto" and not to_cuda:
-            raise InvalidArgument(
-                f"device_path is {device_path!r}, but device is {device!r}", hint="Use a CUDA device."
-            )
+            raise InvalidArgument(f"device_path={device_path!r} needs a CUDA device, got device={device!r}")
         super().__init__(
             cast(Any, dataset),  # `opened` takes the dataset out of a Dataset of this module
             batch_size,
@@ -308,7 +306,7 @@ class Dataset(torch.utils.data.Dataset[tuple[torch.Tensor, int]]):
         try:
             number = operator.index(index)
         except TypeError:
-            raise TypeError(f"index is {index!r}, not a whole number") from None
+            raise TypeError(f"index must be a whole number, got {index!r}") from None
         sample: Any = self._samples([number])[0]
         return sample if self.columns else (sample[0], sample[1])
 

@@ -158,8 +158,8 @@ def test_hooks_get_the_dict(out):
     [
         ({"columns": ["age"]}, ValueError, r"columns= has 'age', which is not a column of the dataset"),
         ({"columns": ["pair", "pair"]}, ValueError, r"columns= has 'pair' twice"),
-        ({"columns": "pair"}, ValueError, r"columns is 'pair'"),
-        ({"columns": [1]}, ValueError, r"columns is \[1\]"),
+        ({"columns": "pair"}, ValueError, r"columns must be .*, got 'pair'"),
+        ({"columns": [1]}, ValueError, r"columns must be .*, got \[1\]"),
         ({"columns": ["code"], "as_dict": ("code", "label")}, ValueError, r"'code' is in columns and names"),
     ],
 )
@@ -168,7 +168,7 @@ def test_wrong_columns_are_refused(out, options, error, telling):
         precache.Loader(out, 4, **options)
 
 
-def test_no_columns_are_no_dict(out):
+def test_without_columns_a_batch_has_no_dict(out):
     images, labels = next(iter(precache.Loader(out, 4, columns=[])))
     assert images.shape == (4, 3, *SIZE) and labels.shape == (4,)
 

@@ -202,18 +202,18 @@ def test_a_value_that_looks_like_an_option_is_a_value(source, tmp_path, value):
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda: precache.build(None, "out"), "source is None, not a path"),
-        (lambda: precache.build(["a", "b"], "out"), r"source is \['a', 'b'\], not a path"),
-        (lambda: precache.build("images", 7), "out is 7, not a path"),
-        (lambda: precache.verify(None), "path is None, not a path"),
+        (lambda: precache.build(None, "out"), "source must be a path, got None"),
+        (lambda: precache.build(["a", "b"], "out"), r"source must be a path, got \['a', 'b'\]"),
+        (lambda: precache.build("images", 7), "out must be a path, got 7"),
+        (lambda: precache.verify(None), "path must be a path, got None"),
         (lambda: precache.inspect([None]), "NoneType"),
         (lambda: precache.build("images", "out", size=True), "size is True"),
         (lambda: precache.build("images", "out", size=False), "size is False"),
         (lambda: precache.build("images", "out", size=(16, True)), "a part of size is True"),
-        (lambda: precache.build("images", "out", overwrite="no"), "overwrite is 'no', not True or False"),
-        (lambda: precache.inspect("shards", all=1), "all is 1, not True or False"),
-        (lambda: precache.build("images", "out", progress="yes"), "progress is 'yes', not True or False"),
-        (lambda: precache.verify("shards", progress=0), "progress is 0, not True or False"),
+        (lambda: precache.build("images", "out", overwrite="no"), "overwrite must be True or False, got 'no'"),
+        (lambda: precache.inspect("shards", all=1), "all must be True or False, got 1"),
+        (lambda: precache.build("images", "out", progress="yes"), "progress must be True or False, got 'yes'"),
+        (lambda: precache.verify("shards", progress=0), "progress must be True or False, got 0"),
     ],
     ids=range(12),
 )
@@ -292,7 +292,7 @@ def test_a_wrong_value_is_an_invalid_argument(tool, source, tmp_path):
         precache.build(source, tmp_path / "out", size=0)
     assert isinstance(raised.value, ValueError)
     said = tool.refuse(source, tmp_path / "out", "--size", "0")
-    assert said == f"precache: --size must be one or two numbers of at least 1; got '0'\n  {raised.value.hint}\n"
+    assert said == f"precache: --size must be one or two numbers of at least 1, got '0'\n  {raised.value.hint}\n"
     assert "size" in raised.value.message and "--size" not in raised.value.message
     assert raised.value.hint in "".join(raised.value.__notes__)
 
@@ -629,7 +629,7 @@ def test_a_build_waits_for_another_one(python, interference, source, tmp_path, m
     assert [report["status"] for report in reports] == ["complete"] and reports[0]["shards_resumed"] == 1
     said = [line for line in capfd.readouterr().err.splitlines() if "waiting" in line]
     assert len(said) == 1 and re.fullmatch("precache: another process is writing to '.*out.*'; waiting for it", said[0])
-    with pytest.raises(TypeError, match="wait is 1"):
+    with pytest.raises(TypeError, match="wait must be True or False, got 1"):
         build(wait=1)
 
 

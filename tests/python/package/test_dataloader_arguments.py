@@ -41,7 +41,7 @@ def test_common_arguments_are_taken_without_a_word(stamps):
 
 @pytest.mark.parametrize("name", WITHOUT_EFFECT)
 def test_arguments_without_effect_are_one_warning(stamps, name):
-    with pytest.warns(UserWarning, match=f"^without effect in a precache loader: {name}") as warned:
+    with pytest.warns(UserWarning, match=f"^precache loaders ignore these arguments: {name}") as warned:
         loader = precache.torch.Loader(stamps.out, 4, num_workers=2, **{name: WITHOUT_EFFECT[name]})
     assert len(warned) == 1 and warned[0].filename == __file__
     assert ("seed" in str(warned[0].message)) == (name == "generator")
@@ -66,7 +66,7 @@ def test_arguments_that_change_the_data_are_refused(stamps):
         with pytest.raises(precache.InvalidArgument, match=f"a precache loader has no {name}") as refused:
             precache.torch.Loader(stamps.out, 4, **{name: value})
         assert hint in refused.value.hint
-    with pytest.raises(TypeError, match="num_workers is 'many'"):
+    with pytest.raises(TypeError, match="num_workers must be a whole number, got 'many'"):
         precache.torch.Loader(stamps.out, 4, num_workers="many")
     with pytest.raises(TypeError, match="nonsense"):
         precache.torch.Loader(stamps.out, 4, nonsense=1)

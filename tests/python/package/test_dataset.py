@@ -87,7 +87,7 @@ def test_an_invalid_index_is_a_type_error(stamps, index):
     ids=lambda given: str(given).split(" object")[0],
 )
 def test_only_whole_numbers_are_gathered(stamps, indices):
-    with pytest.raises(TypeError, match="not a sequence of whole numbers"):
+    with pytest.raises(TypeError, match="must be a sequence of whole numbers"):
         precache.open(stamps.out).gather(indices)
 
 
@@ -399,7 +399,7 @@ def test_forked_and_spawned_processes(stamps, in_child):
     """,
         stamps.out,
     )
-    assert all("in a process that was forked since it was made" in line for line in lines[:3])
+    assert all("was created before fork() and cannot be used in the child" in line for line in lines[:3])
     assert lines[3] == "8"  # three of 11 batches were taken above
 
 
@@ -457,8 +457,8 @@ def test_a_split_of_named_shards_is_refused(stamps, monkeypatch, path):
         ("/nowhere/*.tar", ValueError, "matches no file"),
         ([], ValueError, "at least one shard"),
         (["/nowhere/a.tar", "/nowhere/b.tar"], FileNotFoundError, "/nowhere/a.tar"),
-        (3, TypeError, "neither a path nor"),
-        (None, TypeError, "neither a path nor"),
+        (3, TypeError, "must be a path or a list of paths"),
+        (None, TypeError, "must be a path or a list of paths"),
         ([3], TypeError, "PathLike"),
         ("a\0b", ValueError, "null"),
     ],
@@ -476,27 +476,27 @@ def test_bad_paths(path, kind, words):
 @pytest.mark.parametrize(
     "options, kind, words",
     [
-        ({"split": 3}, TypeError, "split is 3"),
-        ({"spec": "x"}, ValueError, "spec is 'x'"),
-        ({"spec": ("uint8", "chw", (3, 8))}, ValueError, "spec is"),
-        ({"spec": ("int8", "chw", (3, 8, 8))}, ValueError, "dtype is 'int8'"),
-        ({"spec": ("uint8", "nchw", (3, 8, 8))}, ValueError, "layout is 'nchw'"),
+        ({"split": 3}, TypeError, "split must be ... got 3"),
+        ({"spec": "x"}, ValueError, "spec must be ... got 'x'"),
+        ({"spec": ("uint8", "chw", (3, 8))}, ValueError, "spec must be"),
+        ({"spec": ("int8", "chw", (3, 8, 8))}, ValueError, "dtype must be ... got 'int8'"),
+        ({"spec": ("uint8", "nchw", (3, 8, 8))}, ValueError, "layout must be ... got 'nchw'"),
         ({"spec": ("uint8", "chw", (3, -8, 8))}, ValueError, "-8"),
         ({"spec": ("uint8", "chw", (3, 0, 8))}, ValueError, "without elements"),
         ({"spec": ("uint8", "chw", (3, 8.5, 8))}, TypeError, "8.5"),
         ({"spec": ("uint8", "chw", (3, 2**32, 8))}, ValueError, "4294967296"),
         ({"spec": ("float32", "chw", (2**32 - 1,) * 3)}, ValueError, ""),
-        ({"max_open_shards": -1}, ValueError, "max_open_shards is -1"),
+        ({"max_open_shards": -1}, ValueError, "max_open_shards must be ... got -1"),
         ({"max_open_shards": 2**64}, ValueError, "max_open_shards"),
         ({"scan_threads": 2**32}, ValueError, "scan_threads"),
-        ({"scan_threads": "2"}, TypeError, "scan_threads is '2'"),
+        ({"scan_threads": "2"}, TypeError, "scan_threads must be ... got '2'"),
         (
             {"spec": ("uint8", "hwc", (12, 10, 3))},
             ValueError,
             "train-000000.tar' are uint8 3x12x10 chw, not uint8 12x10x3 hwc",
         ),
-        ({"verify_on_read": "yes"}, TypeError, "verify_on_read is 'yes'"),
-        ({"writable": "no"}, TypeError, "writable is 'no'"),
+        ({"verify_on_read": "yes"}, TypeError, "verify_on_read must be ... got 'yes'"),
+        ({"writable": "no"}, TypeError, "writable must be ... got 'no'"),
         ({"nonsense": 1}, TypeError, "nonsense"),
     ],
     ids=str,
@@ -504,7 +504,8 @@ def test_bad_paths(path, kind, words):
 def test_bad_options(stamps, options, kind, words):
     with pytest.raises(kind) as refused:
         precache.open(stamps.out, **options)
-    assert words in str(refused.value) and "incompatible function arguments" not in str(refused.value)
+    text = str(refused.value)
+    assert all(part in text for part in words.split("... ")) and "incompatible function arguments" not in text
 
 
 def test_folders_without_samples_are_refused(animals, tmp_path):

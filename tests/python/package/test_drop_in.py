@@ -254,7 +254,7 @@ def test_a_subset_is_a_dataset(stamps):
             part[5]
     with pytest.raises(IndexError, match="no sample 23"):
         precache.open(stamps.out, indices=[23])
-    with pytest.raises(TypeError, match="not a sequence of whole numbers"):
+    with pytest.raises(TypeError, match="must be a sequence of whole numbers"):
         precache.open(stamps.out, indices=[0.5])
 
 

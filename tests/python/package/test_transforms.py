@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 from torchvision import transforms as v1
-from torchvision.transforms import autoaugment
+from torchvision.transforms import autoaugment, v2
 
 import documented_order
 import precache
@@ -258,6 +258,18 @@ def test_policies_are_those_of_torchvision(noise, policy):
 
 
 def documented_policies(seed, epoch, sample):
+@pytest.mark.parametrize("policy, bins, differing", [("TrivialAugmentWide", 31, 11), ("AutoAugment", 10, 2)])
+def test_policies_of_the_second_version_solarize_one_level_less(noise, policy, bins, differing):
+    """docs/exactness.md gives these numbers, and the list of the loader a note."""
+    first = getattr(autoaugment, policy)()._augmentation_space(bins, *[(31, 45)] * (policy == "AutoAugment"))
+    second = getattr(v2, policy)()._AUGMENTATION_SPACE["Solarize"][0](bins, 31, 45)
+    levels = [(math.ceil(float(a)), math.ceil(255 * float(b))) for a, b in zip(first["Solarize"][0], second)]
+    assert [b - a for a, b in levels if a != b] == [1] * differing
+    for version, noted in ((v1, False), (v2, True)):
+        steps = version.Compose([getattr(version, policy)()])
+        assert ("Solarize" in str(precache.Loader(noise(31, 45), 4, transform=steps).transforms)) == noted
+
+
     """The draws of the policies in DRAWN, whose images have 40 x 30 pixels."""
     wide = autoaugment.TrivialAugmentWide()._augmentation_space(31)
     learned = autoaugment.RandAugment()._augmentation_space(31, (40, 30))
@@ -319,7 +331,7 @@ def test_rectangles_of_originals_are_the_documented_ones(build, tmp_path):
         draws = documented_order.DocumentedDraws("RandomResizedCrop", 0, epoch, sample)
         drawn = documented_order.documented_rectangle(draws, crop.scale, crop.ratio, *originals[sample])
         expected = documented_order.documented_rectangle_of_original(drawn, originals[sample], (50, 50))
-        assert loader.draw(sample, epoch) == {"RandomResizedCrop": expected}
+        assert [each.draw(sample, epoch) for each in loaders] == [{"RandomResizedCrop": expected}] * len(loaders)
 
 
 @pytest.mark.parametrize("options", [{"threads": 1}, {"threads": 4}, {"batch_size": 5}, {"shuffle": True}], ids=str)

@@ -112,7 +112,7 @@ ACCEPTED = [
         v1.Compose([v1.Pad(4, padding_mode="reflect"), v1.RandomHorizontalFlip(), v1.RandomCrop(32), v1.ToTensor()]),
         SMALL,
         None,
-        "transform has Pad that no RandomCrop follows",
+        "transform has Pad without a RandomCrop after it",
     ),
     (
         "cifar with Pad and RandomCrop",
@@ -224,12 +224,12 @@ REFUSED = [
     (v1.FiveCrop(32), "FiveCrop", "views="),
     (lambda image: image, "<lambda>", "batch_transform="),
     (v1.RandomHorizontalFlip, "the class RandomHorizontalFlip", "Give an object"),
-    (v1.Grayscale(), "a step that gives 1 channel, and samples have 3", "color='gray'"),
+    (v1.Grayscale(), "a step that makes 1 channel, but the samples have 3", "color='gray'"),
     (v1.Resize(256, max_size=300), "Resize with max_size=300", "both sides"),
     (v2.RandomResizedCrop(8, antialias=False), "antialias=False", "antialias=True"),
     (v1.RandomRotation(5, expand=True), "expand=True", "expand=False"),
     ([v1.ToTensor(), v1.Normalize(0.5, 0.5), v1.ColorJitter(0.1)], "ColorJitter after Normalize", "before Normalize"),
-    ([v1.Normalize(0.5, 0.5), v1.Normalize(0.5, 0.5)], "two Normalize", "Combine"),
+    ([v1.Normalize(0.5, 0.5), v1.Normalize(0.5, 0.5)], "more than one Normalize", "Combine"),
     ([v1.Normalize(0.5, 0.5), v1.RandomErasing(), v1.CenterCrop(8)], "RandomErasing before CenterCrop", "at the end"),
     ([v1.RandomApply([v1.ToTensor()])], "RandomApply of ToFloat", "Take it out"),
     ([v1.RandomApply([v1.Lambda(abs)])], "Lambda", "Python code"),
@@ -339,10 +339,10 @@ def test_what_the_shards_did_is_dropped_and_said():
     steps = [v1.Resize(256, v1.InterpolationMode.BICUBIC), v1.CenterCrop(256), v1.RandomCrop(224)]
     translation = read(steps)
     assert translation.dropped == (
-        ("Resize(256)", "Build resized the shorter side to 256 already, with the filter bilinear."),
+        ("Resize(256)", "The build already resized the shorter side to 256, with the filter bilinear."),
         ("CenterCrop(256)", "The stored images are 256x256 already."),
     )
-    assert "dropped  Resize(256): Build resized" in str(translation)
+    assert "dropped  Resize(256): The build already resized" in str(translation)
     assert str(Translation()) == "nothing runs"
     assert names(read([v1.Resize(128)])) == ["Resize"]  # another size runs
     assert names(read([v1.RandomHorizontalFlip(), v1.Resize(256)])) == ["RandomHorizontalFlip", "Resize"]
@@ -413,7 +413,7 @@ def test_crops_larger_than_what_the_shards_kept_of_a_resize():
     assert names(cropped(v1.Resize(256), v1.RandomCrop(224))) == ["RandomCrop"]
     for crop in (v1.RandomCrop(240), v1.CenterCrop(240), v1.RandomCrop(240, pad_if_needed=True)):
         name = type(crop).__name__
-        message = rf"{name}\(240\) after a Resize that the shards did, of whose result they keep 224x224"
+        message = rf"{name}\(240\) is larger than the stored 224x224 images"
         with pytest.raises(precache.InvalidArgument, match=message) as refused:
             cropped(v1.Resize(256), v1.RandomHorizontalFlip(), crop)
         assert refused.value.hint == "Build the shards with a size of at least 240x240, or crop less."
@@ -429,7 +429,7 @@ def test_crops_larger_than_what_the_shards_kept_of_a_resize():
 def test_filters_that_only_build_has(version):
     lanczos = version.Resize(256, version.InterpolationMode.LANCZOS)
     done = read([lanczos, version.CenterCrop(224)], CROPPED_SPEC, CROPPED | {"filter": "lanczos"})
-    assert done.dropped[0] == ("Resize(256)", "Build resized the shorter side to 256 already.")
+    assert done.dropped[0] == ("Resize(256)", "The build already resized the shorter side to 256.")
     assert not done.operations and not done.warnings
     with pytest.raises(precache.InvalidArgument, match=r"Resize\(256\) with the filter lanczos, which") as refused:
         cropped(lanczos)
@@ -465,9 +465,10 @@ def test_limits_of_policies():
     assert read(v1.RandAugment(num_ops=0)).operations == (transforms.RandAugment(0),)
     assert read(v1.TrivialAugmentWide(1000)).operations == (transforms.TrivialAugmentWide(1000),)
     for make in (transforms.TrivialAugmentWide, transforms.RandAugment):
-        with pytest.raises(ValueError, match=f"num_magnitude_bins of {make.__name__} is 1001") as refused:
+        with pytest.raises(
+            ValueError, match=f"num_magnitude_bins of {make.__name__} must be .*from 2 to 1000, got 1001"
+        ):
             make(num_magnitude_bins=1001)
-        assert "from 2 to 1000" in refused.value.hint
 
 
 @pytest.mark.parametrize("format", ["tar", "tfrecord", "hdf5"])
@@ -478,7 +479,7 @@ def test_shards_tell_how_they_were_built(pictures, tmp_path, format):
         steps = v1.Compose([v1.Resize(28, v1.InterpolationMode.LANCZOS), v1.CenterCrop(24), v1.RandomHorizontalFlip()])
         loader = precache.torch.Loader(path, 2, transform=steps)
         assert [step for step, _ in loader.transforms.dropped] == ["Resize(28)", "CenterCrop(24)"]
-    with pytest.raises(precache.InvalidArgument, match=r"RandomCrop\(26\) after a Resize that the shards did"):
+    with pytest.raises(precache.InvalidArgument, match=r"RandomCrop\(26\) is larger than the stored 24x24 images"):
         precache.Loader(tmp_path, 2, transform=[transforms.Resize(24), transforms.RandomCrop(26)])
 
 
@@ -535,33 +536,36 @@ def test_torchvision_is_not_imported(tmp_path):
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: transforms.RandomResizedCrop(0), "size of RandomResizedCrop is 0"),
-        (lambda: transforms.Resize(65536), "size of Resize is 65536"),
-        (lambda: transforms.RandomResizedCrop(8, scale=(1, 0.5)), r"scale of RandomResizedCrop is \(1, 0.5\)"),
+        (lambda: transforms.RandomResizedCrop(0), "size of RandomResizedCrop must be .*got 0"),
+        (lambda: transforms.Resize(65536), "size of Resize must be .*got 65536"),
+        (
+            lambda: transforms.RandomResizedCrop(8, scale=(1, 0.5)),
+            r"scale of RandomResizedCrop must be .*got \(1, 0.5\)",
+        ),
         (lambda: transforms.RandomResizedCrop(8, ratio=(0, 1)), "ratio of RandomResizedCrop"),
         (lambda: transforms.RandomResizedCrop(8, scale=(float("nan"), 1)), "scale of RandomResizedCrop"),
         (
             lambda: transforms.RandomResizedCrop(8, interpolation="lanczos"),
-            "interpolation of RandomResizedCrop is 'lanczos'",
+            "interpolation of RandomResizedCrop must be .*got 'lanczos'",
         ),
-        (lambda: transforms.RandomHorizontalFlip(1.1), "p of RandomHorizontalFlip is 1.1"),
-        (lambda: transforms.RandomHorizontalFlip(float("nan")), "p of RandomHorizontalFlip is nan"),
-        (lambda: transforms.RandomHorizontalFlip(0.4, alternate=True), "p of RandomHorizontalFlip is 0.4"),
-        (lambda: transforms.RandomCrop(8, padding=-1), "padding of RandomCrop is -1"),
-        (lambda: transforms.RandomCrop(8, fill=256), "fill of RandomCrop is 256"),
-        (lambda: transforms.RandomCrop(8, padding_mode="wrap"), "padding_mode of RandomCrop is 'wrap'"),
-        (lambda: transforms.ColorJitter(hue=0.6), "hue of ColorJitter is 0.6"),
-        (lambda: transforms.ColorJitter(brightness=-1), "brightness of ColorJitter is -1"),
-        (lambda: transforms.GaussianBlur(4), "kernel_size of GaussianBlur is 4"),
+        (lambda: transforms.RandomHorizontalFlip(1.1), "p of RandomHorizontalFlip must be .*got 1.1"),
+        (lambda: transforms.RandomHorizontalFlip(float("nan")), "p of RandomHorizontalFlip must be .*got nan"),
+        (lambda: transforms.RandomHorizontalFlip(0.4, alternate=True), "p of RandomHorizontalFlip must be .*got 0.4"),
+        (lambda: transforms.RandomCrop(8, padding=-1), "padding of RandomCrop must be .*got -1"),
+        (lambda: transforms.RandomCrop(8, fill=256), "fill of RandomCrop must be .*got 256"),
+        (lambda: transforms.RandomCrop(8, padding_mode="wrap"), "padding_mode of RandomCrop must be .*got 'wrap'"),
+        (lambda: transforms.ColorJitter(hue=0.6), "hue of ColorJitter must be .*got 0.6"),
+        (lambda: transforms.ColorJitter(brightness=-1), "brightness of ColorJitter must be .*got -1"),
+        (lambda: transforms.GaussianBlur(4), "kernel_size of GaussianBlur must be .*got 4"),
         (lambda: transforms.GaussianBlur(3, (0, 1)), "sigma of GaussianBlur"),
         (lambda: transforms.RandomAffine(10, translate=(2, 0)), "translate of RandomAffine"),
-        (lambda: transforms.RandomRotation(-5), "degrees of RandomRotation is -5"),
-        (lambda: transforms.RandAugment(magnitude=31), "magnitude of RandAugment is 31"),
-        (lambda: transforms.AutoAugment("coco"), "policy of AutoAugment is 'coco'"),
+        (lambda: transforms.RandomRotation(-5), "degrees of RandomRotation must be .*got -5"),
+        (lambda: transforms.RandAugment(magnitude=31), "magnitude of RandAugment must be .*got 31"),
+        (lambda: transforms.AutoAugment("coco"), "policy of AutoAugment must be .*got 'coco'"),
         (lambda: transforms.RandomApply([]), "transforms of RandomApply"),
         (lambda: transforms.RandomApply([transforms.Normalize(0, 1)]), "RandomApply has Normalize"),
-        (lambda: transforms.RandomErasing(value="noise"), "value of RandomErasing is 'noise'"),
-        (lambda: transforms.Normalize((1, 2), 1), "normalize is"),
+        (lambda: transforms.RandomErasing(value="noise"), "value of RandomErasing must be .*got 'noise'"),
+        (lambda: transforms.Normalize((1, 2), 1), "normalize must be"),
     ],
     ids=range(24),
 )

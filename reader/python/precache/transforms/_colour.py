@@ -63,13 +63,13 @@ class RandomErasing(WithProbability):
         super().__post_init__()
         ratio = _ranges.interval(self._name("ratio"), self.ratio, 0)
         if ratio[0] == 0:
-            raise _ranges.refuse(self._name("ratio"), self.ratio, "Ratios must be larger than 0.")
+            raise _ranges.refuse(self._name("ratio"), self.ratio, "two numbers larger than 0")
         value = self.value
         if not isinstance(value, str) or value != "random":
             found = _ranges.numbers(value)
             if found is None or len(found) not in (1, 3) or not all(abs(each) < float("inf") for each in found):
-                hint = "It must be a number, one for each channel, or 'random'."
-                raise _ranges.refuse(self._name("value"), value, hint)
+                wanted = "a number, one for each channel, or 'random'"
+                raise _ranges.refuse(self._name("value"), value, wanted)
             value = found[0] if len(found) == 1 else found
         self._keep(scale=_ranges.interval(self._name("scale"), self.scale, 0, 1), ratio=ratio, value=value)
 
@@ -89,11 +89,11 @@ class GaussianBlur(Operation):
     def __post_init__(self) -> None:
         kernel = _ranges.sides(self._name("kernel_size"), self.kernel_size)
         if not all(side % 2 for side in kernel):
-            raise _ranges.refuse(self._name("kernel_size"), self.kernel_size, "It must be odd.")
+            raise _ranges.refuse(self._name("kernel_size"), self.kernel_size, "odd")
         found = _ranges.numbers(self.sigma)
         sigma = _ranges.interval(self._name("sigma"), found * 2 if found and len(found) == 1 else self.sigma, 0)
         if sigma[0] == 0:
-            raise _ranges.refuse(self._name("sigma"), self.sigma, "It must be larger than 0.")
+            raise _ranges.refuse(self._name("sigma"), self.sigma, "larger than 0")
         self._keep(kernel_size=kernel, sigma=sigma)
 
 

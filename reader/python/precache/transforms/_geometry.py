@@ -33,10 +33,13 @@ class RandomResizedCrop(Operation):
     def __post_init__(self) -> None:
         ratio = _ranges.interval(self._name("ratio"), self.ratio, 0)
         if ratio[0] == 0:
-            raise _ranges.refuse(self._name("ratio"), self.ratio, "Ratios must be larger than 0.")
+            raise _ranges.refuse(self._name("ratio"), self.ratio, "two numbers larger than 0")
+        scale = _ranges.interval(self._name("scale"), self.scale, 0)
+        if scale[1] == 0:
+            raise _ranges.refuse(self._name("scale"), self.scale, "(min, max) with a max larger than 0")
         self._keep(
             size=_ranges.sides(self._name("size"), self.size),
-            scale=_ranges.interval(self._name("scale"), self.scale, 0),
+            scale=scale,
             ratio=ratio,
             interpolation=_ranges.interpolation(self._name("interpolation"), self.interpolation),
         )
@@ -112,7 +115,7 @@ class RandomHorizontalFlip(WithProbability):
         self._keep(alternate=_options.truth(self._name("alternate"), self.alternate))
         if self.alternate and self.p != 0.5:
             raise _ranges.refuse(
-                self._name("p"), self.p, "With alternate, every sample is mirrored in half of the epochs."
+                self._name("p"), self.p, "0.5 with alternate, which mirrors every sample in half of the epochs"
             )
 
 
@@ -148,7 +151,9 @@ class RandomRotation(Operation):
 
     def __post_init__(self) -> None:
         if _options.truth(self._name("expand"), self.expand):
-            raise _ranges.refuse(self._name("expand"), self.expand, "All samples of a batch have one size.")
+            raise _ranges.refuse(
+                self._name("expand"), self.expand, "False, because all samples of a batch have one size"
+            )
         self._keep(
             degrees=_ranges.symmetric(self._name("degrees"), self.degrees),
             interpolation=_ranges.interpolation(self._name("interpolation"), self.interpolation, WARPS),
@@ -184,10 +189,10 @@ class RandomAffine(Operation):
         if self.translate is not None and (
             translate is None or len(translate) != 2 or not all(0 <= each <= 1 for each in translate)
         ):
-            raise _ranges.refuse(self._name("translate"), self.translate, "It must be two numbers from 0 to 1.")
+            raise _ranges.refuse(self._name("translate"), self.translate, "two numbers from 0 to 1")
         scale = _ranges.optional(_ranges.interval, self._name("scale"), self.scale, 0)
         if scale is not None and scale[0] == 0:
-            raise _ranges.refuse(self._name("scale"), self.scale, "Factors must be larger than 0.")
+            raise _ranges.refuse(self._name("scale"), self.scale, "two numbers larger than 0")
         self._keep(
             degrees=_ranges.symmetric(self._name("degrees"), self.degrees),
             translate=translate,
@@ -212,5 +217,5 @@ class RandomAffine(Operation):
 def _point(name: str, value: Any) -> tuple[float, float] | None:
     found = None if value is None else _ranges.numbers(value)
     if value is not None and (found is None or len(found) != 2):
-        raise _ranges.refuse(name, value, "It must be (x, y).")
+        raise _ranges.refuse(name, value, "(x, y)")
     return None if found is None else (_ranges.number(name, found[0]), _ranges.number(name, found[1]))

@@ -86,7 +86,7 @@ class RandomApply(WithProbability):
         super().__post_init__()
         inner = (self.transforms,) if isinstance(self.transforms, Operation) else self.transforms
         if not isinstance(inner, Sequence) or isinstance(inner, str) or not inner:
-            raise _ranges.refuse(self._name("transforms"), self.transforms, "It must be a list of operations.")
+            raise _ranges.refuse(self._name("transforms"), self.transforms, "a list of operations")
         for each in inner:
             if not isinstance(each, Operation) or isinstance(each, Normalize):
                 raise InvalidArgument(
