@@ -32,7 +32,9 @@ std::uint8_t fill_of(const Fill* fill, std::size_t channel) {
 void check(const RandomResizedCrop& operation, const ImageShape&) {
   constexpr const char* kName = "RandomResizedCrop";
   check_size(kName, operation.height, operation.width);
-  check_range(kName, "scale", operation.scale, 0, 1e6, Lowest::kExcluded);
+  // A scale may begin at 0: empty rectangles are drawn again.
+  const Lowest lowest = operation.scale[1] > 0 ? Lowest::kIncluded : Lowest::kExcluded;
+  check_range(kName, "scale", operation.scale, 0, 1e6, lowest);
   check_range(kName, "ratio", operation.ratio, 0, 1e6, Lowest::kExcluded);
 }
 

@@ -113,6 +113,7 @@ def check(dataset, operations, seed):
     except precache.InvalidArgument:
         return 0  # such as a turn of a picture that is not square
     images, _ = next(iter(loader))
+    operations = loader.transforms.operations  # without a first Resize that build did
     for i in range(SAMPLES):
         stored = dataset[i][0] if dataset.spec.layout == "chw" else dataset[i][0].transpose(2, 0, 1)
         draw = loader.draw(i, 0)

@@ -148,7 +148,9 @@ TEST_CASE("invalid geometry is refused by operation and field", "[reader][augmen
     return RandomResizedCrop{.height = 9, .width = 9, .scale = scale, .ratio = ratio};
   };
   check_refused(crop({1, 0.5}, {1, 1}), shape, "RandomResizedCrop: `scale`");
-  check_refused(crop({0, 0.5}, {1, 1}), shape, "above 0");
+  check_refused(crop({0, 0}, {1, 1}), shape, "`scale`");
+  check_refused(crop({-0.1, 0.5}, {1, 1}), shape, "`scale`");
+  CHECK_NOTHROW(check(crop({0, 0.5}, {1, 1}), shape));
   check_refused(crop({kNan, 0.5}, {1, 1}), shape, "`scale`");
   check_refused(crop({0.5, kNan}, {1, 1}), shape, "`scale`");
   check_refused(crop({0.5, 1}, {2, 1}), shape, "`ratio`");

@@ -50,7 +50,8 @@ TEST_CASE("rounding is to the nearest number, ties to even", "[reader][augment]"
 TEST_CASE("rectangles are inside the image", "[reader][augment]") {
   for (std::uint32_t height = 1; height < 40; height += 3) {
     for (std::uint32_t width = 1; width < 400; width += 37) {
-      for (const Range scale : {Range{0.08, 1}, Range{1e-6, 1e-5}, Range{1, 1}, Range{5, 9}}) {
+      for (const Range scale :
+           {Range{0.08, 1}, Range{1e-6, 1e-5}, Range{1, 1}, Range{5, 9}, Range{0, 1}}) {
         const RandomResizedCrop crop{.height = 8, .width = 8, .scale = scale};
         for (std::uint64_t sample = 0; sample < 50; ++sample) {
           OperationRandom random = random_of(sample);
