@@ -56,6 +56,13 @@ class Nothing(Step):
 
 
 @dataclasses.dataclass(frozen=True)
+class Note(Step):
+    """Says what differs in the operation before it."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
 class ResizeByFilter(Step):
     """A Resize with a filter that only build has, such as lanczos."""
 
@@ -112,6 +119,19 @@ def operation(value: Any, inner: Callable[[Any], list[Any]]) -> Any:
     if name not in _MAKERS:
         raise refused(name, _HINTS.get(name, KEEP))
     return _MAKERS[name](value)
+
+
+def notes(value: Any) -> list[Note]:
+    """The differences between an object and the operation that operation() makes of it."""
+    name = type(value).__name__
+    if name not in ("TrivialAugmentWide", "RandAugment", "AutoAugment") or ".v2" not in module_of(value):
+        return []
+    return [
+        Note(
+            f"{name}: Solarize has the thresholds of torchvision.transforms. Those of v2 are larger by less than "
+            "0.0001, which keeps one grey level at some strengths."
+        )
+    ]
 
 
 def _same(kind: Any, *fields: str) -> Callable[[Any], Any]:

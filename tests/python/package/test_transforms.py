@@ -6,6 +6,7 @@ import copy
 import itertools
 import math
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -257,7 +258,6 @@ def test_policies_are_those_of_torchvision(noise, policy):
         assert loader.draw(sample, epoch) == {"AutoAugment": expected}
 
 
-def documented_policies(seed, epoch, sample):
 @pytest.mark.parametrize("policy, bins, differing", [("TrivialAugmentWide", 31, 11), ("AutoAugment", 10, 2)])
 def test_policies_of_the_second_version_solarize_one_level_less(noise, policy, bins, differing):
     """docs/exactness.md gives these numbers, and the list of the loader a note."""
@@ -270,6 +270,7 @@ def test_policies_of_the_second_version_solarize_one_level_less(noise, policy, b
         assert ("Solarize" in str(precache.Loader(noise(31, 45), 4, transform=steps).transforms)) == noted
 
 
+def documented_policies(seed, epoch, sample):
     """The draws of the policies in DRAWN, whose images have 40 x 30 pixels."""
     wide = autoaugment.TrivialAugmentWide()._augmentation_space(31)
     learned = autoaugment.RandAugment()._augmentation_space(31, (40, 30))
@@ -318,15 +319,20 @@ def test_draws_are_the_documented_ones(noise):
         assert loader.draw(sample, epoch) == documented_draws(5, epoch, sample)
 
 
-def test_rectangles_of_originals_are_the_documented_ones(build, tmp_path):
+@pytest.mark.parametrize("file_format", ["tar", "tfrecord", "hdf5"])
+def test_rectangles_of_originals_are_the_documented_ones(build, tmp_path, file_format):
     originals = [(40, 90), (300, 200), (7, 5), (64, 64)]
     for number, (height, width) in enumerate(originals):
         path = tmp_path / "images" / "a" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (width, height)).save(path)
-    out = build(tmp_path / "images", tmp_path / "out", "--size", "50", "--fit", "stretch", "--no-shuffle").out
-    crop = t.RandomResizedCrop(8, (0.01, 1))
+    out = build(tmp_path / "images", tmp_path / "out", "--size", "50", "--fit", "stretch", "--no-shuffle",
+                "--format", file_format).out  # fmt: skip
+    crop = t.RandomResizedCrop(8, (0, 1))
     loader = precache.Loader(out, 4, transform=[crop])
+    (shard,) = out.glob(f"*.{file_format if file_format != 'hdf5' else 'h5'}*")
+    alone = shutil.copy(shard, tmp_path)  # without its manifest
+    loaders = [loader] if file_format == "tfrecord" else [loader, precache.Loader(alone, 4, transform=[crop])]
     for epoch, sample in itertools.product(range(50), range(4)):
         draws = documented_order.DocumentedDraws("RandomResizedCrop", 0, epoch, sample)
         drawn = documented_order.documented_rectangle(draws, crop.scale, crop.ratio, *originals[sample])
