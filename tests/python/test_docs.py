@@ -296,7 +296,7 @@ def test_links_between_documents_lead_somewhere(document):
 
 
 def test_every_picture_is_on_a_page():
-    pictures = {path.name for path in (ROOT / "docs" / "images").iterdir() if path.suffix in (".png", ".svg")}
+    pictures = {path.name for path in (ROOT / "docs" / "images").iterdir() if path.suffix in (".jpg", ".png", ".svg")}
     shown = {name for page in DOCUMENTS for name in re.findall(r"images/([\w-]+\.\w+)\)", page.read_text())}
     assert pictures == shown
 
