@@ -93,7 +93,7 @@ std::string checked_name(const std::string& text) {
       std::isalpha(static_cast<unsigned char>(text[0])) && text.back() != '-' &&
       text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
   if (is_label) return text;
-  throw InvalidArgument(fmt::format("--name must be the name of a job; got '{}'", printable(text)),
+  throw InvalidArgument(fmt::format("--name must be the name of a job, got '{}'", printable(text)),
                         "Use up to 40 lower-case letters, digits and dashes, a letter first.");
 }
 
@@ -118,7 +118,7 @@ void add_job_options(CLI::App& app, cluster::ClusterJob& job) {
              constexpr std::uint64_t kMiB = 1U << 20U;
              job.memory_mib = (option_values::bytes(text, "--memory") - 1) / kMiB + 1;
            });
-  cli::add(app, "--name", "NAME [precache]", "What the names of the jobs begin with",
+  cli::add(app, "--name", "NAME [precache]", "Prefix of the job names",
            [&job](const std::string& text) { job.name = checked_name(text); });
 }
 
@@ -165,7 +165,7 @@ std::vector<std::pair<std::string, std::string>> read_claims(const std::string& 
     const std::size_t colon = claim.find(':');
     if (colon == 0 || colon == std::string_view::npos ||
         !claim.substr(colon + 1).starts_with('/')) {
-      throw InvalidArgument(fmt::format("--claim must be NAME:PATH[,NAME:PATH...]; got '{}'", text),
+      throw InvalidArgument(fmt::format("--claim must be NAME:PATH[,NAME:PATH...], got '{}'", text),
                             "For example imagenet:/data.");
     }
     claims.emplace_back(claim.substr(0, colon), claim.substr(colon + 1));
@@ -195,7 +195,7 @@ std::vector<std::pair<std::string, std::string>> placeholder_claims(
   for (const auto& path : {source, out}) {
     if (path.is_absolute()) continue;
     throw InvalidArgument(
-        fmt::format("SOURCE and OUT must be absolute paths without --claim; got '{}'",
+        fmt::format("SOURCE and OUT must be absolute paths without --claim, got '{}'",
                     path.string()),
         "Pods have only what is mounted: give paths as Pods see them, and --claim NAME:PATH.");
   }
@@ -266,3 +266,9 @@ void add_cluster(CLI::App& app, Action& action) {
 }
 
 }  // namespace precache
+  cluster_app->footer(
+      "Examples:\n"
+      "  precache cluster slurm images shards --size 256 --parts 64 > job.sh\n"
+      "  precache cluster kubernetes /data/images /data/shards --parts 64 --claim imagenet:/data "
+      "> job.yaml\n"
+      "  precache cluster slurm --help\n");
