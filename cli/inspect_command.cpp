@@ -70,7 +70,7 @@ void print_table(const FactTable& table) {
   std::string text = "\n" + terminal::styled(STDOUT_FILENO, terminal::kBold, line_of(table.head));
   for (const auto& row : table.rows) text += line_of(row);
   print_raw(text);
-  if (!table.note.empty()) print("  ({})\n", table.note);
+  if (!table.note.empty()) print_wrapped(fmt::format("  ({})", table.note));
 }
 
 void print_text(const Inspection& facts) {

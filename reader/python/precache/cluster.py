@@ -152,7 +152,7 @@ class Job:
 
         Args:
             progress: As in `precache.build`; counts shards.
-            every: Seconds between two looks.
+            every: Seconds between two checks.
             timeout: Stop after so many seconds, because a part that failed for good never ends.
 
         Returns:
