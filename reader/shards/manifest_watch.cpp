@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader/shards/manifest_watch.hpp"
 
-#include <time.h>
-
 #include <cerrno>
+#include <ctime>
 #include <mutex>
 
 #include "precache/formats/error.hpp"

@@ -11,6 +11,7 @@
 #include "formats/os/file.hpp"
 #include "precache/formats/error.hpp"
 #include "precache/formats/manifest.hpp"
+#include "precache/formats/usable_threads.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/pictures.hpp"
 #include "tests/support/temp_folder.hpp"
