@@ -399,6 +399,7 @@ def test_options_in_the_documents_exist():
         "--include",
         "--avx",  # --avx2
         "--stored",
+        "--output",
     }
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))
