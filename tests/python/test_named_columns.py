@@ -262,6 +262,23 @@ def test_convert_gives_what_build_gives(build, run, scene, tmp_path, made_as, to
     assert Dataset(tmp_path / "converted").files() == other.files()
 
 
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_convert_names_columns_that_it_cannot_keep(build, run, scene, tmp_path, file_format):
+    out = build(scene / "images", tmp_path / "out", *options_of(scene, file_format, "crop")).out
+    assert b"warning" not in run("convert", out, tmp_path / "a", "--format", "tar").stdout
+    (out / "dataset.json").unlink()
+    said = run("convert", out, tmp_path / "b", "--format", "hdf5").stdout
+    assert b"warning   without dataset.json, only images, labels and keys are kept; not " in said
+    plan = json.loads(run("convert", out, tmp_path / "c", "--format", "hdf5", "--dry-run", "--json").stdout)
+    assert sorted(plan["dropped_columns"]) == ["age", "box", "mask", "tags"]
+
+
+def test_pack_names_columns_that_it_does_not_keep(run, scene, tmp_path):
+    words = ("pack", scene / "images", tmp_path / "packed", "--labels", scene / "targets.csv")
+    expected = b"warning   packed shards have only images, labels and keys; not age, box, tags\n"
+    assert expected in run(*words, "--dry-run").stdout and expected in run(*words).stdout
+
+
 def kill_while_it_builds(precache, words):
     """Runs until a shard is complete or the job is done, then kills it."""
     with subprocess.Popen([os.fspath(word) for word in (precache, *words)], stderr=subprocess.DEVNULL) as job:
@@ -306,7 +323,7 @@ def test_steps_of_several_splits_give_the_same_columns(run, build, scene, tmp_pa
     assert b"already complete" in run(*words).stdout
 
 
-def test_a_part_refuses_other_targets_and_masks_than_were_prepared(run, tmp_path):
+def test_a_part_refuses_other_targets_and_names_masks_that_changed(run, tmp_path):
     scene = draw_scene(tmp_path / "scene")
     words = ("build", scene / "images", tmp_path / "out", "--quiet", *options_of(scene, "tar", "crop"))
     run(*words, "--prepare")
@@ -315,8 +332,16 @@ def test_a_part_refuses_other_targets_and_masks_than_were_prepared(run, tmp_path
     assert b"with other options: labels" in run(*words, "--part", "0/2", expect=2).stderr
     (scene / "targets.csv").write_text(text)
     path = scene / "masks" / "a" / "1.png"
-    os.utime(path, ns=(0, path.stat().st_mtime_ns + 10**9))
-    assert b"with other options: mask" in run(*words, "--part", "0/2", expect=2).stderr
+    time = path.stat().st_mtime_ns
+    os.utime(path, ns=(0, time + 10**9))
+    run(*words, "--part", "0/2")  # the other part has the mask
+    assert f"changed since it was listed: '{path}'" in run(*words, "--part", "1/2", expect=3).stderr.decode()
+    os.utime(path, ns=(0, time))
+    for part in range(2):
+        run(*words, "--part", f"{part}/2")
+    run(*words, "--finish")
+    run(*words[:2], tmp_path / "whole", *words[3:])
+    assert Dataset(tmp_path / "out").files() == Dataset(tmp_path / "whole").files()
 
 
 @pytest.mark.parametrize("change", ["target", "mask", "no mask", "size"])
@@ -501,6 +526,18 @@ def test_the_preset_for_training_stretches(run, scene, tmp_path):
     assert plan["shape"] == [3, 320, 320] and plan["columns"] == ["size int32[2]"]
     assert b"EXIF orientation ignored" in run(*words, "--dry-run").stdout
     assert json.loads(run(*words, "--size", "64", "--dry-run", "--json").stdout)["shape"] == [3, 64, 64]
+
+
+def test_the_preset_for_training_makes_small_shards(build, scene, tmp_path):
+    words = ("--labels", "none", "--preset", "imagenet-train", "--size", "64", "--format", "hdf5")
+    dataset = build(scene / "images", tmp_path / "out", *words)
+    found = read_columns(dataset)
+    assert dataset.spec["shape"] == [3, 64, 64] and found.keys() == SHAPES.keys()
+    for key, (height, width, _) in SHAPES.items():  # EXIF is ignored
+        assert found[key]["size"].tolist() == [height, width]
+        image = Image.open(scene / "images" / f"{key}.jpg")
+        expected = image.resize((64, 64), Image.Resampling.BILINEAR)
+        assert (dataset.samples()[key].array == np.asarray(expected).transpose(2, 0, 1)).all()
 
 
 @pytest.mark.parametrize("file_format", FORMATS)

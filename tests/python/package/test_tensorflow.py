@@ -7,6 +7,8 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
+import torch
+from torchvision.transforms import v2
 
 import precache
 import precache.tensorflow
@@ -156,3 +158,20 @@ def test_views_and_sizes_by_epoch(stamps):
     sizes = precache.tensorflow.dataset(stamps.out, 8, transform=lists[0], size={0: 5, 1: 8}, layout="hwc")
     assert sizes.element_spec[0].shape == (None, None, None, 3)
     assert [next(iter(sizes))[0].shape[1] for _ in range(2)] == [5, 8]
+
+
+def test_a_compose_of_torchvision(stamps):
+    steps = v2.Compose(
+        [
+            v2.RandomResizedCrop(8),
+            v2.RandomHorizontalFlip(),
+            v2.ToImage(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize((0.5, 0.4, 0.3), (0.2, 0.3, 0.4)),
+        ]
+    )
+    dataset = precache.tensorflow.dataset(stamps.out, 8, transform=steps, layout="hwc")
+    images, _ = next(iter(dataset))
+    assert images.shape == (8, 8, 8, 3) and images.dtype == tf.float32
+    (expected, _), *_ = precache.Loader(stamps.out, 8, transform=steps, layout="hwc")
+    assert (images.numpy() == expected).all()
