@@ -39,7 +39,8 @@ BatchTransform cifar(const TensorSpec& stored) {
 
 /// Two large and four small views of each image, which is read once.
 BatchTransform dino(const TensorSpec& stored) {
-  const auto view = [](std::uint32_t size, Range scale) {
+  const auto view = [](std::uint32_t size, Range scale, double p_blur, double p_solarize) {
+    const std::uint32_t kernel = size / 10 | 1;  // 23 for 224
     const ColorJitter colours{.brightness = Range{0.6, 1.4},
                               .contrast = Range{0.6, 1.4},
                               .saturation = Range{0.8, 1.2},
@@ -49,11 +50,14 @@ BatchTransform dino(const TensorSpec& stored) {
                                            .scale = scale,
                                            .interpolation = Interpolation::kBicubic},
                          RandomHorizontalFlip{}, RandomApply{{colours}, 0.8},
-                         RandomGrayscale{.p = 0.2}}};
+                         RandomGrayscale{.p = 0.2},
+                         RandomApply{{GaussianBlur{.kernel_size = {kernel, kernel}}}, p_blur},
+                         RandomSolarize{.threshold = 128, .p = p_solarize}}};
   };
   BatchTransform transform;
-  transform.views.assign(2, view(stored.height, {0.32, 1}));
-  transform.views.resize(6, view(stored.height * 3 / 7, {0.05, 0.32}));
+  transform.views = {view(stored.height, {0.32, 1}, 1, 0),
+                     view(stored.height, {0.32, 1}, 0.1, 0.2)};
+  transform.views.resize(6, view(stored.height * 3 / 7, {0.05, 0.32}, 0.5, 0));
   transform.normalize = kImageNetColours;
   return transform;
 }

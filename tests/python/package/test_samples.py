@@ -179,7 +179,7 @@ def test_training_with_augmentation_learns(folder, sample, epochs, arguments, li
 RECIPES = [
     ("imagenet", "28x28", ["RandomResizedCrop", "RandomHorizontalFlip"]),
     ("cifar", "32x32", ["RandomCrop", "RandomHorizontalFlip"]),
-    ("dino", "32x32 32x32 13x13 13x13 13x13 13x13", ["RandomResizedCrop", "RandomHorizontalFlip"]),
+    ("dino", "32x32 32x32 13x13 13x13 13x13 13x13", ["RandomResizedCrop", "GaussianBlur", "RandomSolarize"]),
 ]
 
 
