@@ -58,25 +58,30 @@ ValueMaker::ValueMaker(const SampleValues& values, std::uint64_t max_pixels) : v
 
 std::uint32_t ValueMaker::read(const ListedFile& sample, std::uint32_t image_crc) {
   if (!reader_) return image_crc;
-  unread_ = reader_->read(values_.masks_->of(sample.path), mask_);
+  const std::string_view note =
+      sample.targets.substr(std::min<std::size_t>(sample.targets.size(), values_.targets_bytes_));
+  noted_ = note.size() == kMaskNoteBytes ? MaskFiles::noted(sample.path, note)
+                                         : values_.masks_->of(sample.path);
+  unread_ = reader_->read(noted_.listed(), mask_);
   return unread_ || image_crc == 0 ? image_crc : crc32c::extend(image_crc, mask_);
 }
 
 std::optional<Rejection> ValueMaker::write(const ListedFile& sample, const ImageHeader& image,
                                            std::span<std::byte> to) {
-  if (sample.targets.size() != values_.targets_bytes_) {
+  const std::uint64_t note_bytes = transform_ ? kMaskNoteBytes : 0;
+  if (sample.targets.size() != values_.targets_bytes_ + note_bytes) {
     throw CorruptData(sample.path, 0, "the plan does not have the targets of this sample");
   }
-  std::ranges::copy(as_bytes(sample.targets), to.begin());
-  to = to.subspan(sample.targets.size());
+  const auto targets = sample.targets.substr(0, values_.targets_bytes_);
+  std::ranges::copy(as_bytes(targets), to.begin());
+  to = to.subspan(targets.size());
   if (transform_) {
     const auto mask = to.first(mask_column(values_.recipe_).size_bytes());
     std::optional<Rejection> rejection = unread_;
     if (!rejection) rejection = transform_->run(mask_, image, mask);
     if (rejection) {
-      return Rejection{
-          RejectionStage::kMask,
-          fmt::format("mask '{}': {}", values_.masks_->of(sample.path).path, rejection->reason)};
+      return Rejection{RejectionStage::kMask,
+                       fmt::format("mask '{}': {}", noted_.path, rejection->reason)};
     }
     to = to.subspan(mask.size());
   }

@@ -22,7 +22,8 @@ namespace precache {
 /// may use one at once.
 class SampleValues {
  public:
-  /// `targets`: as Source has them. Borrows `masks`; null: there are none.
+  /// `targets`: as Source has them. Borrows `masks`; null: there are none. They need not be listed
+  /// for samples of a plan, which have a note of each after their targets.
   SampleValues(const Recipe& recipe, bool has_sizes, std::vector<NamedColumn> targets,
                const MaskFiles* masks);
 
@@ -59,6 +60,7 @@ class ValueMaker {
   const SampleValues& values_;
   std::unique_ptr<SampleReader> reader_;  // of masks
   std::optional<MaskTransform> transform_;
+  Mask noted_;  // of the sample that was read last
   std::optional<Rejection> unread_;
   std::span<const std::byte> mask_;
 };

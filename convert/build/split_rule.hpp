@@ -14,16 +14,18 @@ namespace precache {
 class SplitRule {
  public:
   /// Borrows `options`. Throws InvalidArgument if they contradict each other, and as SplitFile
-  /// does.
+  /// does. A part, and the step that finishes, take the names of a prepared job and leave the rows
+  /// of a file alone.
   explicit SplitRule(const BuildOptions& options);
 
   /// The splits to make.
   [[nodiscard]] std::vector<std::string> names() const;
-  /// Empty if there is one split, of all samples. Throws InvalidArgument.
+  /// Empty if there is one split, of all samples. Throws as SplitFile does.
   [[nodiscard]] SplitSamples split(const Listing& listing) const;
 
  private:
   const BuildOptions& options_;
+  std::vector<std::string> prepared_;  // names; none: the file has them
   std::optional<SplitFile> file_;
 };
 

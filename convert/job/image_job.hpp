@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -31,6 +33,15 @@ class ImageJob : public ShardJob {
     return of_listing;
   }
 
+  /// Changes when a file of these samples does.
+  [[nodiscard]] virtual std::uint64_t stamp_of(const Listing& samples) const {
+    return samples.stamp();
+  }
+  /// Returns the bytes that the plan keeps of a sample after its targets; empty: none.
+  [[nodiscard]] virtual PlanFile::Note note() const { return {}; }
+
+  /// Stands for the content of a file in an identity; reads it once. Throws IoError.
+  [[nodiscard]] const std::string& digest_of(const std::filesystem::path& file) const;
   /// The facts about all samples.
   [[nodiscard]] const SourceFacts& facts() const { return frozen_ ? frozen_->facts() : facts_; }
   /// The samples before the plan is frozen.
@@ -71,9 +82,7 @@ class ImageJob : public ShardJob {
   SourceFacts facts_;
   SplitSamples samples_;  // as divide() returned them; empty when the plan is frozen
   std::optional<PlanFile> frozen_;
+  mutable std::map<std::filesystem::path, std::string> digests_;
 };
-
-/// Stands for the content of a file in an identity. Throws IoError.
-[[nodiscard]] std::string file_digest(const std::filesystem::path& path);
 
 }  // namespace precache

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -56,10 +57,14 @@ struct SourceFacts {
 /// Any number of threads may use one at once.
 class PlanFile {
  public:
-  /// Writes the file through a temporary. `identity` is that of the plan. Throws IoError.
+  /// Returns what a slice keeps of a sample after its targets.
+  using Note = std::function<std::string(const ListedFile&)>;
+
+  /// Writes the file through a temporary. `identity` is that of the plan. Throws IoError, and as
+  /// `note` does.
   static void write(const std::filesystem::path& path, const std::string& identity,
                     const SourceFacts& facts, const std::vector<PlannedSplit>& splits,
-                    const Listing& listing, const Keys& keys);
+                    const Listing& listing, const Keys& keys, const Note& note = {});
 
   /// Throws IoError, CorruptData if the head or the facts are damaged, and Unsupported for another
   /// version of the file.

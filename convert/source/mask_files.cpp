@@ -3,16 +3,22 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
 #include "convert/source/folder_walk.hpp"
+#include "formats/bytes/little_endian.hpp"
 #include "formats/bytes/splitmix.hpp"
 #include "formats/bytes/text.hpp"
+#include "formats/os/file.hpp"
 #include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 
 namespace precache {
 namespace {
+
+constexpr std::string_view kEnding = ".png";
+static_assert(kMaskNoteBytes == 8 + 8 + kEnding.size());
 
 /// The path without the ending of an image file.
 std::string_view stem_of(std::string_view path) {
@@ -21,42 +27,62 @@ std::string_view stem_of(std::string_view path) {
   return find_image_ending(lower(path.substr(dot + 1))) == nullptr ? path : path.substr(0, dot);
 }
 
-Source list_masks(const std::filesystem::path& folder) {
+Listing list_masks(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder)) {
     throw InvalidArgument(fmt::format("`mask` '{}' is not a folder", folder.string()));
   }
-  Source source;
+  Listing masks;
   const Listing images = walk_folder(folder).images;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    if (lower(images[i].path).ends_with(".png")) source.listing.add(images[i]);
+    if (lower(images[i].path).ends_with(kEnding)) masks.add(images[i]);
   }
-  source.listing.sort_by_path();
-  return source;
+  masks.sort_by_path();
+  return masks;
 }
 
 }  // namespace
 
 MaskFiles::MaskFiles(std::filesystem::path folder)
-    : folder_(std::move(folder)), source_(list_masks(folder_)), files_(folder_, source_) {
-  for (std::size_t i = 0; i < source_.listing.size(); ++i) {
+    : folder_(std::move(folder)), files_(folder_, no_shards_) {}
+
+void MaskFiles::list() {
+  numbers_.clear();
+  masks_ = list_masks(folder_);
+  for (std::size_t i = 0; i < masks_.size(); ++i) {
     const auto [first, is_new] =
-        numbers_.emplace(stem_of(source_.listing[i].path), static_cast<std::uint32_t>(i));
+        numbers_.emplace(stem_of(masks_[i].path), static_cast<std::uint32_t>(i));
     if (is_new) continue;
-    throw InvalidArgument(
-        fmt::format("'{}' and '{}' in '{}' are masks of one image",
-                    source_.listing[first->second].path, source_.listing[i].path, folder_.string()),
-        "Remove one of them.");
+    throw InvalidArgument(fmt::format("'{}' and '{}' in '{}' are masks of one image",
+                                      masks_[first->second].path, masks_[i].path, folder_.string()),
+                          "Remove one of them.");
   }
 }
 
-ListedFile MaskFiles::of(std::string_view path) const {
+Mask MaskFiles::of(std::string_view path) const {
   const std::string_view stem = stem_of(path);
-  const auto found = numbers_.find(stem);
-  if (found != numbers_.end()) return source_.listing[found->second];
+  if (const auto found = numbers_.find(stem); found != numbers_.end()) {
+    const ListedFile mask = masks_[found->second];
+    return {std::string(mask.path), mask.size, mask.mtime_ns};
+  }
   throw InvalidArgument(
       fmt::format("there is no mask for '{}': no '{}.png' in '{}'", path, stem, folder_.string()),
       "The path of a mask below `mask` is that of its image below `source`, with the ending "
       ".png.");
+}
+
+std::string MaskFiles::note(std::string_view path) const {
+  const Mask mask = of(path);
+  std::string note;
+  auto out = put_little_endian(std::back_inserter(note), mask.size, 8);
+  put_little_endian(out, static_cast<std::uint64_t>(mask.mtime_ns), 8);
+  return note + mask.path.substr(mask.path.size() - kEnding.size());  // may be .PNG
+}
+
+Mask MaskFiles::noted(std::string_view path, std::string_view note) {
+  const auto bytes = as_bytes(note);
+  return {std::string(stem_of(path)) + std::string(note.substr(16)),
+          little_endian(bytes.subspan(0, 8)),
+          static_cast<std::int64_t>(little_endian(bytes.subspan(8, 8)))};
 }
 
 std::uint64_t MaskFiles::fingerprint(const Listing& samples) const {

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+from PIL import Image
 
 from cluster_steps import OPTIONS, RETRY, work_folder
 from tool import differing, files, miss
@@ -43,6 +44,59 @@ def test_a_part_lists_no_folder_of_the_source_and_looks_at_its_own_images_only(s
         step("--part", f"{part}/6")
     step("--finish")
     assert differing(files(tmp_path / "out"), whole) == []
+
+
+@pytest.fixture
+def masks(source, tmp_path):
+    """A folder with a mask for each image of the source."""
+    folder = tmp_path / "masks"
+    for path in source.rglob("*.png"):
+        mask = folder / path.relative_to(source)
+        mask.parent.mkdir(parents=True, exist_ok=True)
+        if path.name == "bad.png":
+            mask.write_bytes(b"not an image")
+        else:
+            Image.open(path).convert("L").save(mask.with_suffix(".PNG") if path.name == "05.png" else mask)
+    return folder
+
+
+def test_a_part_opens_its_own_masks_only_and_reads_tables_once(step, trace, source, masks, tool, tmp_path):
+    paths = sorted(path.relative_to(source) for path in source.rglob("*.png"))
+    labels, splits = tmp_path / "labels.csv", tmp_path / "splits.csv"
+    labels.write_text("".join(f"{path},{number % 4}\n" for number, path in enumerate(paths)))
+    splits.write_text("".join(f"{path},{'ab'[number % 2]}\n" for number, path in enumerate(paths)))
+    options = ("--mask", masks, "--labels", labels, "--split-file", splits)
+    step("--prepare", *options)
+    words, calls = trace
+    step("--part", "1/6", *options, before=words)
+    inside = [call for call in calls() if str(masks) in call]
+    assert inside and not [call for call in inside if "getdents" in call], "it lists no folder"
+    opened = {found[1] for call in inside if (found := re.search(rf"{masks}/(\S+?\.(?:png|PNG))", call))}
+    assert 1 < len(opened) < 6, opened  # of 13: those of a shard of each split
+    for table in (labels, splits):
+        reads = [call for call in calls() if f"<{table}>" in call and "read" in call]
+        assert sum(int(call.rsplit("= ", 1)[1]) for call in reads) == table.stat().st_size
+    for part in (0, 2, 3, 4, 5):
+        step("--part", f"{part}/6", *options)
+    masks.rename(tmp_path / "away")
+    step("--finish", *options)
+    late = step("--part", "1/6", *options)
+    assert "already complete" in late.out
+    (tmp_path / "away").rename(masks)
+    tool.run("build", source, tmp_path / "whole", *OPTIONS, *options)
+    assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
+
+
+def test_masks_that_a_machine_does_not_see_are_worth_a_retry(step, source, masks, tool, tmp_path):
+    step("--prepare", "--mask", masks)
+    masks.rename(tmp_path / "away")
+    said = step("--part", "0/1", "--mask", masks, expect=RETRY).err
+    assert str(masks) in said
+    (tmp_path / "away").rename(masks)
+    step("--part", "0/1", "--mask", masks)
+    step("--finish", "--mask", masks)
+    tool.run("build", source, tmp_path / "whole", *OPTIONS, "--mask", masks)
+    assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
 
 
 def test_a_full_disk_ends_a_part_and_nothing_is_lost(tool, source, small_disk, tmp_path):
