@@ -192,7 +192,7 @@ class BuildJob : public ImageJob {
         make_framing(options_.format, options_.recipe.spec(), facts().limits, source().classes,
                      values_->columns());
     std::vector<JobSplit> splits;
-    for (const SplitFacts& split : facts().splits) {
+    for (const PlannedSplitFacts& split : facts().splits) {
       std::uint64_t shards = checked_shard_count(split);
       if (shards == 0) {
         shards = shards_for_size(split.samples, framing->record_bytes(), options_.shard_size_bytes);

@@ -63,7 +63,7 @@ const std::string& ImageJob::digest_of(const std::filesystem::path& file) const 
 
 Labelling ImageJob::labelling() { return parse_labelling(options_); }
 
-std::uint64_t ImageJob::checked_shard_count(const SplitFacts& split) const {
+std::uint64_t ImageJob::checked_shard_count(const PlannedSplitFacts& split) const {
   if (options_.shard_count <= split.samples) return options_.shard_count;
   throw InvalidArgument(fmt::format(
       "`shard_count` must be at most {}, the number of samples{}, got {}", split.samples,
@@ -71,7 +71,7 @@ std::uint64_t ImageJob::checked_shard_count(const SplitFacts& split) const {
 }
 
 std::string ImageJob::fingerprint(const JobSplit& split) const {
-  const auto found = std::ranges::find(facts().splits, split.name, &SplitFacts::name);
+  const auto found = std::ranges::find(facts().splits, split.name, &PlannedSplitFacts::name);
   return found == facts().splits.end() ? "" : found->fingerprint;
 }
 
@@ -131,7 +131,8 @@ std::vector<JobSplit> ImageJob::make_plan() {
     facts_.stamp = stamp_of(listing());
     samples_ = divide();
     for (const std::string& name : request_.splits) {
-      SplitFacts& split = facts_.splits.emplace_back(SplitFacts{name, facts_.samples, 0, ""});
+      PlannedSplitFacts& split =
+          facts_.splits.emplace_back(PlannedSplitFacts{name, facts_.samples, 0, ""});
       if (samples_.empty()) {
         split.fingerprint = source_fingerprint(listing(), facts_.fingerprint);
         continue;

@@ -52,7 +52,7 @@ class ImageJob : public ShardJob {
   [[nodiscard]] std::uint64_t listed(const JobSplit& split, std::uint64_t sample) const;
   [[nodiscard]] SampleName name_of(const Slice& slice, std::uint64_t slot) const;
   /// `shard_count` if it was given, else 0. Throws InvalidArgument if a split has fewer samples.
-  [[nodiscard]] std::uint64_t checked_shard_count(const SplitFacts& split) const;
+  [[nodiscard]] std::uint64_t checked_shard_count(const PlannedSplitFacts& split) const;
   /// The fingerprint of the source of a split; empty before the plan.
   [[nodiscard]] std::string fingerprint(const JobSplit& split) const;
 

@@ -45,7 +45,7 @@ Json to_json(const SourceFacts& facts) {
                {"stamp", facts.stamp}};
   if (facts.labels) json["labels"] = {facts.labels->smallest, facts.labels->largest};
   json["splits"] = Json::array();
-  for (const SplitFacts& split : facts.splits) {
+  for (const PlannedSplitFacts& split : facts.splits) {
     json["splits"].push_back({{"name", split.name},
                               {"samples", split.samples},
                               {"shards", split.shards},

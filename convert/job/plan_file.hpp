@@ -19,7 +19,7 @@
 namespace precache {
 
 /// The facts about the samples of one split.
-struct SplitFacts {
+struct PlannedSplitFacts {
   std::string name;
   std::uint64_t samples = 0;
   std::uint64_t shards = 0;
@@ -42,7 +42,7 @@ struct SourceFacts {
   std::vector<std::uint64_t> unused_classes;
   std::string fingerprint;  // Listing::fingerprint()
   std::uint64_t stamp = 0;  // Listing::stamp()
-  std::vector<SplitFacts> splits;
+  std::vector<PlannedSplitFacts> splits;
 
   SourceFacts() = default;
   /// `classes` is how many there are.
