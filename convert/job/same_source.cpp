@@ -45,6 +45,17 @@ bool is_as_listed(const fs::path& path, std::uint64_t bytes, std::int64_t time) 
          static_cast<std::uint64_t>(status.st_size) == bytes && mtime_ns(status) == time;
 }
 
+/// The number of the first shard whose file is not as listed, else that of all shards. A look takes
+/// a millisecond on a network file system, so there are several at a time.
+std::size_t first_changed(const Source& source, FileStamp SourceShard::*file) {
+  std::vector<unsigned char> is_same(source.shards.size());
+  tbb::parallel_for(std::size_t{0}, is_same.size(), [&](std::size_t i) {
+    const FileStamp& stamp = source.shards[i].*file;
+    is_same[i] = is_as_listed(stamp.path, stamp.bytes, stamp.mtime_ns) ? 1 : 0;
+  });
+  return static_cast<std::size_t>(std::ranges::find(is_same, 0) - is_same.begin());
+}
+
 void check_shards(Source& source, const fs::path& root, bool compare) {
   const SourcePath now = resolve_source(root);
   const auto files = now.kind == SourcePath::Kind::kFolder ? shards_in_folder(root) : now.files;
@@ -56,16 +67,18 @@ void check_shards(Source& source, const fs::path& root, bool compare) {
     SourceShard& shard = source.shards[i];
     if (!shard.is_copied()) shard.data.path = files[i];
     shard.given.path = files[i];
-    if (!compare) continue;
-    if (!is_stream && !is_as_listed(files[i], shard.given.bytes, shard.given.mtime_ns)) {
-      refuse_other_source(files[i]);
-    }
-    if (shard.is_copied() &&
-        !is_as_listed(shard.data.path, shard.data.bytes, shard.data.mtime_ns)) {
-      throw IoError("the copy has changed since it was made:", shard.data.path, 0,
-                    "Set `overwrite` to start over.");
-    }
   }
+  if (!compare) return;
+  if (!is_stream) {
+    const auto changed = first_changed(source, &SourceShard::given);
+    if (changed != files.size()) refuse_other_source(files[changed]);
+  }
+  // Where there is no copy, this is the same file.
+  if (source.unpacked_bytes() == 0) return;
+  const auto changed = first_changed(source, &SourceShard::data);
+  if (changed == files.size()) return;
+  throw IoError("the copy has changed since it was made:", source.shards[changed].data.path, 0,
+                "Set `overwrite` to start over.");
 }
 
 /// Compares some files of shards all over the plan.
