@@ -12,12 +12,16 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "convert/source/retry.hpp"
+#include "formats/bytes/crc32c.hpp"
 #include "formats/bytes/text.hpp"
 #include "formats/bytes/utf8.hpp"
+#include "formats/os/file.hpp"
 #include "formats/shard/file_names.hpp"
 #include "precache/formats/error.hpp"
 
@@ -55,10 +59,14 @@ class Walker {
       throw InvalidArgument("'" + root_.string() + "' is not a folder",
                             "`source` must be a folder with a subfolder of images for each class.");
     }
-    tasks_.run_and_wait([&] { visit("", nullptr, status); });
+    if (share_.count == 0) {
+      times_[""] = mtime_ns(status);
+      tasks_.run_and_wait([&] { visit("", nullptr, status); });
+    } else {
+      visit_share({"", status, nullptr});
+    }
     std::vector<FolderWalk> parts;
     std::ranges::move(parts_, std::back_inserter(parts));
-    times_[""] = mtime_ns(status);
     parts.push_back({.images = {},
                      .top_folders = std::move(top_folders_),
                      .times = std::move(times_),
@@ -72,7 +80,13 @@ class Walker {
     unsigned char type;  // as in dirent
   };
 
-  static std::vector<Entry> entries_of(const std::filesystem::path& path) {
+  struct Place {
+    std::string path;
+    struct stat status;
+    std::shared_ptr<const Ancestor> parent;
+  };
+
+  static std::vector<Entry> read_entries(const std::filesystem::path& path) {
     const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(path.c_str()));
     if (!directory) throw IoError("cannot list", path, errno);
     std::vector<Entry> entries;
@@ -81,29 +95,80 @@ class Walker {
       const dirent* entry = ::readdir(directory.get());
       if (entry == nullptr && errno != 0) throw IoError("cannot list", path, errno);
       if (entry == nullptr) return entries;
-      entries.push_back({entry->d_name, entry->d_type});
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") entries.push_back({entry->d_name, entry->d_type});
     }
+  }
+
+  [[nodiscard]] std::vector<Entry> entries_of(const std::string& folder) const {
+    return with_retries([&] { return read_entries(root_ / folder); });
+  }
+
+  static std::string path_in(const std::string& folder, const Entry& entry) {
+    return folder.empty() ? entry.name : folder + "/" + entry.name;
   }
 
   void visit(const std::string& folder, std::shared_ptr<const Ancestor> parent,
              const struct stat& status) {
-    const auto path = root_ / folder;
     const auto self =
         std::make_shared<const Ancestor>(Ancestor{status.st_dev, status.st_ino, std::move(parent)});
-    auto entries = with_retries([&] { return entries_of(path); });
-    std::erase_if(entries,
-                  [](const Entry& entry) { return entry.name == "." || entry.name == ".."; });
-    if (folder.empty() && share_.count != 0) keep_share(entries);
-    for (const Entry& entry : entries) visit_entry(folder, entry, self);
+    for (const Entry& entry : entries_of(folder)) visit_entry(folder, entry, self);
   }
 
-  void keep_share(std::vector<Entry>& entries) const {
-    std::ranges::sort(entries, {}, &Entry::name);
-    std::vector<Entry> kept;
-    for (std::size_t i = share_.index; i < entries.size(); i += share_.count) {
-      kept.push_back(std::move(entries[i]));
+  /// Deals out the folders of the first level that has at least one for each share. The files above
+  /// are dealt out by their paths; all shares read their names.
+  void visit_share(Place root) {
+    std::vector<Place> level{std::move(root)};
+    while (!level.empty()) {
+      std::vector<Place> next;
+      for (const Place& place : level) tasks_.run([&] { visit_above(place, next); });
+      tasks_.wait();
+      std::ranges::sort(next, {}, &Place::path);
+      const bool is_divided = next.size() >= share_.count;
+      for (std::size_t i = share_.index; i < next.size(); i += share_.count) {
+        if (level.front().path.empty()) top_folders_.push_back(next[i].path);
+        if (!is_divided) continue;
+        const Place& place = next[i];
+        times_[place.path] = mtime_ns(place.status);
+        tasks_.run([this, place] { visit(place.path, place.parent, place.status); });
+      }
+      tasks_.wait();
+      if (is_divided) return;
+      level = std::move(next);
     }
-    entries = std::move(kept);
+  }
+
+  void visit_above(const Place& place, std::vector<Place>& folders) {
+    const auto self = std::make_shared<const Ancestor>(
+        Ancestor{place.status.st_dev, place.status.st_ino, place.parent});
+    {
+      const std::scoped_lock lock(mutex_);
+      times_[place.path] = mtime_ns(place.status);
+    }
+    for (const Entry& entry : entries_of(place.path)) {
+      const std::string path = path_in(place.path, entry);
+      if (const auto status = folder_at(path, entry); status && !is_among(self, *status)) {
+        note_folder(path, false, *status);
+        const std::scoped_lock lock(mutex_);
+        folders.push_back({path, *status, self});
+      } else if (crc32c::value(as_bytes(path)) % share_.count == share_.index) {
+        visit_entry(place.path, entry, self);
+      }
+    }
+  }
+
+  /// The state of an entry if it is a folder to visit, or a link to one.
+  [[nodiscard]] std::optional<struct stat> folder_at(const std::string& path,
+                                                     const Entry& entry) const {
+    const bool may_be = entry.type == DT_DIR || entry.type == DT_LNK || entry.type == DT_UNKNOWN;
+    if (!may_be || hidden_reason(entry.name) != nullptr) return std::nullopt;
+    try {
+      const struct stat status = stat_of(path);
+      return S_ISDIR(status.st_mode) ? std::optional(status) : std::nullopt;
+    } catch (const IoError& error) {
+      if (error.code() == ENOENT || error.code() == ELOOP) return std::nullopt;
+      throw;
+    }
   }
 
   struct stat stat_of(const std::string& path) const {
@@ -127,7 +192,7 @@ class Walker {
       ++ignored[ignored_reason(entry.name)];
       return;
     }
-    const std::string path = folder.empty() ? entry.name : folder + "/" + entry.name;
+    const std::string path = path_in(folder, entry);
     struct stat status {};
     try {
       status = stat_of(path);

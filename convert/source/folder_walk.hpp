@@ -11,8 +11,8 @@
 
 namespace precache {
 
-/// Modification times in nanoseconds of the root, "", and of the folders in it: they change when
-/// names in these folders do.
+/// Modification times in nanoseconds of the root, "", and of the folders in it, or of those down to
+/// the level that is divided into shares: they change when names in these folders do.
 using FolderTimes = std::map<std::string, std::int64_t>;
 
 struct FolderWalk {
@@ -32,7 +32,8 @@ struct FolderWalk {
 /// Several links may lead to one folder. Throws InvalidArgument if folders are reached so often
 /// that links must lead to links.
 ///
-/// With a share, only that share of the entries of `root`, sorted, and all below them.
+/// With a share, only that share of the folders of one level and all below them, and of the files
+/// above. It is the first level that has a folder for each share.
 [[nodiscard]] FolderWalk walk_folder(const std::filesystem::path& root, Share share = {});
 
 /// The walk whose parts these are.

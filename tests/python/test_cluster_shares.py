@@ -17,7 +17,7 @@ pytest_plugins = ("tool_fixtures", "cluster_step_fixtures")
 def prepare_in_shares(tool, source, out, count, *options):
     for share in reversed(range(count)):
         tool.run("build", source, out, *options, "--prepare", f"{share}/{count}")
-    tool.run("build", source, out, *options, "--prepare")
+    return tool.run("build", source, out, *options, "--prepare", "--json").json()
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -26,6 +26,30 @@ def test_a_folder_listed_in_shares_gives_the_same_plan(tool, source, tmp_path, w
     prepare_in_shares(tool, source, out, count, *OPTIONS)
     tool.run("build", source, out, *OPTIONS)
     assert differing(files(out), whole) == []
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_folders_below_the_top_are_divided_into_shares(tool, tmp_path, depth):
+    """SOURCE/train/class0 and so on, with files at each level and links to folders."""
+    source, out = tmp_path / "source", tmp_path / "out"
+    top = source.joinpath(*["train", "deep", "deeper"][:depth])
+    for number in range(60):
+        images.draw_unique(top / f"class{number % 20:02}" / f"{number:02}.png", number)
+    for folder in {source / "train", top}:
+        (folder / "notes.txt").write_text("x")
+        images.draw_unique(folder / "zero.png", 100)
+    (top / "link").symlink_to("class00")
+    (top / "loop").symlink_to(source)
+    (top / "empty").mkdir()
+    in_shares = prepare_in_shares(tool, source, out, 3, *OPTIONS)
+    shares = [path.stat().st_size for path in sorted(work_folder(out).glob("found-*"))]
+    assert len(shares) == 3 and max(shares) < sum(shares) / 2, shares
+    whole = tool.run("build", source, tmp_path / "whole", *OPTIONS, "--prepare", "--json").json()
+    (plan,) = work_folder(out).glob("plan.*")
+    assert plan.read_bytes() == (work_folder(tmp_path / "whole") / plan.name).read_bytes()
+    for report in (in_shares, whole):
+        del report["plan"]["bytes_free"]
+    assert in_shares["plan"] == whole["plan"]
 
 
 def test_a_csv_file_listed_in_shares_gives_the_same_plan(tool, source, tmp_path):
@@ -93,19 +117,22 @@ def add_a_class(folder):
     return "source"
 
 
+@pytest.mark.parametrize("below", ["", "train"])
 @pytest.mark.parametrize("change", [change_a_class, remove_an_image, add_a_class])
-def test_shares_of_an_earlier_state_of_a_folder_are_named(tool, source, tmp_path, change):
-    changed, out = tmp_path / "source", tmp_path / "out"
+def test_shares_of_an_earlier_state_of_a_folder_are_named(tool, source, tmp_path, change, below):
+    root, out = tmp_path / "source", tmp_path / "out"
+    changed = root / below
     shutil.copytree(source, changed, copy_function=shutil.copy2)
     for share in range(3):
-        tool.run("build", changed, out, *OPTIONS, "--prepare", f"{share}/3")
+        tool.run("build", root, out, *OPTIONS, "--prepare", f"{share}/3")
     name = change(changed)
-    text = tool.refuse(changed, out, *OPTIONS, "--prepare")
+    name = below if below and name == "source" else name
+    text = tool.refuse(root, out, *OPTIONS, "--prepare")
     share = re.search(rf"share (\d) of 3 does not fit the source: '\S*{name}' has changed", text)[1]
     assert f"share {share}/3 again" in text
-    prepare_in_shares(tool, changed, out, 3, *OPTIONS)
-    tool.run("build", changed, out, *OPTIONS)
-    tool.run("build", changed, tmp_path / "whole", *OPTIONS)
+    prepare_in_shares(tool, root, out, 3, *OPTIONS)
+    tool.run("build", root, out, *OPTIONS)
+    tool.run("build", root, tmp_path / "whole", *OPTIONS)
     assert differing(files(out), files(tmp_path / "whole")) == []
 
 
