@@ -109,8 +109,12 @@ void add_job_options(CLI::App& app, cluster::ClusterJob& job) {
                    "runs at a time",
                    std::uint64_t{1}, std::uint64_t{1'000'000}, job.parts)
       ->required();
-  cli::add_integer(app, "--at-once", "N [all]", "Parts that may run at a time", std::uint64_t{1},
-                   std::uint64_t{1'000'000}, job.at_once);
+  cli::add_integer(app, "--prepare-parts", "N [1]",
+                   "Number of jobs that list SOURCE, a share each: for millions of files, or "
+                   "thousands of tars",
+                   std::uint64_t{1}, std::uint64_t{10'000}, job.prepare_parts);
+  cli::add_integer(app, "--at-once", "N [all]", "Maximum number of parts that run at the same time",
+                   std::uint64_t{1}, std::uint64_t{1'000'000}, job.at_once);
   cli::add_integer(app, "--cpus", fmt::format("N [{}]", job.cpus), "CPUs and threads of each job",
                    1U, 1024U, job.cpus);
   cli::add(app, "--memory", "BYTES [1GiB per CPU]", "Memory of each job",
@@ -124,6 +128,7 @@ void add_job_options(CLI::App& app, cluster::ClusterJob& job) {
 
 void complete(const Scheduler& scheduler, cluster::ClusterJob& job) {
   read_words(scheduler, job);
+  if (job.prepare_parts == 1) job.prepare_parts = 0;
   if (job.memory_mib == 0) job.memory_mib = std::uint64_t{1024} * job.cpus;
 }
 
@@ -181,11 +186,30 @@ bool is_below(const std::filesystem::path& path, const std::filesystem::path& fo
 }
 
 /// A path on a container's own disk would be lost with the container, and no other Pod sees it.
-void check_mounted(const KubernetesJob& job, const std::string& out) {
-  const auto holds = [&](const auto& claim) { return is_below(out, claim.second); };
-  if (std::ranges::any_of(job.claims, holds)) return;
-  throw InvalidArgument(fmt::format("OUT must be below a path of --claim; got '{}'", out),
-                        "Pods share only what is mounted.");
+void check_mounted(const KubernetesJob& job, const CLI::App& app) {
+  for (const char* name :
+       {"SOURCE", "OUT", "--labels", "--classes", "--split-file", "--mask", "--proto"}) {
+    const CLI::Option* option = app.get_option(name);
+    if (option->count() == 0) continue;
+    const auto path = option->as<std::string>();
+    const bool is_word = path == "folder" || path == "none";
+    if (is_word && std::string_view(name) == "--labels") continue;
+    const auto holds = [&](const auto& claim) { return is_below(path, claim.second); };
+    if (std::ranges::any_of(job.claims, holds)) continue;
+    throw InvalidArgument(fmt::format("{} must be below a path of --claim, got '{}'", name, path),
+                          fmt::format("Pods have only what is mounted: mount the folder of {} with "
+                                      "--claim NAME:PATH.",
+                                      name));
+  }
+}
+
+/// The API refuses larger Jobs with retries for each part.
+void check_completions(const KubernetesJob& job) {
+  constexpr std::uint64_t kMostCompletions = 100'000;
+  if (job.parts <= kMostCompletions) return;
+  throw InvalidArgument(
+      fmt::format("--parts must be at most {} for Kubernetes, got {}", kMostCompletions, job.parts),
+      "A part may make several shards.");
 }
 
 /// Claims with made-up names for the folder that has both SOURCE and OUT, or for one of each if
@@ -246,7 +270,8 @@ Printer add_kubernetes(CLI::App& app) {
   return {scheduler.app, [scheduler, job] {
             complete(scheduler, *job);
             fill_placeholders(*job, *scheduler.app);
-            check_mounted(*job, scheduler.app->get_option("OUT")->as<std::string>());
+            check_mounted(*job, *scheduler.app);
+            check_completions(*job);
             print_raw(cluster::kubernetes_yaml(*job));
             return ExitCode::kDone;
           }};
@@ -258,6 +283,12 @@ void add_cluster(CLI::App& app, Action& action) {
   CLI::App* cluster_app = app.add_subcommand(
       "cluster", "Print the job description of a build on a cluster, to read, edit and submit");
   cluster_app->require_subcommand(1);
+  cluster_app->footer(
+      "Examples:\n"
+      "  precache cluster slurm images shards --size 256 --parts 64 > job.sh\n"
+      "  precache cluster kubernetes /data/images /data/shards --parts 64 --claim imagenet:/data "
+      "> job.yaml\n"
+      "  precache cluster slurm --help\n");
   const std::array printers{add_slurm(*cluster_app), add_kubernetes(*cluster_app)};
   // Runs after the callback of build, which checks options that depend on others.
   cluster_app->callback([&action, printers] {
@@ -266,9 +297,3 @@ void add_cluster(CLI::App& app, Action& action) {
 }
 
 }  // namespace precache
-  cluster_app->footer(
-      "Examples:\n"
-      "  precache cluster slurm images shards --size 256 --parts 64 > job.sh\n"
-      "  precache cluster kubernetes /data/images /data/shards --parts 64 --claim imagenet:/data "
-      "> job.yaml\n"
-      "  precache cluster slurm --help\n");

@@ -18,7 +18,7 @@ void check_printable(std::string_view option, std::string_view text) {
   const std::string shown = printable(text);
   if (shown == text) return;
   throw InvalidArgument(
-      fmt::format("{} must be UTF-8 without line breaks and control characters; got '{}'", option,
+      fmt::format("{} must be UTF-8 without line breaks and control characters, got '{}'", option,
                   shown),
       "Rename the file, or use a symbolic link with a plain name.");
 }

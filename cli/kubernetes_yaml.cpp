@@ -11,15 +11,20 @@ namespace precache::cluster {
 namespace {
 
 constexpr std::string_view kHead =
-    R"(# Builds shards on Kubernetes with three Jobs: {name}-prepare lists the source once, the Pods of
-# {name}-parts make the shards, and {name}-finish writes the manifest. The last two are suspended;
-# start each when the one before is complete:
+    R"(# Builds shards on Kubernetes with {jobs} Jobs: {prepare} the source once, the Pods of
+# {name}-parts make the shards, and {name}-finish writes the manifest. All but the first are
+# suspended; these commands for bash start each when the one before is complete, and end if one
+# fails, for which kubectl wait does not look:
 #
-#   kubectl apply --filename THIS_FILE
-#   kubectl wait --for=condition=complete --timeout=-1s job/{name}-prepare
-#   kubectl patch job {name}-parts --patch '{{"spec":{{"suspend":false}}}}'
-#   kubectl wait --for=condition=complete --timeout=-1s job/{name}-parts
-#   kubectl patch job {name}-finish --patch '{{"spec":{{"suspend":false}}}}'
+#   completes() {{
+#     until kubectl get job "$1" --output 'jsonpath={{.status.conditions[*].type}}' |
+#       grep -w -e Complete -e Failed; do sleep 10; done | grep -q -w Complete
+#   }}
+#   start() {{ kubectl patch job "$1" --patch '{{"spec":{{"suspend":false}}}}'; }}
+#   kubectl apply --filename THIS_FILE &&
+{shares}#     completes {name}-prepare && start {name}-parts &&
+#     completes {name}-parts && start {name}-finish &&
+#     completes {name}-finish
 #
 # If a Job fails, kubectl describe job says why. Then delete the Jobs and begin again: complete
 # shards are kept.
@@ -34,7 +39,7 @@ constexpr std::string_view kFailurePolicy = R"(  podFailurePolicy:
         onPodConditions:
           - type: DisruptionTarget
             status: "True"
-      # Too many bad images, wrong usage, corrupt data, unsupported: an attempt that follows cannot
+      # Too many bad samples, wrong usage, corrupt data, unsupported: an attempt that follows cannot
       # do better. After status 3 it can.
       - action: FailJob
         onExitCodes:
@@ -43,7 +48,7 @@ constexpr std::string_view kFailurePolicy = R"(  podFailurePolicy:
           values: [1, 2, 4, 5]
 )";
 
-constexpr std::string_view kParts = R"(  completionMode: Indexed
+constexpr std::string_view kIndexed = R"(  completionMode: Indexed
   completions: {parts}
   parallelism: {at_once}
   # Needs Kubernetes 1.29. For older versions write "backoffLimit: {limit}" in place of both lines.
@@ -116,18 +121,31 @@ std::string document(const KubernetesJob& job, std::string_view step, const std:
 std::string kubernetes_yaml(const KubernetesJob& job) {
   const std::string one = fmt::format("  backoffLimit: {}\n", kMostRetries);
   const std::string suspended = "  suspend: true\n";
-  const std::string all =
-      fmt::format(kParts, fmt::arg("parts", job.parts), fmt::arg("retries", kMostRetries),
-                  fmt::arg("at_once", job.at_once == 0 ? job.parts : job.at_once),
-                  fmt::arg("limit", job.parts * kMostRetries));
+  const auto indexed = [&](std::uint64_t count) {
+    return fmt::format(kIndexed, fmt::arg("parts", count), fmt::arg("retries", kMostRetries),
+                       fmt::arg("at_once", job.at_once == 0 ? count : job.at_once),
+                       fmt::arg("limit", count * kMostRetries));
+  };
+  const std::uint64_t shares = job.prepare_parts;
   // In the words of a container's command, Kubernetes replaces $(NAME) by the variable's value.
-  const std::string part = fmt::format("$(JOB_COMPLETION_INDEX)/{}", job.parts);
+  const auto index_of = [](std::uint64_t count) {
+    return fmt::format("$(JOB_COMPLETION_INDEX)/{}", count);
+  };
   std::vector<std::string> finish{"--finish"};
   finish.insert(finish.end(), job.at_end.begin(), job.at_end.end());
-  return fmt::format(kHead, fmt::arg("name", job.name)) +
-         (job.placeholders.empty() ? "" : fmt::format(kPlaceholders, job.placeholders)) +
-         document(job, "prepare", one, {"--prepare"}) +
-         document(job, "parts", suspended + all, {"--part", part}) +
+  const std::string head = fmt::format(
+      kHead, fmt::arg("name", job.name), fmt::arg("jobs", shares == 0 ? "three" : "four"),
+      fmt::arg("prepare", shares == 0 ? fmt::format("{}-prepare lists", job.name)
+                                      : fmt::format("{0}-shares and {0}-prepare list", job.name)),
+      fmt::arg("shares", shares == 0
+                             ? ""
+                             : fmt::format("#     completes {0}-shares && start {0}-prepare &&\n",
+                                           job.name)));
+  return head + (job.placeholders.empty() ? "" : fmt::format(kPlaceholders, job.placeholders)) +
+         (shares == 0 ? document(job, "prepare", one, {"--prepare"})
+                      : document(job, "shares", indexed(shares), {"--prepare", index_of(shares)}) +
+                            document(job, "prepare", suspended + one, {"--prepare"})) +
+         document(job, "parts", suspended + indexed(job.parts), {"--part", index_of(job.parts)}) +
          document(job, "finish", suspended + one, finish);
 }
 

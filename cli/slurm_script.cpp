@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kScript = R"(#!/bin/bash
 # Builds shards on Slurm. Submit with: bash THIS_FILE
 #
-# Three jobs, each of which waits for the one before: prepare lists the source once, an array of
+# {jobs} jobs, each of which waits for the one before: {prepare}, an array of
 # {parts} tasks makes the shards, and finish writes the manifest. Slurm allows at most MaxArraySize
 # tasks (scontrol show config).
 set -euo pipefail
@@ -28,7 +28,7 @@ resources+=(--requeue --open-mode=append --signal=B:USR1@120)
 run() {{
   local status=0 requeue=0 job=$SLURM_JOB_ID
   # The last task of an array has the number of the array, and a requeue would repeat all tasks.
-  [[ $1 != --part ]] || job=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
+  [[ ${{2-}} != */* ]] || job=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
   "${{build[@]}}" "$@" &
   local child=$!
   trap : TERM  # from Slurm, which sends it to precache too; the shell has to wait for its end
@@ -50,13 +50,24 @@ submit() {{
     sbatch --parsable --job-name="{name}-$1" "${{resources[@]}}" "${{@:3}}" | cut -d ';' -f 1
 }}
 
-prepare=$(submit prepare 'run --prepare')
+{shares}prepare=$(submit prepare 'run --prepare'{after_shares})
 array=$(submit parts 'run --part "$SLURM_ARRAY_TASK_ID/$parts"' --array="0-$((parts - 1)){at_once}" \
   --dependency="afterok:$prepare" --kill-on-invalid-dep=yes)
 finish=$(submit finish 'run --finish "${{at_end[@]}}"' \
   --dependency="afterok:$array" --kill-on-invalid-dep=yes)
-echo "submitted prepare $prepare, parts $array, finish $finish"
+echo "submitted {number_of_shares}prepare $prepare, parts $array, finish $finish"
 )";
+
+constexpr std::string_view kAfterShares =
+    " \\\n  --dependency=\"afterok:$shares\" --kill-on-invalid-dep=yes";
+
+/// The array of jobs that list the source.
+std::string shares_text(std::uint64_t count) {
+  return fmt::format(
+      R"(shares=$(submit shares 'run --prepare "$SLURM_ARRAY_TASK_ID/{}"' --array=0-{}))"
+      "\n",
+      count, count - 1);
+}
 
 }  // namespace
 
@@ -65,12 +76,19 @@ std::string slurm_script(const SlurmJob& job) {
   for (const std::string& word : job.build) build += shell_word(word) + " ";
   std::vector<std::string> at_end;
   for (const std::string& word : job.at_end) at_end.push_back(shell_word(word));
+  const bool has_shares = job.prepare_parts != 0;
   std::string resources =
       fmt::format("--cpus-per-task={} --mem={}M --time={}", job.cpus, job.memory_mib, job.minutes);
   if (!job.partition.empty()) resources += " " + shell_word("--partition=" + job.partition);
   if (!job.account.empty()) resources += " " + shell_word("--account=" + job.account);
   return fmt::format(fmt::runtime(kScript), fmt::arg("parts", job.parts),
                      fmt::arg("build", fmt::format("{}--jobs {}", build, job.cpus)),
+                     fmt::arg("jobs", has_shares ? "Four" : "Three"),
+                     fmt::arg("prepare", has_shares ? "shares and prepare list the source once"
+                                                    : "prepare lists the source once"),
+                     fmt::arg("shares", has_shares ? shares_text(job.prepare_parts) : ""),
+                     fmt::arg("after_shares", has_shares ? kAfterShares : ""),
+                     fmt::arg("number_of_shares", has_shares ? "shares $shares, " : ""),
                      fmt::arg("at_end", fmt::join(at_end, " ")), fmt::arg("resources", resources),
                      fmt::arg("retries", kMostRetries), fmt::arg("name", job.name),
                      fmt::arg("at_once", job.at_once == 0 ? "" : fmt::format("%{}", job.at_once)));

@@ -13,7 +13,7 @@ from tool import differing, files
 pytest_plugins = ("tool_fixtures", "cluster_fixtures")
 
 KUBERNETES = ("--image", "r/p:1", "--claim", "data:/data")
-OWN = {"--parts", "--at-once", "--cpus", "--memory", "--name"}
+OWN = {"--parts", "--prepare-parts", "--at-once", "--cpus", "--memory", "--name"}
 STEPS = {
     "--prepare",
     "--part",
@@ -51,9 +51,10 @@ def build_of(script):
 
 @pytest.mark.parametrize("word", WORDS)
 def test_every_word_arrives_as_it_was_given(tool, tmp_path, word):
-    given = ["--classes", word, "--label-regex", f"-{word}", "--no-shuffle", "--size", "64"]
+    classes = f"/data/{word}"
+    given = ["--classes", classes, "--label-regex", f"-{word}", "--no-shuffle", "--size", "64"]
     paths = [f"/data/{word}", f"/data/out {word}"]
-    expected = {*paths, "--classes", word, f"--label-regex=-{word}", "--no-shuffle", "--size", "64"}
+    expected = {*paths, "--classes", classes, f"--label-regex=-{word}", "--no-shuffle", "--size", "64"}
     given[2:4] = [f"--label-regex=-{word}"]
     script = tool.run("cluster", "slurm", *paths, *given, "--parts", "3", cwd=tmp_path).out
     words = build_of(script)
@@ -123,6 +124,12 @@ def test_placeholders_stand_for_image_and_claims_that_were_not_given(tool, sourc
     assert "laceholder" not in given
 
 
+@pytest.mark.parametrize("labels", ["none", "folder", "/data/labels.csv"])
+def test_labels_that_pods_see_are_taken(tool, labels):
+    words = ("/data/a", "/data/b", "--parts", "100000", "--labels", labels, *KUBERNETES)
+    assert "completions: 100000\n" in tool.run("cluster", "kubernetes", *words).out
+
+
 WRONG = [
     ("slurm a b", "--parts"),
     ("slurm a b --parts 0", "--parts"),
@@ -137,6 +144,14 @@ WRONG = [
     ("kubernetes /data/a /data/b --parts 3 --image x --claim data", "NAME:PATH"),
     ("kubernetes /data/a /data/b --parts 3 --image x --claim data:data", "NAME:PATH"),
     ("kubernetes /data/a /other/b --parts 3 --image x --claim data:/data", "OUT"),
+    ("kubernetes /other/a /data/b --parts 3 --image x --claim data:/data", "SOURCE"),
+    ("kubernetes a /data/b --parts 3 --image x --claim data:/data", "SOURCE must be below a path of --claim, got 'a'"),
+    ("kubernetes /data/a /data/b --parts 3 --labels labels.csv --claim data:/data", "--labels must be below"),
+    ("kubernetes /data/a /data/b --parts 3 --classes /etc/x", "--classes must be below"),
+    ("kubernetes /data/a /data/b --parts 3 --split-file /x.csv", "--split-file must be below"),
+    ("kubernetes /data/a /data/b --parts 3 --mask /masks", "--mask must be below"),
+    ("kubernetes /data/a /data/b --parts 3 --proto x.pb --message m", "--proto must be below"),
+    ("kubernetes /data/a /data/b --parts 100001", "--parts must be at most 100000 for Kubernetes, got 100001"),
     ("kubernetes /data/a /data/../b --parts 3 --image x --claim data:/data", "OUT"),
     ("nomad a b", "there is no command 'nomad'; the commands are slurm, kubernetes"),
     ("", "no command given; choose one of slurm, kubernetes"),

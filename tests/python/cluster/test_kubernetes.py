@@ -2,10 +2,8 @@
 """The Jobs of `precache cluster kubernetes`: they match the schemas of Kubernetes, and their command lines make the bytes
 of a single build. No real cluster runs here."""
 
-import json
 import os
 import re
-import shlex
 import subprocess
 
 import pytest
@@ -94,16 +92,65 @@ def test_the_command_lines_make_the_bytes_of_a_single_build(jobs, path, whole, t
     assert differing(files(tmp_path / "out"), whole) == []
 
 
-def test_no_job_starts_before_the_one_before_it_is_complete(jobs, printed):
+def test_several_pods_list_the_source(run, path, source, whole, tmp_path):
+    claims = f"--claim=images:{source.parent},shards:{tmp_path}"
+    words = (*WORDS, "--parts", "1", "--prepare-parts", "3", "--cpus", "1", "--image", "r/p:1", claims)
+    text = run("cluster", "kubernetes", source, tmp_path / "out", *words).stdout.decode()
+    specs = {job["metadata"]["name"]: job["spec"] for job in yaml.safe_load_all(text)}
+    assert list(specs) == [f"precache-{step}" for step in ("shares", "prepare", "parts", "finish")]
+    assert [bool(spec.get("suspend")) for spec in specs.values()] == [False, True, True, True]
+    assert specs["precache-shares"]["completions"] == 3
+    for spec in specs.values():
+        for index in range(spec.get("completions", 1)):
+            succeed(pod(spec)["containers"][0], path, JOB_COMPLETION_INDEX=str(index))
+    assert differing(files(tmp_path / "out"), whole) == []
+    assert start_jobs(text, tmp_path, failing=None) == (0, list(specs))
+
+
+def test_no_job_starts_before_the_one_before_it_is_complete(jobs, printed, tmp_path):
     """The first lines say how to start them."""
     assert [bool(spec.get("suspend")) for spec in jobs.values()] == [False, True, True]
-    wait, patch = "wait --for=condition=complete --timeout=-1s job/", "patch job "
-    steps = re.findall(r"^#   kubectl (.*)", printed, re.MULTILINE)
-    said = [step.removeprefix(wait).removeprefix(patch).split()[0] for step in steps]
-    assert said == ["apply", "precache-prepare", "precache-parts", "precache-parts", "precache-finish"]
-    assert [step.startswith(wait) for step in steps] == [False, True, False, True, False]
-    for step in steps[2::2]:
-        assert json.loads(shlex.split(step)[-1]) == {"spec": {"suspend": False}}
+    assert start_jobs(printed, tmp_path, failing=None) == (0, list(jobs))
+
+
+@pytest.mark.parametrize("failing", ["prepare", "parts", "finish"])
+def test_no_job_starts_after_one_that_failed(jobs, printed, tmp_path, failing):
+    code, started = start_jobs(printed, tmp_path, failing=f"precache-{failing}")
+    assert code != 0 and started == list(jobs)[: list(jobs).index(f"precache-{failing}") + 1]
+
+
+# Answers as a cluster would whose Jobs end at the second look. Words are those of the printed commands.
+KUBECTL = """\
+#!/bin/bash
+case "$1" in
+  apply) echo '{first}' >> started ;;
+  patch) [[ $2 = job && $4 = --patch && $5 = '{{"spec":{{"suspend":false}}}}' ]] && echo "$3" >> started ;;
+  get)
+    [[ $2 = job ]] && grep -q -x "$3" started || exit 1
+    if [[ ! -e looked-$3 ]]; then touch "looked-$3"; printf Suspended
+    elif [[ $3 = '{failing}' ]]; then printf 'Suspended FailureTarget Failed'
+    else printf 'Suspended SuccessCriteriaMet Complete'
+    fi ;;
+  *) exit 1 ;;
+esac
+"""
+
+
+def start_jobs(printed, folder, failing):
+    """Runs the commands of the first lines; returns their exit code and the Jobs that were started."""
+    first = next(yaml.safe_load_all(printed))["metadata"]["name"]
+    (folder / "kubectl").write_text(KUBECTL.format(failing=failing, first=first))
+    (folder / "kubectl").chmod(0o755)
+    (folder / "sleep").symlink_to("/bin/true")
+    commands = "".join(line[4:] + "\n" for line in printed.splitlines() if line.startswith("#   "))
+    done = subprocess.run(
+        ["bash", "-c", commands],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
+        capture_output=True,
+        timeout=TIMEOUT_SECONDS,
+    )
+    return done.returncode, (folder / "started").read_text().split()
 
 
 def test_attempts_that_cannot_succeed_are_not_repeated(jobs):
