@@ -82,7 +82,16 @@ class Job:
     attempts at one part may run at the same time, because both write the same bytes.
     """
 
-    def __init__(self, source: Path, out: Path, *, parts: int, jobs: int = 1, **options: Unpack[BuildOptions]) -> None:
+    def __init__(
+        self,
+        source: Path,
+        out: Path,
+        *,
+        parts: int,
+        prepare_parts: int = 1,
+        jobs: int = 1,
+        **options: Unpack[BuildOptions],
+    ) -> None:
         """Checks the names of the arguments, but does not look at the source.
 
         Args:
@@ -90,6 +99,8 @@ class Job:
                 options, is below the working folder of this call.
             out: The same, for the shards.
             parts: How many calls of `run` make the dataset: 4 to 10 for each slot of the cluster is a good number.
+            prepare_parts: How many calls of `prepare_part` list the source before `prepare`: for millions of files, or
+                thousands of tars. Cannot be combined with `overwrite`.
             jobs: Threads of each part: as many CPUs as the engine gives to a task.
             options: The other arguments of `precache.build`. Only `prepare` uses `overwrite`, and only `finish` `index`.
         """
@@ -97,7 +108,12 @@ class Job:
         if unknown:
             raise TypeError(f"Job() got an unexpected keyword argument '{min(unknown)}'")
         self.parts = _options.count("parts", parts, _MOST_PARTS, least=1)
+        self.prepare_parts = _options.count("prepare_parts", prepare_parts, _MOST_PARTS, least=1)
         self.jobs = _options.count("jobs", jobs, 1024, least=1)
+        if self.prepare_parts > 1 and options.get("overwrite"):
+            raise InvalidArgument(
+                "prepare_parts cannot be combined with overwrite", "Remove the dataset first, or list it by one call."
+            )
         # Tasks run in other working folders.
         source, out = _absolute("source", source), _absolute("out", out)
         for name in _PATHS & options.keys():
@@ -117,6 +133,15 @@ class Job:
             The report of `precache.build`, with the status "prepared".
         """
         return run(_with_step(self._words_to_prepare, "--prepare"), progress)
+
+    def prepare_part(self, part: int) -> dict[str, Any]:
+        """Lists a share of the source; `prepare` puts the shares together.
+
+        Returns:
+            The report of `precache.build`.
+        """
+        number = _options.count("part", part, self.prepare_parts - 1)
+        return run(_with_step(self._words, f"--prepare={number}/{self.prepare_parts}", f"--jobs={self.jobs}"), False)
 
     def run(self, part: int) -> PartResult:
         """Makes the shards of a part. Shards that are complete already stay.
@@ -198,11 +223,15 @@ def run_on_spark(spark: Any, job: Job, *, progress: ProgressOption = None) -> di
     context = spark.sparkContext
 
     def call(function: Callable[..., Result], items: range) -> list[Result | Error]:
+        if not items:
+            return []
         collected: list[Result | Error] = (
             context.parallelize(items, len(items)).map(functools.partial(_outcome, function)).collect()
         )
         return collected
 
+    for outcome in call(job.prepare_part, _shares(job)):
+        _value(outcome)
     _value(call(functools.partial(_ignoring, job.prepare), range(1))[0])
     parts, images = context.accumulator(0), context.accumulator(0)
     errors = context.accumulator([], _make_list_accumulator())
@@ -280,6 +309,8 @@ def run_on_ray(job: Job, *, retries: int = 4, progress: ProgressOption = None) -
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
 
+    for reference in [task.remote(job.prepare_part, share) for share in _shares(job)]:
+        get(reference)
     get(task.remote(job.prepare))
     with contextlib.closing(make_display(progress)) as display:
         bar = _Bar(job, display)
@@ -309,6 +340,8 @@ def run_on_dask(client: Any, job: Job, *, retries: int = 4, progress: ProgressOp
     """
     as_completed = importlib.import_module("distributed").as_completed
     submit = functools.partial(client.submit, _outcome, pure=False, retries=retries)
+    for future in [submit(job.prepare_part, share) for share in _shares(job)]:
+        _value(future.result())
     _value(submit(job.prepare).result())
     with contextlib.closing(make_display(progress)) as display:
         bar = _Bar(job, display)
@@ -397,6 +430,10 @@ def _value(outcome: Result | Error) -> Result:
     if isinstance(outcome, Error):
         raise outcome
     return outcome
+
+
+def _shares(job: Job) -> range:
+    return range(job.prepare_parts) if job.prepare_parts > 1 else range(0)
 
 
 def _ignoring(function: Callable[[], Result], _: Any) -> Result:

@@ -57,6 +57,24 @@ def test_a_part_that_comes_after_the_end_counts_its_own_shards(source, tmp_path)
     assert {each.images for each in late} == {0}
 
 
+def test_shares_of_the_source_are_listed_by_several_calls(source, whole, tmp_path):
+    job = precache.cluster.Job(source, tmp_path / "out", parts=2, prepare_parts=3, **OPTIONS)
+    for share in (2, 0):
+        job.prepare_part(share)
+    with pytest.raises(precache.InvalidArgument, match="shares 1 of 3"):
+        job.prepare()
+    job.prepare_part(1)
+    assert job.prepare()["status"] == "prepared"
+    for part in range(2):
+        job.run(part)
+    job.finish()
+    assert differing(files(tmp_path / "out"), whole) == []
+    with pytest.raises(precache.InvalidArgument):
+        job.prepare_part(3)
+    with pytest.raises(precache.InvalidArgument, match="prepare_parts cannot be combined with overwrite"):
+        precache.cluster.Job(source, tmp_path / "out", parts=2, prepare_parts=3, overwrite=True)
+
+
 def test_only_the_last_step_writes_indexes(source, tmp_path):
     precache.build(source, tmp_path / "whole", index="wids", **OPTIONS)
     job = precache.cluster.Job(source, tmp_path / "out", parts=2, index="wids", **OPTIONS)
@@ -160,7 +178,7 @@ def test_watching_ends_after_a_while_if_a_part_has_failed(job):
     job.run(0)
     assert job.watch(False, every=0.01, timeout=0.05)["missing_parts"] == "1-5"
     for wrong in ({"every": 0}, {"every": "1"}, {"timeout": -1}):
-        with pytest.raises(precache.InvalidArgument, match=f"{min(wrong)} is"):
+        with pytest.raises(precache.InvalidArgument, match=f"{min(wrong)} must be"):
             job.watch(**wrong)
 
 
@@ -178,13 +196,13 @@ def test_an_argument_that_a_job_does_not_take_is_refused(source, tmp_path, name)
 
 @pytest.mark.parametrize("parts", [0, -1, 1_000_001])
 def test_a_wrong_number_of_parts_is_refused(source, tmp_path, parts):
-    with pytest.raises(precache.InvalidArgument, match="parts is"):
+    with pytest.raises(precache.InvalidArgument, match="parts must be"):
         precache.cluster.Job(source, tmp_path / "out", parts=parts)
 
 
 @pytest.mark.parametrize("part", [-1, PARTS])
 def test_a_part_that_does_not_exist_is_refused(job, part):
-    with pytest.raises(precache.InvalidArgument, match="part is"):
+    with pytest.raises(precache.InvalidArgument, match="part must be"):
         job.run(part)
 
 
