@@ -20,7 +20,7 @@ RETRIES = 4  # of a job that ended with status 3
 # Stands for precache on the PATH: the first attempt at a part may do something else.
 WRAPPER = """\
 #!/bin/sh
-case "$*" in *--part\\ *) part=${{*#*--part }} part=${{part%%/*}};; *) part=none;; esac
+case "$*" in *--prepare\\ */*) part=share;; *--part\\ *) part=${{*#*--part }} part=${{part%%/*}};; *) part=none;; esac
 echo "$part" >> '{folder}/attempts'
 script='{folder}/first-attempt-'$part
 if mv "$script" "$script.$$" 2>/dev/null; then exec sh "$script.$$"; fi
@@ -39,14 +39,14 @@ def slurm():
 def submit(slurm, run, precache, source, tmp_path):
     """submit({part: first attempt}): submits a build to tmp_path/out, and returns the numbers of its jobs."""
 
-    def submit_build(script):
+    def submit_build(script, *more):
         for part, command in script.items():
             (tmp_path / f"first-attempt-{part}").write_text(command)
         (tmp_path / "bin").mkdir()
         wrapper = tmp_path / "bin" / "precache"
         wrapper.write_text(WRAPPER.format(folder=tmp_path, precache=precache))
         wrapper.chmod(0o755)
-        text = run("cluster", "slurm", source, tmp_path / "out", *WORDS, *SMALL).stdout.decode()
+        text = run("cluster", "slurm", source, tmp_path / "out", *WORDS, *SMALL, *more).stdout.decode()
         slurm.environment["PATH"] = f"{wrapper.parent}:{os.environ['PATH']}"
         said = slurm.call("bash", input=text, cwd=tmp_path)
         return [word.rstrip(",\n") for word in said.split() if word.rstrip(",").isdigit()]
@@ -68,7 +68,8 @@ def test_faults_on_slurm_leave_the_bytes_of_a_single_build(slurm, submit, whole,
     The last of an array has the number of the array as its SLURM_JOB_ID."""
     started = tmp_path / "started-{}"
     hold = f"touch {started}; sleep 1000"
-    _, array, _ = submit({1: "exit 3", PARTS - 1: "exit 3", 2: hold.format(2), 4: hold.format(4)})
+    script = {1: "exit 3", PARTS - 1: "exit 3", 2: hold.format(2), 4: hold.format(4)}
+    *_, array, _ = submit(script, "--prepare-parts", "2")
     wait_until((tmp_path / "started-2").exists, "part 2 starts")
     slurm.call("scontrol", "requeue", f"{array}_2")
     wait_until((tmp_path / "started-4").exists, "part 4 starts")
@@ -76,6 +77,37 @@ def test_faults_on_slurm_leave_the_bytes_of_a_single_build(slurm, submit, whole,
     slurm.lose_node(slurm.jobs()[f"{array}_4"][1])
     slurm.wait_for_jobs()
     assert [attempts(tmp_path, part) for part in range(PARTS)] == [1, 2, 2, 1, 2, 2], logs(tmp_path)
+    assert attempts(tmp_path, "share") == 2, logs(tmp_path)
+    assert differing(files(tmp_path / "out"), whole) == [], logs(tmp_path)
+
+
+def held(folder, part):
+    """A first attempt that waits to be stopped, as precache stops: cleanly, by SIGTERM."""
+    stop = f"touch '{folder}/stopped-{part}'; exit 143"
+    return f"trap \"{stop}\" TERM; touch '{folder}/started-{part}'; while :; do sleep 0.1; done"
+
+
+def test_a_part_that_is_preempted_runs_again(slurm, submit, whole, tmp_path, every_cluster_test):
+    _, array, _ = submit({2: held(tmp_path, 2)})
+    wait_until((tmp_path / "started-2").exists, "part 2 starts")
+    wait_until(lambda: slurm.jobs()[f"{array}_2"][1], "part 2 has a node")
+    node = slurm.jobs()[f"{array}_2"][1]
+    urgent = ("--partition=urgent", f"--nodelist={node}", "--mem=100M", "--wrap", f"touch '{tmp_path}/urgent'")
+    slurm.call("sbatch", *urgent, cwd=tmp_path)
+    slurm.wait_for_jobs()
+    assert (tmp_path / "urgent").exists() and (tmp_path / "stopped-2").exists(), logs(tmp_path)
+    assert [attempts(tmp_path, part) for part in range(PARTS)] == [1, 1, 2, 1, 1, 1], logs(tmp_path)
+    assert differing(files(tmp_path / "out"), whole) == [], logs(tmp_path)
+
+
+def test_a_part_that_meets_its_time_limit_stops_and_runs_again(slurm, submit, whole, tmp_path, every_cluster_test):
+    """Slurm sends SIGUSR1 to the shell two minutes before the limit, as scancel does here."""
+    _, array, _ = submit({PARTS - 1: held(tmp_path, PARTS - 1)})
+    wait_until((tmp_path / f"started-{PARTS - 1}").exists, "the last part starts")
+    slurm.call("scancel", "--batch", "--signal=USR1", f"{array}_{PARTS - 1}")
+    slurm.wait_for_jobs()
+    assert (tmp_path / f"stopped-{PARTS - 1}").exists(), logs(tmp_path)
+    assert [attempts(tmp_path, part) for part in range(PARTS)] == [1, 1, 1, 1, 1, 2], logs(tmp_path)
     assert differing(files(tmp_path / "out"), whole) == [], logs(tmp_path)
 
 
