@@ -171,7 +171,7 @@ class ShardJob {
   void find_pending();
   void write_pending();
   void write_made_by_others(std::size_t split);
-  /// Adds a finished split to the report.
+  /// Adds a finished split to the report: of a part only its own shards.
   void add_finished(const std::string& split, const SplitEntry& finished);
   void add(const ShardResult& result, const std::string& split);
   [[nodiscard]] SplitResults results(const JobSplit& split, SkippedReport& skipped);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files that a part reads, and disks that are full or read-only."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -153,3 +154,17 @@ def test_a_read_only_source_is_enough(tool, source, read_only, tmp_path, packed)
     for words in (["--prepare"], ["--part", "0/2"], ["--part", "1/2"], ["--finish"]):
         tool.run("build", where, tmp_path / "out", *OPTIONS, *words)
     assert differing(files(tmp_path / "out"), files(tmp_path / "whole")) == []
+
+
+def test_a_source_shard_that_was_touched_after_the_parts_is_named(tool, source, tmp_path):
+    packed, out = tmp_path / "packed", tmp_path / "out"
+    tool.run("pack", source, packed, "--shards", "5", "--quiet")
+    tool.run("build", packed, tmp_path / "whole", *OPTIONS)
+    tool.run("build", packed, out, *OPTIONS, "--part", "0/1")
+    victim = packed / "train-000003.tar"
+    times = victim.stat()
+    victim.touch()
+    assert f"'{victim}' has changed" in tool.refuse(packed, out, *OPTIONS, "--finish")
+    os.utime(victim, ns=(times.st_atime_ns, times.st_mtime_ns))
+    tool.run("build", packed, out, *OPTIONS, "--finish")
+    assert differing(files(out), files(tmp_path / "whole")) == []
