@@ -51,12 +51,14 @@ Json estimate_json(const ReformatEstimate& estimate) {
                {"splits", std::move(splits)},
                {"shards", estimate.shards},
                {"tensors_stay", estimate.tensors_stay},
+               {"dropped_columns", estimate.dropped_columns},
                {"bytes_needed", estimate.bytes_needed},
                {"bytes_free", estimate.bytes_free}});
   return json;
 }
 
 void print_tensors(const ReformatEstimate& estimate) {
+  print_dropped(estimate, "without dataset.json, only images, labels and keys are kept");
   print_row("from",
             fmt::format("{}, {}", name(estimate.source_format), estimate.source_spec.text()));
   print_row("to", fmt::format("{}, {}{}", name(estimate.format), estimate.spec.text(),

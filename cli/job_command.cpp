@@ -140,6 +140,16 @@ ProgressLine describe(const JobProgress& progress, double seconds, const std::st
   return {share, std::move(text), done, planned, noun};
 }
 
+void print_dropped(const JobEstimate& estimate, std::string_view why) {
+  constexpr std::size_t kShown = 5;
+  const auto& names = estimate.dropped_columns;
+  if (names.empty()) return;
+  std::vector<std::string> shown;  // they may be those of a hostile file
+  for (const std::string& name : names | std::views::take(kShown)) shown.push_back(printable(name));
+  print_row("warning", fmt::format("{}; not {}{}", why, fmt::join(shown, ", "),
+                                   names.size() > kShown ? ", ..." : ""));
+}
+
 void print_disk(const JobEstimate& estimate) {
   const std::string copies =
       estimate.bytes_unpacked == 0

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "cli/progress_display.hpp"
 #include "cli/stop_on_signal.hpp"
@@ -66,6 +67,8 @@ auto run_job(const JobCommand& command, const std::string& noun, bool skips, con
 }
 
 void print_disk(const JobEstimate& estimate);
+/// A warning about columns that the shards will not have, if there are any.
+void print_dropped(const JobEstimate& estimate, std::string_view why);
 /// Prints what was resumed, how many images are damaged and how long it took.
 void print_done(const JobReport& report, const std::string& noun, double seconds);
 /// "4 classes", "labels 0 to 9, no names" or "no labels".

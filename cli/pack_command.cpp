@@ -27,6 +27,7 @@ Json estimate_json(const PackEstimate& estimate) {
           {"labels", labels_json(estimate)},
           {"source_bytes", estimate.source_bytes},
           {"shards", estimate.shards},
+          {"dropped_columns", estimate.dropped_columns},
           {"bytes_needed", estimate.bytes_needed},
           {"bytes_unpacked", estimate.bytes_unpacked},
           {"bytes_free", estimate.bytes_free}};
@@ -36,6 +37,7 @@ void print_estimate(const PackEstimate& estimate, bool json) {
   if (json) return print_json(estimate_json(estimate));
   print_row("source", fmt::format("{}, {}, {}", human::count(estimate.samples, "encoded image"),
                                   labels_text(estimate), size_text(estimate.source_bytes)));
+  print_dropped(estimate, "packed shards have only images, labels and keys");
   print_row("shards", fmt::format("{} of {} to {} images", human::count(estimate.shards),
                                   human::count(estimate.splits.front().smallest_shard_samples),
                                   human::count(estimate.splits.front().largest_shard_samples)));
@@ -59,6 +61,7 @@ void print_report(const PackReport& report, const PackOptions& options, double s
         options.split,
         fmt::format("{} in {}, {}", human::count(report.samples, "encoded image"),
                     shards_text(report.shards_done, options.format), labels_text(report.estimate)));
+    print_dropped(report.estimate, "packed shards have only images, labels and keys");
     print_row("bytes", size_text(report.bytes));
     print_done(report, "images", seconds);
   }

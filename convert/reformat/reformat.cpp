@@ -133,6 +133,7 @@ class ReformatJob : public ShardJob {
     estimate_.format = request_.format;
     estimate_.spec = conversion_.result().spec;
     estimate_.tensors_stay = conversion_.is_copy();
+    estimate_.dropped_columns = shards_.dropped_columns;
     for (const auto& split : shards_.splits) {
       const auto labels = split->labels();
       if (!labels) continue;

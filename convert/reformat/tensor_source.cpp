@@ -113,6 +113,14 @@ void take_foreign(TensorSource& source, const std::vector<ListedShard>& listed,
         kUseBuildHint);
   }
   check_labels(shards);
+  const ShardIndex& first = shards.index(0);
+  source.dropped_columns = first.left_out;
+  if (first.named != nullptr) {  // only the manifest has the meaning of their values
+    for (const NamedColumn& column : *first.named) {
+      if (std::ranges::find(first.left_out, column.name) != first.left_out.end()) continue;
+      source.dropped_columns.push_back(column.name);
+    }
+  }
   source.meaning = {*shards.spec(), StoredRecipe::of_unknown_origin(*shards.spec())};
   source.classes = shards.classes();
   source.format = shards.index(0).format;

@@ -70,6 +70,7 @@ struct TensorSource {
   /// Changes when the name, size or time of a file changes, or the manifest.
   std::string fingerprint;
   bool has_manifest = false;
+  std::vector<std::string> dropped_columns;  // without a manifest: as in JobEstimate
 };
 
 /// Opens the shards that the options name. Throws InvalidArgument if path, split or keys name

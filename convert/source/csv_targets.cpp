@@ -176,16 +176,20 @@ class Target {
 
 }  // namespace
 
+std::vector<std::string> csv_target_names(const Labelling& labelling) {
+  std::vector<std::string> names;
+  if (labelling.kind != Labelling::Kind::kCsv) return names;
+  const auto bytes = read_file(labelling.csv);
+  for (CsvTarget& target : parse_csv_targets(as_text(bytes), labelling.csv,
+                                             {labelling.path_column, labelling.label_column})) {
+    names.push_back(std::move(target.name));
+  }
+  return names;
+}
+
 void add_csv_targets(Source& source, const Labelling& labelling, const std::filesystem::path& root,
                      const std::vector<NamedColumn>& known) {
-  if (labelling.kind != Labelling::Kind::kCsv) return;
-  {
-    const auto bytes = read_file(labelling.csv);
-    if (!has_csv_targets(as_text(bytes), labelling.csv,
-                         {labelling.path_column, labelling.label_column})) {
-      return;
-    }
-  }
+  if (csv_target_names(labelling).empty()) return;
   const CsvTable table = read_csv_table(labelling, root);
   std::vector<Target> makers;
   std::vector<NamedColumn> columns;

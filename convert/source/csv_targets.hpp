@@ -2,12 +2,17 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "convert/source/source.hpp"
 #include "precache/formats/named_column.hpp"
 
 namespace precache {
+
+/// The names of the typed columns of the CSV file in `labelling`, if it names one. Throws IoError and
+/// InvalidArgument.
+[[nodiscard]] std::vector<std::string> csv_target_names(const Labelling& labelling);
 
 /// Reads the typed columns of the CSV file in `labelling`, if it names one that has some, and adds
 /// their values to the samples of a source that was listed with it.

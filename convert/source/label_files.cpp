@@ -224,14 +224,17 @@ CsvTable parse_csv_table(std::string_view text, const std::filesystem::path& nam
   return table;
 }
 
-bool has_csv_targets(std::string_view text, const std::filesystem::path& name,
-                     const CsvColumns& columns) {
+std::vector<CsvTarget> parse_csv_targets(std::string_view text, const std::filesystem::path& name,
+                                         const CsvColumns& columns) {
   CsvReader reader(text, name, row_hint(columns));
-  while (!reader.at_end()) {
-    const auto fields = reader.row();
-    if (!fields.empty()) return is_typed_header(fields, columns);
+  std::vector<std::string> fields;
+  while (fields.empty() && !reader.at_end()) fields = reader.row();
+  std::vector<CsvTarget> targets;
+  if (!is_typed_header(fields, columns)) return targets;
+  for (const std::string& field : fields) {
+    if (auto target = parse_target(field)) targets.push_back(std::move(*target));
   }
-  return false;
+  return targets;
 }
 
 std::vector<std::string> read_class_names(const std::filesystem::path& path) {

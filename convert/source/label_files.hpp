@@ -53,9 +53,10 @@ struct CsvColumns {
 [[nodiscard]] CsvTable parse_csv_table(std::string_view text, const std::filesystem::path& name,
                                        const CsvColumns& columns = {});
 
-/// Whether the first row has columns with types.
-[[nodiscard]] bool has_csv_targets(std::string_view text, const std::filesystem::path& name,
-                                   const CsvColumns& columns = {});
+/// The columns with types that the first row has.
+[[nodiscard]] std::vector<CsvTarget> parse_csv_targets(std::string_view text,
+                                                       const std::filesystem::path& name,
+                                                       const CsvColumns& columns = {});
 
 /// Reads class names by number: from a dataset.json, or from a text file with one name a line.
 /// Throws InvalidArgument if there are none or one comes twice, IoError, or CorruptData.

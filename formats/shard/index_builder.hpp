@@ -70,6 +70,8 @@ class IndexBuilder {
   void note_unfit_labels(const std::string& what) {
     if (index_.mismatched_labels.empty()) index_.mismatched_labels = what;
   }
+  /// Notes a value of the first sample that the index leaves out.
+  void note_left_out(std::string_view name) { index_.left_out.emplace_back(name); }
   /// Notes that the label of a sample is the text of a `.txt` file, or would be if the text were
   /// shorter.
   void note_text(bool is_label) { ++(is_label ? index_.text_labels : index_.long_texts); }

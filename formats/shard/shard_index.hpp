@@ -55,6 +55,8 @@ struct ShardIndex {
   std::uint64_t long_texts = 0;
   /// If no sample has a label: datasets or features that may be meant as labels.
   std::string maybe_labels;
+  /// Names of values next to the first sample that the index does not have.
+  std::vector<std::string> left_out;
 };
 
 }  // namespace precache

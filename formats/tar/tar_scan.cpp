@@ -47,8 +47,19 @@ class Indexer {
         add(file, name.substr(0, name.rfind('.')), file.entry.begin, file.entry.end, label);
       }
     } else {
+      if (builder_.samples() == 0) note_left_out(group, label);
       add(payload_of(group), group.key, group.files.front().entry.begin,
           group.files.back().entry.end, label);
+    }
+  }
+
+  void note_left_out(const FoundGroup& group, const GroupLabel& label) {
+    const FoundFile& payload = payload_of(group);
+    for (const FoundFile& file : group.files) {
+      if (&file == &payload || &file == label.file || file.extension == "cls") continue;
+      std::string_view name = file.written_extension();
+      if (name.ends_with(".npy")) name.remove_suffix(4);  // a named column of precache
+      builder_.note_left_out(name);
     }
   }
 

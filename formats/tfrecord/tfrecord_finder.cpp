@@ -29,6 +29,12 @@ constexpr std::array<std::string_view, 4> kChannelNames{"channels", "image/chann
                                                         "image/depth"};
 constexpr std::array<std::string_view, 2> kShapeNames{"shape", "image/shape"};
 
+// Features that precache writes to align tensors.
+constexpr std::array<std::string_view, 2> kFillNames{"align", "pad"};
+constexpr std::array<std::span<const std::string_view>, 8> kKnownNames{
+    kLabelNames, kLabelTexts,   kKeyNames,   kHeightNames,
+    kWidthNames, kChannelNames, kShapeNames, kFillNames};
+
 // Ranks of image features. The index of a usual name is added to them.
 constexpr std::size_t kPixels = 100;      // of a usual name, and of a known shape
 constexpr std::size_t kOtherName = 200;   // a JPEG or PNG file
@@ -90,6 +96,18 @@ const Feature* SampleFinder::find(std::string_view name, Fits fits) const {
   const auto last = std::find_if(features_.rbegin(), features_.rend(),
                                  [&](const Feature& feature) { return feature.name == name; });
   return last != features_.rend() && fits(*last) ? &*last : nullptr;
+}
+
+std::vector<std::string_view> SampleFinder::other_names() const {
+  std::vector<std::string_view> names;
+  for (const Feature& feature : features_) {
+    const bool is_known = feature.name == image_name_ || feature.name == keys_.label ||
+                          std::ranges::any_of(kKnownNames, [&](Names known) {
+                            return is_among(known, feature.name);
+                          });
+    if (!is_known) names.push_back(feature.name);
+  }
+  return names;
 }
 
 const Feature* SampleFinder::find_first(Names names, Fits fits) const {

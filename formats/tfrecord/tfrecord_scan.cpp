@@ -37,7 +37,12 @@ class Indexer {
                        .payload_bytes = found.payload.size(),
                        .spec = found.spec};
     if (!found.spec) explain(found, sample);
-    if (found.kind == MessageKind::kExample) take_label(found.label, sample);
+    if (found.kind == MessageKind::kExample) {
+      take_label(found.label, sample);
+      if (builder_.samples() == 0) {
+        for (const std::string_view name : finder_.other_names()) builder_.note_left_out(name);
+      }
+    }
     if (found.key != nullptr) {
       sample.key = as_text(found.key->bytes);
       sample.key_spot = {Kind::kColumn, offset_of(found.key->encoded), "bytes"};

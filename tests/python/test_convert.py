@@ -367,6 +367,7 @@ def write_tensorflow(path, arrays):
                 "height": integers(array.shape[0]),
                 "width": integers(array.shape[1]),
                 "depth": integers(array.shape[2]),
+                "age": tf.train.Feature(float_list=tf.train.FloatList(value=[number / 2])),
                 "filename": text(f"some/{number:03}.JPEG".encode()),
             }
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
@@ -378,6 +379,12 @@ def write_h5py(path, arrays):
     with h5py.File(path, "w") as file:
         file["images"] = arrays
         file["labels"] = np.arange(len(arrays)) % 4
+
+
+def test_values_that_a_conversion_leaves_out_are_named(run, arrays, tmp_path):
+    write_tensorflow(tmp_path / "x.tfrecord", arrays)
+    said = run("convert", tmp_path / "x.tfrecord", tmp_path / "out", "--dry-run", "--json").stdout
+    assert json.loads(said)["dropped_columns"] == ["age"]
 
 
 WRITERS = {"tar": write_webdataset, "tfrecord": write_tensorflow, "hdf5": write_h5py}

@@ -225,7 +225,9 @@ def convert(
     >>> convert("shards", "halves", format="hdf5", dtype="float16", normalize=(0.5, 0.25))["status"]
     'complete'
     """
-    return run(_words(convert, locals(), "source", "out"), progress)
+    report = run(_words(convert, locals(), "source", "out"), progress)
+    _say_dropped(report, progress)
+    return report
 
 
 def pack(
@@ -266,7 +268,9 @@ def pack(
     >>> pack("images", "packed", seed=0, shards=2)["samples"]
     12
     """
-    return run(_words(pack, locals(), "source", "out"), progress)
+    report = run(_words(pack, locals(), "source", "out"), progress)
+    _say_dropped(report, progress)
+    return report
 
 
 def index(
@@ -397,6 +401,13 @@ def _say_what_differs(report: dict[str, Any], progress: ProgressOption) -> None:
     if turned := report.get("turned", 0):
         images, them = (f"{turned} images", "them") if turned != 1 else ("1 image", "it")
         say(f'precache: {images} rotated by EXIF; ImageFolder does not rotate {them}. Use exif="ignore" to match it.')
+
+
+def _say_dropped(report: dict[str, Any], progress: ProgressOption) -> None:
+    """Says which columns of the source the new shards do not have."""
+    names = report.get("plan", report).get("dropped_columns", [])
+    if names and not callable(progress) and progress is not False:
+        say(f"precache: columns that are not kept: {', '.join(names)}")
 
 
 def _paths(name: str, value: Any) -> list[str]:

@@ -69,9 +69,9 @@ TEST_CASE("csv columns with a type are targets", "[convert][csv]") {
   for (const char* text : {"a:double,path\n", "a:float[x],path\n", "a:float[2,path\n",
                            "a:multi[2],path\n", "a.jpg,b:float\n", "a:,path\n"}) {
     CAPTURE(text);
-    CHECK_FALSE(has_csv_targets(text, "x.csv"));
+    CHECK(parse_csv_targets(text, "x.csv").empty());
   }
-  CHECK(has_csv_targets("\nfile,x:int\n", "x.csv", {.path = "file"}));
+  CHECK(parse_csv_targets("\nfile,x:int\n", "x.csv", {.path = "file"}).size() == 1);
   for (const char* text :
        {"path,age:float\na\n", "path,age:float\n,1\n", "path,label,age:float\na,,1\n"}) {
     CAPTURE(text);

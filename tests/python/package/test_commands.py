@@ -538,6 +538,15 @@ def test_rotated_images_are_reported(python, source, tmp_path):
     assert python.run(*script(tmp_path / "source", tmp_path / "a", ignored)).err == ""
 
 
+def test_dropped_columns_are_reported(python, source, tmp_path):
+    first = min(source.rglob("*.png")).relative_to(source)
+    (tmp_path / "targets.csv").write_text(f"path,label,age:float,tags:multi\n{first},a,0.5,b\n")
+    pack = "import sys, precache; precache.pack(*sys.argv[1:3], labels=sys.argv[3], **eval(sys.argv[4]))"
+    words = ("-c", pack, source, tmp_path / "out", tmp_path / "targets.csv")
+    assert python.run(*words, "{}").err == "precache: columns that are not kept: age, tags\n"
+    assert python.run(*words, "{'progress': False, 'overwrite': True}").err == ""
+
+
 class OnlyWrites:
     """A replacement of stderr, as programs use it to copy the output."""
 

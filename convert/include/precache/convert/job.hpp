@@ -123,6 +123,9 @@ struct JobEstimate {
   std::uint64_t bytes_needed = 0;    // for the shards and bytes_unpacked
   std::uint64_t bytes_unpacked = 0;  // by copies that are kept until the job is finished
   std::uint64_t bytes_free = 0;
+  /// Values next to the images of the source that convert and pack do not keep; of convert, those
+  /// of the first sample.
+  std::vector<std::string> dropped_columns;
 };
 
 /// The outcome of a job for one split; of its part, as in JobReport.
