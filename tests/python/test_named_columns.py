@@ -262,7 +262,7 @@ def test_convert_gives_what_build_gives(build, run, scene, tmp_path, made_as, to
     assert Dataset(tmp_path / "converted").files() == other.files()
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", ["tar", "hdf5"])  # a TFRecord does not have the shape
 def test_convert_names_columns_that_it_cannot_keep(build, run, scene, tmp_path, file_format):
     out = build(scene / "images", tmp_path / "out", *options_of(scene, file_format, "crop")).out
     assert b"warning" not in run("convert", out, tmp_path / "a", "--format", "tar").stdout
