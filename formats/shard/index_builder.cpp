@@ -121,6 +121,7 @@ void IndexBuilder::add(const FoundSample& sample) {
     if (!sample.label_name.empty()) label.kind = ValueLocation::Kind::kElsewhere;
     label_.add(label);
     key_.add(sample.key_spot);
+    size_.add(sample.size_spot);
   }
   // A tar can state one name for all entries.
   if (sample.key.size() > index_.bytes - index_.keys.size()) {
@@ -129,6 +130,15 @@ void IndexBuilder::add(const FoundSample& sample) {
   index_.places.push_back({sample.record, sample.payload, sample.payload_bytes, label_of(sample),
                            index_.keys.size(), sample.key.size()});
   index_.keys += sample.key;
+}
+
+void IndexBuilder::add_size_column(ShardColumns& columns) {
+  Column size = size_.column(first_record_bytes_);
+  if (!size_.is_regular() || size.type.empty()) return;
+  columns.named.push_back(std::move(size));
+  const NamedColumn column{kSizeColumn, ValueType::kInt32, {2}, {}};
+  index_.named = std::make_shared<const std::vector<NamedColumn>>(1, column);
+  std::erase(index_.left_out, kSizeColumn);
 }
 
 ShardIndex IndexBuilder::finish() && {
@@ -140,9 +150,10 @@ ShardIndex IndexBuilder::finish() && {
   }
   if (index_.samples == 0) index_.unsupported_reason = "it has no samples";
   if (index_.spec && image_.is_regular() && label_.is_regular() && key_.is_regular()) {
-    index_.columns =
-        ShardColumns{image_.column(first_record_bytes_), label_.column(first_record_bytes_),
-                     key_.column(first_record_bytes_)};
+    ShardColumns columns{image_.column(first_record_bytes_), label_.column(first_record_bytes_),
+                         key_.column(first_record_bytes_)};
+    add_size_column(columns);
+    index_.columns = std::move(columns);
     index_.places = {};
     index_.keys = {};
   }

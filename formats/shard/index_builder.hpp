@@ -51,6 +51,7 @@ struct FoundSample {
   std::string_view key{};
   ValueLocation label_spot{};
   ValueLocation key_spot{};
+  ValueLocation size_spot{};  // of the height and width before resizing, two int32
 };
 
 /// Builds an index from samples: columns if all records have one stride and the same spec and can
@@ -95,6 +96,8 @@ class IndexBuilder {
   };
 
   void note_spec(const FoundSample& sample);
+  /// Makes the column `size` if all samples have one.
+  void add_size_column(ShardColumns& columns);
   /// The label as in ShardIndex.
   [[nodiscard]] std::int64_t label_of(const FoundSample& sample);
   [[nodiscard]] std::optional<TensorSpec> spec_of(const FoundSample& sample) const;
@@ -106,6 +109,7 @@ class IndexBuilder {
   Track image_;
   Track label_;
   Track key_;
+  Track size_;
   std::unordered_map<std::string, std::int64_t> name_numbers_;  // as in label_names
   bool has_numbers_ = false;
 };

@@ -49,7 +49,7 @@ class Indexer {
     } else {
       if (builder_.samples() == 0) note_left_out(group, label);
       add(payload_of(group), group.key, group.files.front().entry.begin,
-          group.files.back().entry.end, label);
+          group.files.back().entry.end, label, size_spot_of(group));
     }
   }
 
@@ -61,6 +61,17 @@ class Indexer {
       if (name.ends_with(".npy")) name.remove_suffix(4);  // a named column of precache
       builder_.note_left_out(name);
     }
+  }
+
+  /// The place of the original height and width, which only precache files have.
+  [[nodiscard]] ValueLocation size_spot_of(const FoundGroup& group) const {
+    const auto file = std::ranges::find(group.files, "size.npy", &FoundFile::extension);
+    if (file == group.files.end() || !file->entry.data_crc) return {};
+    const npy::Header header = npy::read_header(
+        archive_.subspan(file->entry.data, file->entry.size), path_, file->entry.data);
+    const bool is_pair = header.descr == "<i4" && header.shape == std::vector<std::uint64_t>{2};
+    if (!is_pair) return {};
+    return {Kind::kColumn, file->entry.data + header.header_bytes, name(ValueType::kInt32)};
   }
 
   /// Lower is better: arrays, images that precache decodes, other images, other files, and files
@@ -110,7 +121,7 @@ class Indexer {
   }
 
   void add(const FoundFile& file, std::string_view key, std::uint64_t begin, std::uint64_t end,
-           const GroupLabel& label) {
+           const GroupLabel& label, const ValueLocation& size_spot = {}) {
     refuse_sparse(file, path_);
     FoundSample sample{.record = begin,
                        .record_end = end,
@@ -134,6 +145,7 @@ class Indexer {
                                       : fmt::format("its samples are {} files", image->kind);
     }
     set_label(label, sample);
+    sample.size_spot = size_spot;
     const bool has_key_column = file.extension == "npy" && file.written_extension() == "npy" &&
                                 file.entry.name_source != NameSource::kOther;
     sample.key_spot.kind = Kind::kElsewhere;

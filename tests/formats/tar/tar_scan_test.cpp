@@ -6,6 +6,7 @@
 #include "precache/formats/error.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/corpora.hpp"
+#include "tests/support/datasets.hpp"
 #include "tests/support/indexes.hpp"
 #include "tests/support/tar_writer.hpp"
 
@@ -256,6 +257,34 @@ TEST_CASE("equal records of a third-party tar become columns", "[formats][tar]")
     CHECK(other.places.size() == other.samples);
     CHECK(other.samples >= 3);
   }
+}
+
+TEST_CASE("a tar of precache has a column for the sizes of originals", "[formats][tar]") {
+  NamedColumn size;
+  size.name = "size";
+  size.type = ValueType::kInt32;
+  size.shape = {2};
+  NamedColumn age;
+  age.name = "age";
+  for (const std::uint64_t samples : {1U, 4U}) {
+    const test::TempFolder folder;
+    const test::MadeDataset made =
+        test::make_dataset(folder.path(), {.format = Format::kTar,
+                                           .spec = test::spec_of(5, 4, 3),
+                                           .shards = {samples},
+                                           .columns = {age, size}});
+    const ShardIndex index = scan(test::read_text(made.shards[0]));
+    REQUIRE(index.named);
+    CHECK(*index.named == std::vector{size});
+    CHECK(index.columns->named == std::vector{made.entries()[0].columns->named[1]});
+    CHECK(index.left_out == Texts{"age"});
+  }
+  // A file of this name that precache did not write may have another meaning.
+  const std::string npy = npy_file(kDict, 12);
+  const std::string pair = npy_file("{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }", 8);
+  const ShardIndex other = scan(tar_entry("a.npy", npy) + tar_entry("a.size.npy", pair));
+  CHECK(other.places.empty());
+  CHECK_FALSE(other.named);
 }
 
 TEST_CASE("tar samples that differ have no spec", "[formats][tar]") {
