@@ -28,6 +28,8 @@ struct DatasetPlan {
   std::uint64_t seed = 0;
   std::string key_prefix{};
   std::vector<NamedColumn> columns{};
+  /// Of each column `size`: heights and widths from 20 to 90, as of originals. Others are random.
+  bool has_real_sizes = false;
 };
 
 /// A dataset folder on disk, and its expected content.
@@ -59,6 +61,17 @@ inline SampleName name_of(Random& random, std::uint64_t i) {
   return {fmt::format("c{}/{}{}", label + 1, std::string(below(random, 9), 'x'), i), label};
 }
 
+inline void set_sizes(Random& random, const std::vector<NamedColumn>& columns, Bytes& values) {
+  std::size_t at = 0;
+  for (const NamedColumn& column : columns) {
+    for (std::size_t i = 0; column.name == kSizeColumn && i < 2; ++i) {
+      const auto side = static_cast<std::int32_t>(20 + below(random, 71));
+      std::memcpy(values.data() + at + i * sizeof side, &side, sizeof side);
+    }
+    at += column.size_bytes();
+  }
+}
+
 /// Writes shards of random tensors and their manifest. A second call for the same folder adds
 /// another split, if `other_split` is the result of the first call.
 inline MadeDataset make_dataset(const std::filesystem::path& folder, const DatasetPlan& plan,
@@ -77,6 +90,7 @@ inline MadeDataset make_dataset(const std::filesystem::path& folder, const Datas
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     made.values.push_back(random_bytes(random, values_bytes(plan.columns)));
+    if (plan.has_real_sizes) set_sizes(random, plan.columns, made.values.back());
   }
   for (std::size_t i = 0; i < names.size(); ++i) names[i].values = made.values[i];
   made.samples = make_samples(names, plan.spec.size_bytes(), plan.seed + 1);

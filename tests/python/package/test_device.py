@@ -13,6 +13,7 @@ import precache
 import precache.torch
 from conftest import TIMEOUT_SECONDS
 from precache import _reader
+from precache import transforms as t
 
 pytest_plugins = ("package_fixtures",)
 
@@ -143,11 +144,21 @@ def test_on_a_fake_gpu(stamps, package_with):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+CHANGES = {
+    "crop": {"crop": 7, "flip": True},
+    "resized crop": {
+        "transform": [t.RandomResizedCrop(7), t.RandomHorizontalFlip(), t.ColorJitter(0.4, 0.4, 0.4, 0.1)]
+    },
+    "padded crop": {"transform": [t.RandomCrop(9, 2), t.RandomRotation(30), t.RandomErasing(0.8)]},
+}
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU, or CUDA_VISIBLE_DEVICES does not name it")
-@pytest.mark.parametrize("path", ["staged", "strided", "gather"])
-def test_on_a_gpu(stamps, path):
+@pytest.mark.parametrize("path", ["staged", "strided", "gather", "resident"])
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+def test_on_a_gpu(stamps, path, changes):
     for dtype in ("uint8", "float16", "bfloat16", "float32"):
-        options = {"dtype": dtype, "crop": 7, "flip": True, "channels_last": True}
+        options = {"dtype": dtype, "channels_last": True, **changes}
         there = precache.torch.Loader(
             stamps.out, 4, device="cuda", device_path=path, pin_shards_up_to=1 << 30, **options
         )

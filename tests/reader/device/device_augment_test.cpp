@@ -63,7 +63,9 @@ void compare_list(const TensorSpec& stored, const Augmentation& list,
     spec.layout = layout;
     const test::TempFolder folder;
     const Dataset dataset = Dataset::open(
-        make_dataset(folder.path(), {.spec = spec, .shards = {samples, 3}, .columns = columns})
+        make_dataset(
+            folder.path(),
+            {.spec = spec, .shards = {samples, 3}, .columns = columns, .has_real_sizes = true})
             .folder);
     for (const DevicePath path : kPaths) {
       LoaderOptions options = options_for(path);
@@ -312,7 +314,6 @@ TEST_CASE("pictures are normalised, cast and reordered after the operations", "[
 
 TEST_CASE("rectangles are drawn in the original picture on the device too", "[device][augment]") {
   const FakeMachine machine;
-  // The values are random, and few of them are valid sizes.
   compare_list(spec_of(20, 22, 3), {{RandomResizedCrop{.height = 11, .width = 10}}},
                {size_column()}, 64);
 }
@@ -401,8 +402,8 @@ TEST_CASE("sizes change between epochs on the device as in a Loader", "[device][
 TEST_CASE("draw() of a DeviceLoader is that of a Loader", "[device][augment]") {
   const FakeMachine machine;
   const test::TempFolder folder;
-  const Dataset dataset =
-      Dataset::open(make_dataset(folder.path(), {.columns = {size_column()}}).folder);
+  const Dataset dataset = Dataset::open(
+      make_dataset(folder.path(), {.columns = {size_column()}, .has_real_sizes = true}).folder);
   for (const DevicePath path : {DevicePath::kStaged, DevicePath::kResident}) {
     LoaderOptions options = options_for(path);
     options.repeats = 2;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,6 +46,32 @@ inline std::vector<BatchTransform> all_transforms(const TensorSpec& stored) {
   return all;
 }
 
+/// Lists of operations that need all of the kernels.
+inline std::vector<BatchTransform> all_lists() {
+  const Augmentation lists[] = {
+      {{RandomResizedCrop{.height = 16, .width = 24}, RandomHorizontalFlip{},
+        ColorJitter{.brightness = Range{0.6, 1.4},
+                    .contrast = Range{0.6, 1.4},
+                    .saturation = Range{0.6, 1.4},
+                    .hue = Range{-0.1, 0.1}}}},
+      {{RandomCrop{.height = 16, .width = 30, .padding = {4, 4, 4, 4}}, RandomVerticalFlip{},
+        RandomRotation{.degrees = {-30, 30}}, RandomErasing{.p = 0.8}}},
+      {{RandomAffine{.degrees = {-9, 9},
+                     .scale = Range{0.8, 1.2},
+                     .interpolation = Interpolation::kBilinear},
+        Resize{.height = 17, .width = 9, .interpolation = Interpolation::kBicubic},
+        RandomEqualize{}, RandomAutocontrast{}, RandomGrayscale{.p = 0.5}}}};
+  std::vector<BatchTransform> all;
+  for (const Augmentation& list : lists) {
+    for (const DType dtype : {DType::kUint8, DType::kFloat16}) {
+      BatchTransform& transform = all.emplace_back();
+      transform.augmentation = list;
+      transform.dtype = dtype;
+    }
+  }
+  return all;
+}
+
 /// Compares one epoch of a DeviceLoader with a Loader: tensors, labels, samples.
 /// REQUIRES: the device is the current one.
 inline bool is_epoch_right(const Dataset& dataset, const LoaderOptions& options,
@@ -73,14 +100,19 @@ inline bool is_epoch_right(const Dataset& dataset, const LoaderOptions& options,
   return right && !loader.next();
 }
 
-/// Checks all transforms of tensors like `stored`, by all three paths. If the driver refuses to
+/// Checks all transforms of tensors like `stored`, by all paths. If the driver refuses to
 /// register the shards, `refused` gets the path and the reason, and the path is not tried again.
 inline void check_machine(const TensorSpec& stored, std::map<DevicePath, std::string>& refused) {
   const TempFolder folder;
   const Dataset dataset =
       Dataset::open(make_dataset(folder.path(), {.spec = stored, .shards = {7, 4}}).folder);
-  for (const DevicePath path : {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather}) {
-    for (const BatchTransform& transform : all_transforms(stored)) {
+  std::vector<BatchTransform> transforms = all_transforms(stored);
+  if (stored.dtype == DType::kUint8 && stored.channels == 3) {
+    std::ranges::copy(all_lists(), std::back_inserter(transforms));
+  }
+  for (const DevicePath path :
+       {DevicePath::kStaged, DevicePath::kStrided, DevicePath::kGather, DevicePath::kResident}) {
+    for (const BatchTransform& transform : transforms) {
       if (refused.contains(path)) continue;
       LoaderOptions options;
       options.batch_size = 4;
@@ -91,12 +123,13 @@ inline void check_machine(const TensorSpec& stored, std::map<DevicePath, std::st
       DeviceOptions device;
       device.device_path = path;
       device.pin_shards_up_to_bytes = 1 << 30;
+      device.resident_up_to_bytes = 1 << 30;
       CAPTURE(stored.text(), name(path), transform.result(stored).text(), transform.flip);
       try {
         const bool right = is_epoch_right(dataset, options, device);
         CHECK(right);
       } catch (const DeviceError& error) {
-        CHECK(path != DevicePath::kStaged);
+        CHECK((path == DevicePath::kStrided || path == DevicePath::kGather));
         CHECK_THAT(error.what(), contains("cudaHostRegister of '") && contains("cudaError"));
         refused[path] = error.what();
       }

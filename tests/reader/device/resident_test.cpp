@@ -59,39 +59,50 @@ TEST_CASE("a resident dataset gives the batches of a Loader for subsets and weig
   }
 }
 
+std::uint64_t host_work() {
+  std::uint64_t count = 0;
+  for (const auto& [name, calls] : fake_cudart::calls()) {
+    const bool is_work = name.starts_with("cudaMemcpy") || name.starts_with("cudaMalloc") ||
+                         name.starts_with("cudaHost") || name.ends_with("Synchronize");
+    if (is_work) count += calls;
+  }
+  return count;
+}
+
 TEST_CASE("the host copies nothing for the batches of a resident dataset", "[device][resident]") {
   const Fixture fixture;
-  DeviceLoader loader(fixture.dataset, cropped(Shuffle::kFull), resident());
-  const std::uint64_t row_bytes = fixture.dataset.spec().size_bytes();
-  CHECK(loader.stats().bytes_resident == fixture.dataset.size() * (row_bytes + 8));
-  const auto host_work = [] {
-    std::uint64_t count = 0;
-    for (const auto& [name, calls] : fake_cudart::calls()) {
-      const bool is_work = name.starts_with("cudaMemcpy") || name.starts_with("cudaMalloc") ||
-                           name.starts_with("cudaHost") || name.ends_with("Synchronize");
-      if (is_work) count += calls;
+  LoaderOptions with_list = cropped(Shuffle::kFull);
+  with_list.transform.crop.reset();
+  with_list.transform.flip = false;
+  with_list.transform.augmentation = {
+      {RandomResizedCrop{.height = 5, .width = 4},
+       ColorJitter{.brightness = Range{0.5, 1.5}, .hue = Range{-0.2, 0.2}}}};
+  for (const LoaderOptions& options : {cropped(Shuffle::kFull), with_list}) {
+    DeviceLoader loader(fixture.dataset, options, resident());
+    const std::uint64_t row_bytes = fixture.dataset.spec().size_bytes();
+    CHECK(loader.stats().bytes_resident == fixture.dataset.size() * (row_bytes + 8));
+    const std::uint64_t work_before = host_work();
+    const std::uint64_t launches_before = fake_cudart::calls()["cudaLaunchKernel"];
+    const test::UserStream stream;
+    std::uint64_t batches = 0;
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      while (auto batch = loader.next()) {
+        CHECK(batch->path() == DevicePath::kResident);
+        batch->wait_on(stream.get());
+        batch->release(stream.get());
+        ++batches;
+      }
     }
-    return count;
-  };
-  const std::uint64_t work_before = host_work();
-  const std::uint64_t launches_before = fake_cudart::calls()["cudaLaunchKernel"];
-  const test::UserStream stream;
-  std::uint64_t batches = 0;
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    while (auto batch = loader.next()) {
-      CHECK(batch->path() == DevicePath::kResident);
-      batch->wait_on(stream.get());
-      batch->release(stream.get());
-      ++batches;
-    }
+    CHECK(batches == 2 * loader.batches_per_epoch());
+    const DeviceStats stats = loader.stats();
+    CHECK(stats.batches == batches);
+    CHECK(stats.resident >= batches);
+    CHECK(stats.bytes_copied == 0);
+    CHECK(host_work() == work_before);
+    const std::uint64_t launches = fake_cudart::calls()["cudaLaunchKernel"] - launches_before;
+    CHECK(launches % stats.resident == 0);  // as many for each batch
+    if (options.transform.augmentation.empty()) CHECK(launches == 2 * stats.resident);
   }
-  CHECK(batches == 2 * loader.batches_per_epoch());
-  const DeviceStats stats = loader.stats();
-  CHECK(stats.batches == batches);
-  CHECK(stats.resident >= batches);
-  CHECK(stats.bytes_copied == 0);
-  CHECK(host_work() == work_before);
-  CHECK(fake_cudart::calls()["cudaLaunchKernel"] - launches_before == 2 * stats.resident);
 }
 
 TEST_CASE("a resident loader resumes where a Loader stopped", "[device][resident]") {
