@@ -215,7 +215,7 @@ def test_wrong_requests_are_refused(tool, built, tmp_path):
     assert "already normalised" in refuse(tool, built("tar", "float32", "chw", *NORMALIZED), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar"), out, *NORMALIZED)
     assert "needs a float" in refuse(tool, built("tar", "float32"), out, *NORMALIZED, "--dtype", "uint8")
-    assert "--shards must be at most the number of samples of 'train', 16" in refuse(
+    assert "--shards must be at most 16, the number of samples of 'train'" in refuse(
         tool, built("tar"), out, "--shards", "17"
     )
     assert "no split 'test'" in refuse(tool, built("tar"), out, "--split", "test")

@@ -229,7 +229,7 @@ TEST_CASE("csv labels that are all numbers are taken as they are", "[convert][so
   // A mixture is a mistake, unless the names are fixed.
   write_text(root / "l.csv", "1.jpg,1\n2.jpg,one\n");
   CHECK_THAT(refusal(root.path(), by_csv(root / "l.csv")),
-             test::contains("line 2: 'one' is a name"));
+             test::contains("line 2: labels mix names and numbers: 'one' is a name"));
   CHECK(labels_of(open_source(root.path(), by_csv(root / "l.csv", {"one", "1"}))) ==
         Labels{{"1.jpg", 1}, {"2.jpg", 0}});
 }
