@@ -66,7 +66,8 @@ class Indexer {
   /// The place of the original height and width, which only precache files have.
   [[nodiscard]] ValueLocation size_spot_of(const FoundGroup& group) const {
     const auto file = std::ranges::find(group.files, "size.npy", &FoundFile::extension);
-    if (file == group.files.end() || !file->entry.data_crc) return {};
+    if (file == group.files.end() || file->entry.type != EntryType::kFile || !file->entry.data_crc)
+      return {};
     const npy::Header header = npy::read_header(
         archive_.subspan(file->entry.data, file->entry.size), path_, file->entry.data);
     const bool is_pair = header.descr == "<i4" && header.shape == std::vector<std::uint64_t>{2};
