@@ -230,8 +230,8 @@ def run_on_spark(spark: Any, job: Job, *, progress: ProgressOption = None) -> di
         )
         return collected
 
-    for outcome in call(job.prepare_part, _shares(job)):
-        _value(outcome)
+    for listed in call(job.prepare_part, _shares(job)):
+        _value(listed)
     _value(call(functools.partial(_ignoring, job.prepare), range(1))[0])
     parts, images = context.accumulator(0), context.accumulator(0)
     errors = context.accumulator([], _make_list_accumulator())
