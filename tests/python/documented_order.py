@@ -197,3 +197,12 @@ def documented_erasing(draws, p, scale, ratio, height, width):
         if h < height and w < width:
             return draws.below(height - h + 1), draws.below(width - w + 1), h, w
     return None
+
+
+def documented_noise(noise, elements, *, normalized):
+    """The numbers of RandomErasing's noise, for the numbers of elements."""
+    keys = [mix(noise + (element + 1) * G & MASK) for element in elements]
+    if not normalized:
+        return [key & 255 for key in keys]
+    between = [(mix(key) >> 11) / 2**53 - 0.5 for key in keys]
+    return [(key.bit_count() - 32 + rest) / math.sqrt(64 / 4 + 1 / 12) for key, rest in zip(keys, between)]

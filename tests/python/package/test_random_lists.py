@@ -122,6 +122,7 @@ def check(dataset, operations, seed):
     return SAMPLES
 
 
+@pytest.mark.filterwarnings("ignore:Resize.* is dropped")
 def test_random_lists(pictures):
     numbers = random.Random(1)
     count = 0

@@ -319,6 +319,22 @@ def test_draws_are_the_documented_ones(noise):
         assert loader.draw(sample, epoch) == documented_draws(5, epoch, sample)
 
 
+@pytest.mark.parametrize("normalized", [False, True])
+def test_noise_is_the_documented_one(noise, normalized):
+    operations = [t.Normalize(0, 1)] * normalized + [t.RandomErasing(1.0, value="random")]
+    loader = precache.Loader(noise(31, 45), 4, transform=operations, seed=9)
+    images, _ = next(iter(loader))
+    elements = np.arange(images[0].size).reshape(images[0].shape)
+    for sample, image in enumerate(images):
+        draws = documented_order.DocumentedDraws("RandomErasing", 9, 0, sample)
+        top, left, h, w = documented_order.documented_erasing(draws, 1.0, (0.02, 0.33), (0.3, 3.3), 31, 45)
+        erased = np.s_[:, top : top + h, left : left + w]
+        expected = documented_order.documented_noise(
+            draws.bits(), elements[erased].ravel().tolist(), normalized=normalized
+        )
+        np.testing.assert_allclose(image[erased].ravel(), expected, rtol=1e-6 * normalized)
+
+
 @pytest.mark.parametrize("file_format", ["tar", "tfrecord", "hdf5"])
 def test_rectangles_of_originals_are_the_documented_ones(build, tmp_path, file_format):
     originals = [(40, 90), (300, 200), (7, 5), (64, 64)]
