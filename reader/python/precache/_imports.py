@@ -20,7 +20,8 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
         if name != self._name:
             return None
-        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        specs = (finder.find_spec(name, path, target) for finder in others)
         spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
             execute, call = spec.loader.exec_module, self._call
@@ -34,7 +35,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def when_imported(name: str, call: Callable[[], None]) -> None:
-    """Calls now if the module is there, and at each time that it is imported."""
+    """Calls now if the module is loaded, and whenever it is imported later."""
     if name in sys.modules:
         call()
     sys.meta_path.insert(0, _Finder(name, call))
