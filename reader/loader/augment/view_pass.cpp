@@ -183,7 +183,7 @@ ViewPass::ViewPass(const TensorSpec& stored, const BatchTransform& transform,
       steps_(list == nullptr ? std::vector<augment::Step>() : augment::make_steps(*list, stored)),
       pass_(spec_after(steps_, stored), transform_) {
   if (list != nullptr && (transform.crop || transform.flip)) {
-    throw InvalidArgument("`crop` and `flip` contradict a list of operations",
+    throw InvalidArgument("`crop` and `flip` cannot be combined with a list of operations",
                           "Put RandomCrop and RandomHorizontalFlip in the list.");
   }
   for (const augment::Step& step : steps_) {
