@@ -45,7 +45,8 @@ TEST_CASE("fixed classes give the numbers of labels", "[convert][labels]") {
 
 TEST_CASE("names among integers are refused, with both places", "[convert][labels]") {
   CHECK_THAT(refusal({"1", "2", "dog", "1"}),
-             test::contains("sample 2: labels mix names and numbers: 'dog' is a name, but sample 0 has 1"));
+             test::contains(
+                 "sample 2: labels mix names and numbers: 'dog' is a name, but sample 0 has 1"));
 }
 
 TEST_CASE("numbers are not class names unless they are fixed", "[convert][labels]") {
