@@ -141,7 +141,8 @@ std::string third_party_path(std::string_view key, std::uint64_t sample) {
           is_control(c) ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
     }
   }
-  if (path.ends_with(".npy") || has_image_extension(path)) path.resize(path.rfind('.'));
+  const bool has_ending = path.ends_with(".npy") || has_image_extension(path);
+  if (has_ending && path.rfind('.') != 0) path.resize(path.rfind('.'));
   if (path.empty() || path.size() > kLongestKey) path = fmt::format("{:08}", sample);
   return path + ".npy";
 }

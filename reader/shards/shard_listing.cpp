@@ -25,8 +25,8 @@ constexpr std::string_view kDigits = "0123456789";
 std::string_view without_total(std::string_view file) {
   constexpr std::string_view kOf = "-of-";
   const std::size_t of = file.rfind(kOf);
-  if (of == std::string_view::npos || of == 0 || kDigits.find(file[of - 1]) == kDigits.npos ||
-      of + kOf.size() == file.size() ||
+  if (of == std::string_view::npos || of == 0 ||
+      kDigits.find(file[of - 1]) == std::string_view::npos || of + kOf.size() == file.size() ||
       file.find_first_not_of(kDigits, of + kOf.size()) != std::string_view::npos) {
     return file;
   }
@@ -208,8 +208,8 @@ bool is_sidecar_name(std::string_view file) {
 
 std::string shard_prefix(const Path& shard) {
   const std::string file = shard.filename().string();
-  const std::string stem(without_total(
-      is_shard_name(file) ? without_shard_ending(file) : std::string_view(shard.stem().native())));
+  std::string stem(without_total(is_shard_name(file) ? without_shard_ending(file)
+                                                     : std::string_view(shard.stem().native())));
   const std::size_t end = stem.find_last_not_of(kDigits);
   if (end == std::string::npos || end + 1 == stem.size()) return stem;
   const std::size_t separator = stem.find_last_not_of("-_.", end) + 1;

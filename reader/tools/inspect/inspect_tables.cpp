@@ -80,7 +80,7 @@ FactTable values_table(const ValueFacts& values) {
   FactTable table{"values", {"channel", "min", "max", "mean", "std"}, {}, 1, {}};
   const bool has_gaps = std::ranges::any_of(
       values.channels, [](const ChannelFacts& channel) { return channel.non_finite != 0; });
-  if (has_gaps) table.head.push_back("not finite");
+  if (has_gaps) table.head.emplace_back("not finite");
   for (const ChannelFacts& channel : values.channels) {
     auto& row = table.rows.emplace_back();
     row.push_back(fmt::format("{}", table.rows.size() - 1));
@@ -174,7 +174,7 @@ FactTable tree_table(const Hdf5Contents& hdf5) {
     const bool is_dataset = object.kind == "dataset";
     std::string type = is_dataset ? object.type : object.kind;
     if (type.ends_with("link") && !object.target.empty()) {
-      type = shortened(type + " to " + printable(object.target), kLongestName);
+      type = shortened(fmt::format("{} to {}", type, printable(object.target)), kLongestName);
     }
     std::string storage = object.storage;
     if (!object.chunk.empty()) storage += fmt::format(" {}", fmt::join(object.chunk, "x"));
