@@ -42,7 +42,7 @@ class MaskFiles {
   [[nodiscard]] std::uint64_t stamp() const { return masks_.stamp(); }
   /// The mask of the sample at this path. Throws InvalidArgument if none was listed.
   [[nodiscard]] Mask of(std::string_view path) const;
-  /// What a plan keeps of that mask, and the mask that a note of a sample stands for.
+  /// The note that a plan keeps of that mask, and the mask that a note of a sample stands for.
   [[nodiscard]] std::string note(std::string_view path) const;
   [[nodiscard]] static Mask noted(std::string_view path, std::string_view note);
   /// The sizes of the masks of these samples, as a number that changes when one of them does.

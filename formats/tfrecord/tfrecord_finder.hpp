@@ -49,7 +49,7 @@ class SampleFinder {
 
   /// Of the current record.
   [[nodiscard]] const std::vector<Feature>& features() const { return features_; }
-  /// Of the current record: the names of features that are no part of image, label and key.
+  /// Of the current record: the names of features that are neither image nor label nor key.
   [[nodiscard]] std::vector<std::string_view> other_names() const;
   /// The name of the image's feature; empty if none was named or found so far.
   [[nodiscard]] const std::string& image_name() const { return image_name_; }

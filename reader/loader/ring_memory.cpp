@@ -31,7 +31,7 @@ Bytes bytes_of(const ImageShape& shape) {
   return static_cast<Bytes>(shape.channels) * shape.height * shape.width;
 }
 
-/// What determines the size of a view: an operation, or an option.
+/// Names the operation or option that determines the size of a view.
 std::string source_of_size(const ViewPass& pass, const LoaderOptions& options) {
   if (options.transform.max_size) return "`max_size`";
   const auto& steps = pass.steps();
