@@ -134,7 +134,7 @@ def _register(accelerator: Any, loader: Loader, device_placement: bool | None) -
         ignored = [name for name in ("split_batches", "dispatch_batches") if getattr(accelerator, name, None)]
         if ignored and loader._place[1] > 1:
             warnings.warn(
-                f"without effect in a precache loader: {', '.join(ignored)}; each process reads its own batches, and "
+                f"precache loaders ignore these arguments: {', '.join(ignored)}; each process reads its own batches, and "
                 "batch_size is of one process",
                 stacklevel=4,
             )

@@ -180,7 +180,9 @@ def test_options_of_accelerate_without_effect_are_a_warning(stamps):
 
     configuration = accelerate.DataLoaderConfiguration(split_batches=True, dispatch_batches=True)
     accelerator = accelerate.Accelerator(cpu=True, dataloader_config=configuration)
-    with pytest.warns(UserWarning, match="without effect in a precache loader: split_batches, dispatch_batches; each"):
+    with pytest.warns(
+        UserWarning, match="precache loaders ignore these arguments: split_batches, dispatch_batches; each"
+    ):
         accelerator.prepare(precache.torch.Loader(stamps.out, 4, rank=0, world_size=2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

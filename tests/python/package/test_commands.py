@@ -170,7 +170,7 @@ def test_types_of_numpy_and_torch_are_accepted(source, dataset, tmp_path, dtype)
 
 @pytest.mark.parametrize("dtype", [np.float64, float, 7, np.dtype("int8")], ids=repr)
 def test_other_element_types_are_refused(source, tmp_path, dtype):
-    with pytest.raises(precache.InvalidArgument, match="dtype is"):
+    with pytest.raises(precache.InvalidArgument, match="dtype must be one of"):
         precache.build(source, tmp_path / "out", dtype=dtype)
 
 
@@ -207,9 +207,12 @@ def test_a_value_that_looks_like_an_option_is_a_value(source, tmp_path, value):
         (lambda: precache.build("images", 7), "out must be a path, got 7"),
         (lambda: precache.verify(None), "path must be a path, got None"),
         (lambda: precache.inspect([None]), "NoneType"),
-        (lambda: precache.build("images", "out", size=True), "size is True"),
-        (lambda: precache.build("images", "out", size=False), "size is False"),
-        (lambda: precache.build("images", "out", size=(16, True)), "a part of size is True"),
+        (lambda: precache.build("images", "out", size=True), "size must be a number, a text or a path, got True"),
+        (lambda: precache.build("images", "out", size=False), "size must be a number, a text or a path, got False"),
+        (
+            lambda: precache.build("images", "out", size=(16, True)),
+            "a part of size must be a number, a text or a path, got True",
+        ),
         (lambda: precache.build("images", "out", overwrite="no"), "overwrite must be True or False, got 'no'"),
         (lambda: precache.inspect("shards", all=1), "all must be True or False, got 1"),
         (lambda: precache.build("images", "out", progress="yes"), "progress must be True or False, got 'yes'"),

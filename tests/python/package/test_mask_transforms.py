@@ -189,7 +189,7 @@ def test_masks_have_their_own_fill(scenes):
         padded = F.crop(F.pad(mask_tensor(stored), 6, fill=255), top, left, height, width)
         assert torch.equal(masks[i], F.pad(padded, [2, 5], fill=255)[0])
         assert (images[i][:, :5] == 0).all()
-    with pytest.raises(precache.InvalidArgument, match="mask_fill is 256"):
+    with pytest.raises(precache.InvalidArgument, match="mask_fill must be .*got 256"):
         precache.Loader(scenes, 4, mask_fill=256)
 
 

@@ -39,7 +39,7 @@ def test_rows_of_several_numbers_are_not_labels(shard):
 def test_unknown_keys_are_refused(shard):
     with pytest.raises(ValueError, match="no dataset 'nothing'"):
         precache.open(shard, label_key="nothing")
-    with pytest.raises(ValueError, match="labels is 'all'"):
+    with pytest.raises(ValueError, match="labels must be 'none' or None, got 'all'"):
         precache.open(shard, labels="all")
     with pytest.raises(TypeError, match="must be strings"):
         precache.open(shard, image_key=3)
