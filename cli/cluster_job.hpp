@@ -10,8 +10,8 @@
 /// The jobs of a cluster that together make one build, as text for its scheduler.
 namespace precache::cluster {
 
-/// The facts for any scheduler. One job prepares, after `prepare_parts` jobs that list shares of the
-/// source; `parts` jobs make the shards, one job finishes.
+/// The facts for any scheduler. One job prepares, after `prepare_parts` jobs that list shares of
+/// the source; `parts` jobs make the shards, one job finishes.
 struct ClusterJob {
   std::string name = "precache";
   /// The command without the step: precache, build, options, SOURCE and OUT.
@@ -19,8 +19,8 @@ struct ClusterJob {
   std::vector<std::string> at_end;  // options of the last step alone
   std::uint64_t parts = 0;
   std::uint64_t prepare_parts = 0;  // 0: one job lists all
-  std::uint64_t at_once = 0;  // parts that may run at a time; 0: all
-  unsigned cpus = 8;          // of each job
+  std::uint64_t at_once = 0;        // parts that may run at a time; 0: all
+  unsigned cpus = 8;                // of each job
   std::uint64_t memory_mib = 0;
 };
 

@@ -155,6 +155,10 @@ void print_disk(const JobEstimate& estimate) {
       estimate.bytes_unpacked == 0
           ? ""
           : fmt::format(" ({} to unpack the source)", size_text(estimate.bytes_unpacked));
+  const std::string missing =
+      estimate.bytes_needed <= estimate.bytes_free
+          ? ""
+          : fmt::format("; free {} more", size_text(estimate.bytes_needed - estimate.bytes_free));
   print_row("disk", fmt::format("{} needed{}, {} free{}", size_text(estimate.bytes_needed), copies,
                                 size_text(estimate.bytes_free), missing));
 }
@@ -164,10 +168,6 @@ void print_done(const JobReport& report, const std::string& noun, double seconds
     print_row("resumed", human::count(report.shards_resumed, "shard") + " from an earlier run");
   }
   if (report.damaged != 0) {
-  const std::string missing =
-      estimate.bytes_needed <= estimate.bytes_free
-          ? ""
-          : fmt::format("; free {} more", size_text(estimate.bytes_needed - estimate.bytes_free));
     print_row("damaged", human::count(report.damaged, "image") + " that decoders could still read");
   }
   if (report.converted != 0) {

@@ -21,8 +21,8 @@ struct ReplacedFile {
   std::uint64_t bytes = 0;
   std::int64_t mtime_ns = 0;
 
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 of the comparison for a
-  // pointer
+  // clang-tidy 14 takes the 0 of the comparison for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const ReplacedFile&, const ReplacedFile&) = default;
 };
 

@@ -10,8 +10,8 @@
 
 namespace precache {
 
-/// The names of the typed columns of the CSV file in `labelling`, if it names one. Throws IoError and
-/// InvalidArgument.
+/// The names of the typed columns of the CSV file in `labelling`, if it names one. Throws IoError
+/// and InvalidArgument.
 [[nodiscard]] std::vector<std::string> csv_target_names(const Labelling& labelling);
 
 /// Reads the typed columns of the CSV file in `labelling`, if it names one that has some, and adds

@@ -52,8 +52,8 @@ void escape_what_no_file_has(std::string& key) {
 struct HashedSample {
   std::size_t hash;
   std::size_t sample;
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 of the comparison for a
-  // pointer
+  // clang-tidy 14 takes the 0 of the comparison for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   auto operator<=>(const HashedSample&) const = default;
 };
 

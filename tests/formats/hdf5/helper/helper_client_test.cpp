@@ -142,8 +142,9 @@ TEST_CASE("if the scanning process crashes, the file is corrupt", "[formats][hdf
     return test::message_of<CorruptData>(
         [&] { (void)hdf5::scan_in_helper(script(folder, lines), "a.h5", 10); });
   };
-  CHECK_THAT(message("kill -SEGV $$"), test::contains("'a.h5' is corrupt") &&
-                                           test::contains("crashed while reading the file (Segmentation fault)"));
+  CHECK_THAT(message("kill -SEGV $$"),
+             test::contains("'a.h5' is corrupt") &&
+                 test::contains("crashed while reading the file (Segmentation fault)"));
   CHECK_THAT(message("kill -ABRT $$"), test::contains("crashed while reading the file (Aborted)"));
   CHECK_THAT(message("kill -XCPU $$"), test::contains("took too long"));
   CHECK_THAT(message("echo rubbish"), test::contains("invalid result"));
