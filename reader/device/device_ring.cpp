@@ -20,8 +20,8 @@ class DeviceRing::Lease final : public DeviceLease {
   ~Lease() override {
     if (!is_of_this_process()) {
       // Without CUDA the ring cannot be destroyed, so it is leaked.
-      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): without memory for a pointer, it may
-      // end
+      // The process may end if it has no memory for a pointer.
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new)
       (void)new std::shared_ptr<DeviceRing>(std::move(ring_));
       return;
     }
