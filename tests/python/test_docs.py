@@ -400,6 +400,8 @@ def test_options_in_the_documents_exist():
         "--avx",  # --avx2
         "--stored",
         "--output",
+        "--wildcards",
+        "--exclude",
     }
     for document in DOCUMENTS:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", document.read_text()))

@@ -249,7 +249,7 @@ TEST_CASE("means of pixels from 0 to 255 are refused", "[reader][loader][malform
   options.transform.normalize = Normalization{{125.3F, 122.9F, 113.8F}, {51.5F, 50.8F, 51.2F}};
   const std::string message = test::message_of<InvalidArgument>([&] { Loader(dataset, options); });
   CHECK_THAT(message, test::contains("`normalize` has a mean of 125.3"));
-  options.transform.normalize->mean = {1, 0.5F, -1};
+  options.transform.normalize = Normalization{{1, 0.5F, -1}, {0.5F, 1, 1}};
   CHECK_NOTHROW(Loader(dataset, options));
 }
 
