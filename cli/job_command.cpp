@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <latch>
 #include <nlohmann/json.hpp>
-#include <ranges>
 #include <thread>
 #include <vector>
 
@@ -145,7 +145,9 @@ void print_dropped(const JobEstimate& estimate, std::string_view why) {
   const auto& names = estimate.dropped_columns;
   if (names.empty()) return;
   std::vector<std::string> shown;  // they may be those of a hostile file
-  for (const std::string& name : names | std::views::take(kShown)) shown.push_back(printable(name));
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    shown.push_back(printable(names[i]));
+  }
   print_row("warning", fmt::format("{}; not {}{}", why, fmt::join(shown, ", "),
                                    names.size() > kShown ? ", ..." : ""));
 }
