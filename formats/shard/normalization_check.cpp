@@ -13,9 +13,12 @@ namespace precache {
 
 namespace {
 
-void check_at_most_one(const std::array<float, 3>& numbers, const char* noun) {
+// Those of x/255 are at most 0.5, but recipes may scale by others. Those of pixels are 40 to 80.
+constexpr float kLargestDeviation = 10;
+
+void check_range(const std::array<float, 3>& numbers, float most, const char* noun) {
   const float largest = *std::ranges::max_element(numbers);
-  if (!(largest > 1) || !std::isfinite(largest)) return;
+  if (!(largest > most) || !std::isfinite(largest)) return;
   throw InvalidArgument(
       fmt::format("`normalize` has a {} of {:g}, but it applies to x/255, which is between 0 and 1",
                   noun, largest),
@@ -25,8 +28,8 @@ void check_at_most_one(const std::array<float, 3>& numbers, const char* noun) {
 }  // namespace
 
 void check_unit_range(const Normalization& normalize) {
-  check_at_most_one(normalize.mean, "mean");
-  check_at_most_one(normalize.std, "standard deviation");
+  check_range(normalize.mean, 1, "mean");
+  check_range(normalize.std, kLargestDeviation, "standard deviation");
 }
 
 }  // namespace precache

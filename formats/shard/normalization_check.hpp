@@ -5,8 +5,8 @@
 
 namespace precache {
 
-/// Throws InvalidArgument for a mean or standard deviation above 1, which is one of pixels and not
-/// of x/255.
+/// Throws InvalidArgument for a mean above 1 or a standard deviation above 10, which are those of
+/// pixels and not of x/255.
 void check_unit_range(const Normalization& normalize);
 
 }  // namespace precache

@@ -171,8 +171,8 @@ def normalization(value: Any, stored: str = "uint8") -> tuple[list[float], list[
     if any(numbers.dtype.kind not in "iuf" or numbers.shape not in ((), (1,), (3,)) for numbers in (mean, std)):
         wanted = "'imagenet' or (mean, std), each a number or three"
         raise InvalidArgument(f"normalize must be {wanted}, got {value!r}")
-    for noun, numbers in ("mean", mean), ("standard deviation", std):
-        if stored == "uint8" and 1 < numbers.max(initial=0) < np.inf:
+    for noun, numbers, most in ("mean", mean, 1), ("standard deviation", std, 10):  # as check_unit_range() in C++
+        if stored == "uint8" and most < numbers.max(initial=0) < np.inf:
             raise InvalidArgument(
                 f"normalize has a {noun} of {numbers.max():g}, but it applies to x/255, which is between 0 and 1",
                 hint="Divide means and standard deviations by 255.",
