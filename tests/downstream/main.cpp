@@ -4,6 +4,7 @@
 #include <precache/formats/error.hpp>
 #include <precache/formats/manifest.hpp>
 #include <precache/formats/permutation.hpp>
+#include <precache/formats/usable_threads.hpp>
 #include <precache/reader/device_loader.hpp>
 
 int main() {
