@@ -61,6 +61,8 @@ def main():
     trainer.train(resume_from_checkpoint=args.resume)
     metrics = trainer.evaluate(eval_dataset=trainer.get_eval_dataloader().dataset)
     print(f"step {trainer.state.global_step}: accuracy {metrics['eval_accuracy']:.1%}")
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()  # or its threads may outlive the interpreter
 
 
 if __name__ == "__main__":
