@@ -34,7 +34,7 @@ TEST_CASE("a forked process cannot use the loader, and can end", "[device]") {
   auto exported = loader->next();
   DLManagedTensor* const tensor = exported->to_dlpack(DeviceBatch::Part::kImages, nullptr);
   exported.reset();
-  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // so that no thread holds locks of the fake
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state.hpp"
 
+#include <pthread.h>
+
 #include <utility>
 
 namespace fake_cudart {
@@ -32,7 +34,12 @@ Call::Inside::Inside() { ++calls_of_this_thread; }
 Call::Inside::~Inside() { --calls_of_this_thread; }
 
 State& state() {
-  static State* const instance = new State;
+  static State* const instance = [] {
+    // A forked child must not wait for a lock that a thread of its parent held.
+    (void)::pthread_atfork([] { state().mutex.lock(); }, [] { state().mutex.unlock(); },
+                           [] { state().mutex.unlock(); });
+    return new State;
+  }();
   return *instance;
 }
 
