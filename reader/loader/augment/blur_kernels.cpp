@@ -14,19 +14,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "reader/loader/augment/byte_lanes-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace precache::augment::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-using DFloat = hn::ScalableTag<float>;
-using DInt = hn::Rebind<std::int32_t, DFloat>;
-using DByte = hn::Rebind<std::uint8_t, DFloat>;
-using VFloat = hn::Vec<DFloat>;
-
-HWY_INLINE hn::Vec<DInt> load_ints(const std::uint8_t* bytes) {
-  return hn::PromoteTo(DInt(), hn::LoadU(DByte(), bytes));
-}
 
 // Sums of two pixels of the same weight first: they are exact. No fused multiply-adds, which not
 // every machine has.
